@@ -1,0 +1,23 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MEMBERS := $(wildcard libs/* services/*)
+
+help: ## Print the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(VENV)/.ready: requirements.lock $(addsuffix /pyproject.toml,$(MEMBERS))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Wayline needs Python 3.11 or newer; this is $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11."; exit 1; }
+	@echo "Setting up $(VENV) (about a minute the first time) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.13,<0.14"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(addprefix -e ./,$(MEMBERS))
+	@touch $@
+
+setup: $(VENV)/.ready ## Make the virtual environment from requirements.lock
+
+lock: $(VENV)/.ready ## Resolve the dependencies anew into requirements.lock
+	$(BIN)/uv lock
+	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --format requirements-txt -o requirements.lock

@@ -1,0 +1,1 @@
+"""Runs a service's handlers on the bus: validate, trace, handle, publish, ack."""

@@ -1,0 +1,1 @@
+"""Every message of Wayline and the subject it travels on."""

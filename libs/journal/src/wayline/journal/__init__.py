@@ -1,0 +1,1 @@
+"""A job's event log on JetStream, and the state it folds to."""

@@ -1,0 +1,1 @@
+"""One Model protocol, and the offline model behind it."""

@@ -1,0 +1,1 @@
+"""Postgres: pool, migrations, named queries, row-level security."""

@@ -1,0 +1,1 @@
+"""Names, spans and the OTLP-over-NATS exporter."""

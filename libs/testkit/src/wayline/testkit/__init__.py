@@ -1,0 +1,1 @@
+"""Real NATS and Postgres fixtures, scripted models and fault injectors."""

@@ -1,0 +1,1 @@
+"""Documents in, passages out: ingest, chunk, embed, hybrid search."""

@@ -1,0 +1,1 @@
+"""Accepts jobs, pins their agent, decides their route and wakes the parked."""

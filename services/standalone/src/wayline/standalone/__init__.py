@@ -1,0 +1,1 @@
+"""The wayline command: everything on one machine, no Docker."""

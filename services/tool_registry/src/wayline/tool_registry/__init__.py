@@ -1,0 +1,1 @@
+"""Every tool is an MCP tool; every call has a ledger row."""

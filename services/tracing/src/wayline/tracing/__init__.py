@@ -1,0 +1,1 @@
+"""Projects the log and the spans to Postgres: trace trees, steps, the money ledger."""
