@@ -1,0 +1,78 @@
+"""Agents: who answers a job, and with what."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field
+from wayline.contracts.base import Frozen, Request
+from wayline.contracts.ids import Name
+
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
+
+
+def _static(instructions: str) -> str:
+    found = _PLACEHOLDER.search(instructions)
+    if found:
+        raise ValueError(
+            f"instructions hold the placeholder {found.group()!r}: they are the same for every job, so that the prompt "
+            "stays cached. Put what changes into the job's input, or let a tool fetch it"
+        )
+    return instructions
+
+
+class AgentConfig(Frozen):
+    """How an agent behaves; a saved change is a new version, and a job keeps the version it began with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    description: str = Field(default="", max_length=1_000)
+    instructions: Annotated[str, Field(max_length=100_000), AfterValidator(_static)] = Field(
+        default="", description="The system prompt; static text without placeholders."
+    )
+    model: str | None = Field(default=None, description="`provider/model`, or nothing: the router decides.")
+    tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
+    tools_in_order: bool = Field(default=False, description="Run a step's tool calls one after another.")
+    max_steps: int = Field(default=5, ge=1, le=1_000)
+    max_seconds: float = Field(default=600, gt=0, le=14 * 86_400)
+    max_output_tokens: int = Field(default=4_096, ge=1)
+
+
+class Agent(Frozen):
+    """One saved version of an agent."""
+
+    name: Name
+    version: int = Field(ge=1)
+    config: AgentConfig
+
+
+class AgentList(Frozen):
+    agents: tuple[Agent, ...]
+
+
+class Deleted(Frozen):
+    deleted: bool
+
+
+class GetAgent(Request, subject="agents.get.{tenant}", replies=Agent):
+    """Ask for the newest version of an agent."""
+
+    name: str
+
+
+class ListAgents(Request, subject="agents.list.{tenant}", replies=AgentList):
+    """Ask for the newest version of every agent."""
+
+
+class PutAgent(Request, subject="agents.put.{tenant}", replies=Agent):
+    """Save an agent; the answer carries the new version (the same one when nothing changed)."""
+
+    name: Name
+    config: AgentConfig
+
+
+class DeleteAgent(Request, subject="agents.delete.{tenant}", replies=Deleted):
+    """Retire an agent: jobs that began with it go on, new ones are refused."""
+
+    name: str

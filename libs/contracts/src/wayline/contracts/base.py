@@ -1,0 +1,118 @@
+"""What a message is: a frozen model that knows the subject it travels on."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+from wayline.contracts.errors import InvalidMessage
+
+CATALOGUE: dict[str, type[Message]] = {}
+"""Every message class by its subject template: proto/, permissions and the docs are made from it."""
+
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+class Frozen(BaseModel):
+    """A value that cannot change; unknown fields are ignored, so that an older reader meets a newer writer."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Message(Frozen):
+    """A fact or a command on the bus. Publishing fills the braces of its subject, listening makes them `*`.
+
+    Fields named in the braces come from the subject and are never part of the body: a body cannot name its own tenant.
+    """
+
+    subject_template: ClassVar[str] = ""
+    addressed_by: ClassVar[tuple[str, ...]] = ()
+    version: ClassVar[int] = 1
+
+    tenant: str = Field(default="", exclude=True, description="Whose message this is; taken from the subject.")
+
+    def __init_subclass__(cls, *, subject: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if subject is None:
+            return
+        if subject in CATALOGUE:
+            raise TypeError(f"{cls.__name__} and {CATALOGUE[subject].__name__} share {subject!r}")
+        cls.subject_template = subject
+        cls.addressed_by = tuple(_PLACE.findall(subject))
+        CATALOGUE[subject] = cls
+
+    @property
+    def subject(self) -> str:
+        """The literal subject this message is published on."""
+        return self.subject_template.format_map({name: getattr(self, name) for name in self.addressed_by})
+
+    @classmethod
+    def listens(cls) -> str:
+        """The subject with `*` for every brace: what a subscriber binds to."""
+        return _PLACE.sub("*", cls.subject_template)
+
+    @classmethod
+    def schema_id(cls) -> str:
+        """The value of the `Wayline-Schema` header, for instance `SubmitJob/1`."""
+        return f"{cls.__name__}/{cls.version}"
+
+    @classmethod
+    def address(cls, subject: str) -> dict[str, str]:
+        """What a literal subject says: `{"tenant": "acme"}` for `jobs.submit.acme`."""
+        tokens = dict(zip(cls.subject_template.split("."), subject.split("."), strict=True))
+        return {name: tokens[f"{{{name}}}"] for name in cls.addressed_by}
+
+    def to_wire(self) -> bytes:
+        """The JSON body, without what the subject already says."""
+        return self.__pydantic_serializer__.to_json(self)
+
+    @classmethod
+    def from_wire(cls, body: bytes, subject: str) -> Self:
+        """Read a body that came on `subject`.
+
+        Raises InvalidMessage with every wrong field named, or with what is wrong with the JSON.
+        """
+        return cls.read(cls._object(body), subject)
+
+    @classmethod
+    def _object(cls, body: bytes) -> dict[str, Any]:
+        try:
+            value = from_json(body)
+        except ValueError as error:
+            raise InvalidMessage(schema=cls.schema_id(), reason=f"the body is not JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise InvalidMessage(schema=cls.schema_id(), reason="the body must be a JSON object")
+        return value
+
+    @classmethod
+    def read(cls, value: dict[str, Any], subject: str) -> Self:
+        """Validate a decoded body together with what its subject says; raises InvalidMessage."""
+        address = cls.address(subject)
+        for name, said in address.items():
+            if value.get(name, said) != said:
+                raise InvalidMessage(
+                    schema=cls.schema_id(),
+                    reason=f"{name} in the body is {value[name]!r} but the subject says {said!r}",
+                )
+        try:
+            return cls.model_validate({**value, **address})
+        except ValidationError as error:
+            raise InvalidMessage(schema=cls.schema_id(), reason=explain(error)) from None
+
+
+class Request(Message):
+    """A question on core NATS that is answered once: with a `replies` model, or with a Problem."""
+
+    replies: ClassVar[type[BaseModel]]
+
+    def __init_subclass__(cls, *, replies: type[BaseModel] | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if replies is not None:
+            cls.replies = replies
+
+
+def explain(error: ValidationError) -> str:
+    """Say what is wrong field by field: `options.max_steps: Input should be greater than 0`."""
+    return "; ".join(f"{'.'.join(str(part) for part in e['loc']) or 'body'}: {e['msg']}" for e in error.errors())

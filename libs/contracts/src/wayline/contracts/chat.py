@@ -1,0 +1,69 @@
+"""What is said between a job and a model, in our own words; adapters translate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from wayline.contracts.base import Frozen
+
+
+class TextPart(Frozen):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ImagePart(Frozen):
+    type: Literal["image"] = "image"
+    document_id: str = Field(description="An image that was uploaded as a document.")
+
+
+class FilePart(Frozen):
+    type: Literal["file"] = "file"
+    document_id: str
+
+
+Part = Annotated[TextPart | ImagePart | FilePart, Field(discriminator="type")]
+
+
+class ToolCall(Frozen):
+    """A model's wish to use a tool."""
+
+    call: str = Field(description="Its place in the step: `1`, `2` …; part of the ledger key.")
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    provider_id: str | None = Field(default=None, description="The id the provider gave the call, echoed back to it.")
+
+
+class UserMessage(Frozen):
+    role: Literal["user"] = "user"
+    parts: tuple[Part, ...]
+
+
+class AssistantMessage(Frozen):
+    role: Literal["assistant"] = "assistant"
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    citations: tuple[Citation, ...] = ()
+
+
+class ToolMessage(Frozen):
+    role: Literal["tool"] = "tool"
+    call: str
+    tool: str
+    content: str
+    failed: bool = False
+    provider_id: str | None = None
+
+
+class Citation(Frozen):
+    """A passage that an answer rests on."""
+
+    document: str = Field(description="The document's name.")
+    quote: str
+    document_id: str = ""
+    chunk_id: str = ""
+
+
+ChatMessage = UserMessage | AssistantMessage | ToolMessage
+AssistantMessage.model_rebuild()

@@ -1,0 +1,226 @@
+"""Facts: the closed vocabulary of a job's log.
+
+Every event says which job and where in its log (`seq`, 1..n without gaps), when, and on which span it stands.
+Add a type when something true is missing; never give one a second meaning.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.base import Frozen
+from wayline.contracts.chat import AssistantMessage, Citation
+from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect, ToolDefinition, ToolError
+
+
+class SpanRef(Frozen):
+    """The span that an event belongs to; its id is derived, so a redelivered step lands on the same span."""
+
+    trace_id: str
+    span_id: str
+
+
+class Event(Frozen):
+    job_id: str
+    seq: int = Field(ge=1, description="Place in the job's log, from 1 without gaps; the SSE id.")
+    at: datetime
+    trace: SpanRef
+    type: str
+
+
+class JobSubmitted(Event):
+    type: Literal["job.submitted"] = "job.submitted"
+    tenant: str
+    job: SubmitJob
+    content_hash: str
+    reply_to: str | None = None
+    caller: str | None = Field(default=None, description="The caller's `traceparent`: a link, never our parent.")
+
+
+class Limits(Frozen):
+    """What bounds a job, fixed when it was routed."""
+
+    max_steps: int
+    max_seconds: float
+    max_output_tokens: int
+    budget_usd: Decimal | None = None
+
+
+class JobRouted(Event):
+    type: Literal["job.routed"] = "job.routed"
+    agent: str
+    agent_version: int
+    config: AgentConfig
+    route: Route
+    limits: Limits
+
+
+class JobClaimed(Event):
+    type: Literal["job.claimed"] = "job.claimed"
+    executor: str
+    epoch: int = Field(description="How often the job was claimed, this claim included.")
+    owner: str = Field(description="`<ticket stream sequence>:<delivery>` of the run ticket.")
+    attempt: int = Field(description="Claims in a row without progress, this one included.")
+
+
+class ModelRequested(Event):
+    type: Literal["model.requested"] = "model.requested"
+    step: int
+    attempt: int
+    attempt_id: str
+    provider: str
+    model: str
+    tools: tuple[ToolDefinition, ...] | None = Field(
+        default=None, description="The tools offered; None: the same as in the request before."
+    )
+
+
+class ModelCompleted(Event):
+    type: Literal["model.completed"] = "model.completed"
+    step: int
+    attempt: int
+    attempt_id: str
+    message: AssistantMessage
+    usage: Usage
+    cost_usd: Decimal | None
+    stop_reason: str
+    duration_ms: float
+    first_token_ms: float | None = None
+
+
+class ModelFailed(Event):
+    type: Literal["model.failed"] = "model.failed"
+    step: int
+    attempt: int
+    attempt_id: str
+    error: Failure
+    retryable: bool
+    usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
+    cost_usd: Decimal | None = None
+    duration_ms: float = 0
+
+
+class ToolRequested(Event):
+    type: Literal["tool.requested"] = "tool.requested"
+    step: int
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    effect: Effect
+    key: str
+
+
+class ToolCompleted(Event):
+    type: Literal["tool.completed"] = "tool.completed"
+    step: int
+    call: str
+    tool: str
+    status: Literal["success", "failed", "skipped"]
+    content: str = Field(default="", description="What the model is shown.")
+    citations: tuple[Citation, ...] = ()
+    error: ToolError | None = None
+    duration_ms: float = 0
+    size_bytes: int = 0
+    tokens: int = 0
+    cost_usd: Decimal | None = None
+
+
+class DecisionMade(Event):
+    """A human answered what a `needs_decision` job waited for."""
+
+    type: Literal["decision.made"] = "decision.made"
+    decision_id: str
+    outcome: Literal["succeeded", "failed", "retry", "expired"]
+    content: str = ""
+    by: str = ""
+
+
+class JobParked(Event):
+    type: Literal["job.parked"] = "job.parked"
+    waiting: Waiting
+    signals_seen: int
+
+
+class JobResumed(Event):
+    type: Literal["job.resumed"] = "job.resumed"
+
+
+class CancelRequested(Event):
+    type: Literal["job.cancel_requested"] = "job.cancel_requested"
+    reason: str = ""
+    by: str = ""
+
+
+class BudgetRaised(Event):
+    type: Literal["budget.raised"] = "budget.raised"
+    budget_usd: Decimal
+    by: str = ""
+
+
+class Ended(Event):
+    """What every terminal event carries: the sums of the whole job."""
+
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: Decimal | None = Decimal(0)
+
+
+class JobCompleted(Ended):
+    type: Literal["job.completed"] = "job.completed"
+    answer: str
+    citations: tuple[Citation, ...] = ()
+    partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
+    reason: str | None = Field(default=None, description="Which limit, where the answer is partial.")
+
+
+class JobFailed(Ended):
+    type: Literal["job.failed"] = "job.failed"
+    error: Failure
+
+
+class JobCancelled(Ended):
+    type: Literal["job.cancelled"] = "job.cancelled"
+    reason: str = ""
+    by: str = ""
+
+
+AnyEvent = Annotated[
+    JobSubmitted
+    | JobRouted
+    | JobClaimed
+    | ModelRequested
+    | ModelCompleted
+    | ModelFailed
+    | ToolRequested
+    | ToolCompleted
+    | DecisionMade
+    | JobParked
+    | JobResumed
+    | CancelRequested
+    | BudgetRaised
+    | JobCompleted
+    | JobFailed
+    | JobCancelled,
+    Field(discriminator="type"),
+]
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    member.model_fields["type"].default: member for member in get_args(get_args(AnyEvent)[0])
+}
+TERMINAL_TYPES = frozenset({"job.completed", "job.failed", "job.cancelled"})
+
+
+class Unknown(Event):
+    """An event type that this build does not know: a reader passes over it, an executor does not claim its job."""
+
+
+def read_event(value: dict[str, Any]) -> Event:
+    """One event from its decoded JSON; an unknown type becomes `Unknown`. Raises pydantic's ValidationError."""
+    known = EVENT_TYPES.get(value.get("type", ""))
+    return known.model_validate(value) if known else Unknown.model_validate(value)

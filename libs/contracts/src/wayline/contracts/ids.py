@@ -1,0 +1,72 @@
+"""Ids: what is allowed, and what is derived. Everything derived starts with the tenant."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from hashlib import sha256
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
+JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+Tenant = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
+JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+
+def is_tenant(text: str) -> bool:
+    return re.fullmatch(TENANT_PATTERN, text) is not None
+
+
+def new_id(prefix: str) -> str:
+    """A fresh random id such as `job_3f9c…`: 80 random bits."""
+    return f"{prefix}_{secrets.token_hex(10)}"
+
+
+def job_id_from(text: str) -> str:
+    """A job id from any client id: itself where it is allowed, else its hash (the same at each redelivery)."""
+    if re.fullmatch(JOB_ID_PATTERN, text):
+        return text
+    return f"job_{sha256(text.encode()).hexdigest()[:40]}"
+
+
+def trace_id(tenant: str, job_id: str) -> str:
+    """The one trace of a job: 32 hex digits, the same wherever it is computed."""
+    return sha256(f"wayline/trace/{tenant}/{job_id}".encode()).hexdigest()[:32]
+
+
+def span_id(tenant: str, job_id: str, *path: str | int) -> str:
+    """The span of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
+    parts = "/".join(str(part) for part in path)
+    return sha256(f"wayline/span/{tenant}/{job_id}/{parts}".encode()).hexdigest()[:16]
+
+
+def job_span(tenant: str, job_id: str) -> str:
+    """The root span of a job."""
+    return span_id(tenant, job_id, "job")
+
+
+def step_span(tenant: str, job_id: str, step: int) -> str:
+    return span_id(tenant, job_id, "step", step)
+
+
+def model_span(tenant: str, job_id: str, step: int, attempt: int) -> str:
+    return span_id(tenant, job_id, "model", step, attempt)
+
+
+def tool_span(tenant: str, job_id: str, step: int, call: str) -> str:
+    return span_id(tenant, job_id, "tool", step, call)
+
+
+def attempt_id(tenant: str, job_id: str, step: int, attempt: int) -> str:
+    """One try of one model call: sent to the provider as a header, so that its bill can be matched."""
+    return f"{tenant}/{job_id}/{step}/m{attempt}"
+
+
+def tool_key(tenant: str, job_id: str, step: int, call: str) -> str:
+    """The ledger key of a tool call: the same however often it is asked."""
+    return f"{tenant}/{job_id}/{step}/{call}"

@@ -1,0 +1,193 @@
+"""A job from the outside: how it is asked for, steered, and seen."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+from wayline.contracts.base import Frozen, Message
+from wayline.contracts.chat import Citation, Part, TextPart
+from wayline.contracts.ids import JobId
+from wayline.contracts.money import Usage
+
+SECONDS_MAX = 14 * 86_400
+"""A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
+
+Lane = Literal["interactive", "batch"]
+
+
+class Status(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    PARKED = "parked"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
+
+
+class JobOptions(Frozen):
+    """What one job may ask for beyond its agent's configuration; an unknown option is refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(default=None, description="`provider/model`, instead of the router's choice.")
+    task_type: str | None = Field(default=None, max_length=64)
+    style: str | None = Field(default=None, max_length=200, description="How to answer, added to the input.")
+    max_steps: int | None = Field(default=None, ge=1, le=1_000)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
+    budget_usd: Decimal | None = Field(default=None, ge=0)
+    at_cap: Literal["partial", "park"] = "partial"
+    required_tools: tuple[str, ...] = Field(default=(), description="Refuse the job when one of these is not there.")
+    lane: Lane = "interactive"
+    dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
+
+
+class SubmitJob(Message, subject="jobs.submit.{tenant}"):
+    """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str = Field(min_length=1, max_length=64)
+    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    job_id: JobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
+    session_id: str | None = Field(default=None, max_length=128)
+    user_id: str | None = Field(default=None, max_length=128)
+    options: JobOptions = JobOptions()
+
+    def content_hash(self) -> str:
+        """What makes two submissions the same job: everything but the id."""
+        return sha256(self.model_dump_json(exclude={"job_id"}).encode()).hexdigest()[:32]
+
+    def parts(self) -> tuple[Part, ...]:
+        """The input as parts, whichever way it was written."""
+        return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
+
+
+class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
+    """A run ticket: the job may go on from the record at stream sequence `at`."""
+
+    lane: str = Field(default="interactive", exclude=True)
+    job: str
+    at: int
+
+
+class Cancel(Frozen):
+    type: Literal["cancel"] = "cancel"
+    reason: str = ""
+    by: str = ""
+
+
+class Answer(Frozen):
+    """A human's word on a tool call whose outcome is unknown."""
+
+    type: Literal["answer"] = "answer"
+    decision_id: str
+    outcome: Literal["succeeded", "failed", "retry"]
+    content: str = Field(default="", description="What the tool would have returned, where it succeeded.")
+    by: str = ""
+
+
+class RaiseBudget(Frozen):
+    type: Literal["budget"] = "budget"
+    budget_usd: Decimal = Field(ge=0)
+    by: str = ""
+
+
+class Expire(Frozen):
+    """The time for a wait is over."""
+
+    type: Literal["expire"] = "expire"
+    wait_id: str
+
+
+Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire, Field(discriminator="type")]
+
+
+class Signal(Message, subject="signals.{tenant}.{job_id}"):
+    """Something a running or parked job should know."""
+
+    job_id: str = Field(default="", exclude=True)
+    signal: Signalled
+
+
+class Due(Message, subject="due.{tenant}.{job_id}.{wait_id}"):
+    """A scheduled signal whose time has come."""
+
+    job_id: str = Field(default="", exclude=True)
+    wait_id: str = Field(default="", exclude=True)
+
+
+class Delta(Message, subject="deltas.{tenant}.{job_id}"):
+    """A piece of text as a model produces it; not stored, carries no id."""
+
+    job_id: str = Field(default="", exclude=True)
+    step: int
+    attempt: int
+    text: str
+
+
+class Route(Frozen):
+    """Which model takes a job, and why in one sentence."""
+
+    provider: str
+    model: str
+    tier: Literal["flash", "standard", "premium", "reasoning"]
+    reason: str
+    estimated_cost_usd: Decimal | None = None
+
+
+class Failure(Frozen):
+    """Why a job or a call did not succeed."""
+
+    code: str
+    message: str
+
+
+class Waiting(Frozen):
+    """What a parked job waits for."""
+
+    why: Literal["needs_decision", "budget"]
+    wait_id: str
+    question: str = ""
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
+    expires_at: datetime | None = None
+
+
+class JobView(Frozen):
+    """A job as HTTP, the reply subject and the command line show it."""
+
+    job_id: str
+    status: Status
+    agent: str
+    agent_version: int | None = None
+    session_id: str | None = None
+    user_id: str | None = None
+    route: Route | None = None
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
+    answer: str | None = None
+    partial: bool = False
+    citations: tuple[Citation, ...] = ()
+    error: Failure | None = None
+    waiting_for: Waiting | None = None
+    created_at: datetime | None = None
+    ended_at: datetime | None = None
+    trace_id: str | None = None
+    links: dict[str, str] = Field(default_factory=dict)
+
+
+class JobResult(Message, subject="replies.{tenant}.{job_id}"):
+    """The end of a job, sent to its `Wayline-Reply-To` at least once."""
+
+    job_id: str = Field(default="", exclude=True)
+    job: JobView

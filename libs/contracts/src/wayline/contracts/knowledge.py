@@ -1,0 +1,116 @@
+"""Documents in, passages out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+from wayline.contracts.base import Frozen, Message, Request
+
+
+class DocumentStatus(StrEnum):
+    QUEUED = "queued"
+    INDEXING = "indexing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Document(Frozen):
+    """A document and how far its ingestion is."""
+
+    document_id: str
+    name: str
+    status: DocumentStatus = DocumentStatus.QUEUED
+    media_type: str = "text/plain"
+    chunks_done: int = 0
+    chunks_total: int | None = Field(default=None, description="None until the text has been read.")
+    size_bytes: int = 0
+    error: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    embedding_model: str | None = None
+    created_at: datetime | None = None
+
+
+class DocumentPage(Frozen):
+    documents: tuple[Document, ...]
+    next_cursor: str | None = None
+
+
+class IndexDocument(Message, subject="documents.index.{tenant}"):
+    """Read, chunk, embed and store a document; the same id again replaces it."""
+
+    document_id: str
+    name: str = Field(min_length=1, max_length=500)
+    media_type: str = "text/plain"
+    text: str | None = None
+    content_base64: str | None = Field(default=None, description="The bytes of a file, where it is not text.")
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
+    """Note that a document is queued, so that it can be asked for before its turn; never undoes progress."""
+
+    document_id: str
+    name: str
+    media_type: str = "text/plain"
+    size_bytes: int = 0
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class GetDocument(Request, subject="documents.get.{tenant}", replies=Document):
+    document_id: str
+
+
+class ListDocuments(Request, subject="documents.list.{tenant}", replies=DocumentPage):
+    limit: int = Field(default=50, ge=1, le=500)
+    cursor: str | None = None
+
+
+class DocumentDeleted(Frozen):
+    document_id: str
+    chunks_deleted: int
+
+
+class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=DocumentDeleted):
+    document_id: str
+
+
+class Filter(Frozen):
+    """Which chunks may be found at all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    document_ids: tuple[str, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
+
+
+class Hit(Frozen):
+    """A passage and why it was found."""
+
+    chunk_id: str
+    document_id: str
+    document: str = Field(description="The document's name.")
+    text: str
+    score: float
+    why: dict[str, Any] = Field(default_factory=dict, description="Rank and score of each leg.")
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class SearchResult(Frozen):
+    hits: tuple[Hit, ...]
+    mode: str
+    embedding_model: str | None = None
+    note: str | None = Field(default=None, description="Why there are fewer or no hits, where that is not plain.")
+
+
+class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=SearchResult):
+    """Find the best passages for a query by words, by vector, or by both."""
+
+    query: str = Field(min_length=1, max_length=10_000)
+    mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
+    top_k: int = Field(default=10, ge=1, le=200)
+    vector_weight: float = Field(default=0.5, ge=0, le=1)
+    min_score: float | None = None
+    filter: Filter = Filter()

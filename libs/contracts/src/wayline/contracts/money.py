@@ -1,0 +1,45 @@
+"""Tokens and dollars. A cost is a Decimal in USD, rounded once, or None: unknown is never zero."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field
+from wayline.contracts.base import Frozen
+
+NANO_USD = Decimal("1e-9")
+
+
+def usd(amount: Decimal) -> Decimal:
+    """Round to a billionth of a dollar, half to even: done once, where a cost is born."""
+    return amount.quantize(NANO_USD, rounding=ROUND_HALF_EVEN)
+
+
+Usd = Annotated[Decimal, AfterValidator(usd), Field(ge=0)]
+
+
+def cost_sum(costs: list[Decimal | None]) -> Decimal | None:
+    """Add costs; one unknown makes the sum unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return usd(sum(known, Decimal(0))) if len(known) == len(costs) else None
+
+
+class Usage(Frozen):
+    """Tokens of one or more model calls, normalised: `input` is the total and includes cache reads and writes."""
+
+    input: int = Field(default=0, ge=0)
+    cache_read: int = Field(default=0, ge=0)
+    cache_write_5m: int = Field(default=0, ge=0)
+    cache_write_1h: int = Field(default=0, ge=0)
+    output: int = Field(default=0, ge=0)
+    reasoning: int = Field(default=0, ge=0, description="Part of `output`, never added to it.")
+
+    def __add__(self, other: Usage) -> Self:
+        return self.model_construct(
+            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+        )
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output

@@ -1,0 +1,93 @@
+"""Tools: their definitions, and one call of one tool."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.chat import Citation
+
+
+class Effect(StrEnum):
+    """What repeating a tool call would do."""
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    RECONCILE = "reconcile"
+    ONCE = "once"
+
+
+class ToolDefinition(Frozen):
+    """A tool as a model sees it and as the ledger treats it."""
+
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any] = Field(default_factory=dict)
+    effect: Effect = Effect.ONCE
+    in_order: bool = Field(default=False, description="Never run beside another call of the same step.")
+    timeout_s: float = Field(default=60, gt=0)
+    server: str = ""
+
+
+class ToolList(Frozen):
+    tools: tuple[ToolDefinition, ...] = Field(description="Sorted by name.")
+
+
+class ToolError(Frozen):
+    """Why a call did not succeed: `code` for programs, `message` for the model."""
+
+    code: Literal["unknown_tool", "invalid_arguments", "timeout", "tool_failed", "unavailable", "cancelled", "refused"]
+    message: str
+
+
+class ToolReply(Frozen):
+    """What became of a call. `in_progress`: ask again with the same key; `unknown`: nobody knows, ask a human."""
+
+    status: Literal["success", "failed", "in_progress", "unknown"]
+    content: str = ""
+    citations: tuple[Citation, ...] = ()
+    error: ToolError | None = None
+    effect: Effect = Effect.READ
+    attempts: int = 1
+    repeated: bool = Field(default=False, description="The stored result of an earlier execution.")
+    duration_ms: float = 0
+    size_bytes: int = 0
+    tokens: int = Field(default=0, description="Estimated tokens of `content`.")
+    cost_usd: Decimal | None = Field(default=None, description="What the tool itself charged; None: it is free.")
+
+
+class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):
+    """Ask for the definitions an agent may use."""
+
+    patterns: tuple[str, ...] = ("*",)
+
+
+class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
+    """Run a tool, once for its key however often this is asked."""
+
+    key: str = Field(description="`<tenant>/<job>/<step>/<call>`, see `ids.tool_key`.")
+    job_id: str
+    step: int
+    call: str
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    deadline: datetime = Field(description="Past it the registry refuses to begin.")
+    user_id: str | None = None
+
+
+class CancelTool(Message, subject="tools.cancel.{tenant}"):
+    """Stop a running call; every replica hears it, the one that runs the key acts."""
+
+    key: str
+
+
+class ResolveTool(Request, subject="tools.resolve.{tenant}", replies=ToolReply):
+    """Write down a human's decision on an unknown outcome; a result that arrived meanwhile wins."""
+
+    key: str
+    outcome: Literal["succeeded", "failed"]
+    content: str = ""

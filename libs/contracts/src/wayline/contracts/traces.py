@@ -1,0 +1,112 @@
+"""Traces, steps and lists of jobs, as tracing answers them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import Field
+from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.money import Usage
+
+
+class Span(Frozen):
+    """One span and its children, oldest first."""
+
+    trace_id: str
+    span_id: str
+    parent_span_id: str | None
+    name: str
+    service: str
+    kind: str = "internal"
+    start: datetime
+    duration_ms: float | None = Field(description="None while the span is open.")
+    status: Literal["ok", "error", "unset", "open"]
+    attributes: dict[str, Any] = Field(default_factory=dict)
+    links: tuple[dict[str, Any], ...] = ()
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+    children: tuple[Span, ...] = ()
+
+
+class Totals(Frozen):
+    duration_ms: float | None
+    tokens: int
+    cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
+    spans: int = 0
+
+
+class Trace(Frozen):
+    """The tree of one job."""
+
+    trace_id: str
+    job_id: str | None
+    root: Span
+    totals: Totals
+
+
+class Step(Frozen):
+    """A step of a job as the console shows it."""
+
+    step: int
+    thought: str = ""
+    tool: str | None = None
+    input: Any = None
+    output: str | None = None
+    duration_ms: float | None = None
+    status: Literal["running", "success", "failed", "skipped"]
+
+
+class StepList(Frozen):
+    job_id: str
+    steps: tuple[Step, ...]
+
+
+class JobPage(Frozen):
+    jobs: tuple[JobView, ...]
+    next_cursor: str | None = None
+
+
+class GetTrace(Request, subject="traces.get.{tenant}", replies=Trace):
+    """Ask for a trace by its own id or by its job."""
+
+    trace_id: str | None = None
+    job_id: str | None = None
+
+
+class GetSteps(Request, subject="traces.steps.{tenant}", replies=StepList):
+    job_id: str
+
+
+class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
+    """Page through a tenant's jobs, newest first."""
+
+    limit: int = Field(default=50, ge=1, le=200)
+    cursor: str | None = None
+    status: Status | None = None
+    agent: str | None = None
+
+
+class CostRow(Frozen):
+    """The cost of one group; `calls_unknown` counts calls whose price nobody knows."""
+
+    group: dict[str, str]
+    calls: int
+    calls_unknown: int
+    usage: Usage
+    cost_usd: Decimal
+
+
+class CostTable(Frozen):
+    rows: tuple[CostRow, ...]
+
+
+class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
+    group_by: tuple[Literal["model", "agent", "day", "tool", "user"], ...] = ("model",)
+    since: datetime | None = None
+
+
+class Spans(Message, subject="telemetry.traces"):
+    """A batch of finished spans: an OTLP `ExportTraceServiceRequest` in protobuf, not JSON."""
