@@ -1,1 +1,49 @@
 """Postgres: pool, migrations, named queries, row-level security."""
+
+from wayline.store.catalogue import rls_gaps
+from wayline.store.errors import (
+    MigrationChanged,
+    MigrationError,
+    MigrationFailed,
+    MigrationInvalid,
+    MigrationOutOfOrder,
+    MigrationUnknown,
+    PostgresRefused,
+    PostgresTooOld,
+    PostgresUnavailable,
+    QueriesInvalid,
+    RoleTooPowerful,
+    SchemaMissing,
+    StoreError,
+    TenantInvalid,
+    UnknownQuery,
+    VectorMissing,
+)
+from wayline.store.migrating import migrate
+from wayline.store.queries import Queries
+from wayline.store.store import Connection, Record, Store
+
+__all__ = [
+    "Connection",
+    "MigrationChanged",
+    "MigrationError",
+    "MigrationFailed",
+    "MigrationInvalid",
+    "MigrationOutOfOrder",
+    "MigrationUnknown",
+    "PostgresRefused",
+    "PostgresTooOld",
+    "PostgresUnavailable",
+    "Queries",
+    "QueriesInvalid",
+    "Record",
+    "RoleTooPowerful",
+    "SchemaMissing",
+    "Store",
+    "StoreError",
+    "TenantInvalid",
+    "UnknownQuery",
+    "VectorMissing",
+    "migrate",
+    "rls_gaps",
+]

@@ -1,0 +1,142 @@
+"""What can go wrong between a service and its tables.
+
+StoreError
+├── PostgresUnavailable    nothing answers at the address
+├── PostgresRefused        the server answers, and refuses the credentials or does not know the database
+├── PostgresTooOld         the server is older than we support
+├── VectorMissing          the server has no pgvector
+├── SchemaMissing          the database was never migrated
+├── TenantInvalid          a tenant's name is no lower-case slug
+├── QueriesInvalid         a queries.sql cannot be read; names the line
+├── UnknownQuery           no query has that name
+└── MigrationError
+    ├── MigrationInvalid       a file's name or text is not a migration
+    ├── MigrationChanged       an applied file was edited afterwards
+    ├── MigrationUnknown       the database has a migration that this version does not know
+    ├── MigrationOutOfOrder    a new file's number is below one already applied
+    ├── MigrationFailed        Postgres refused a statement; names the file and line
+    └── RoleTooPowerful        the service's role could bypass row-level security
+"""
+
+
+class StoreError(Exception):
+    """The root of everything that can go wrong with a store."""
+
+
+class PostgresUnavailable(StoreError):
+    """Nothing answers at the address."""
+
+    def __init__(self, *, where: str, cause: str, wait_s: float) -> None:
+        waited = f" within {wait_s:g} s" if wait_s else ""
+        super().__init__(
+            f"Postgres did not answer at {where}{waited} ({cause}). Start it (`wayline up` brings its own), "
+            "set WAYLINE_POSTGRES_DSN to where it is, or give the service longer to wait for it."
+        )
+
+
+class PostgresRefused(StoreError):
+    """The server answers, and refuses the credentials or does not know the database."""
+
+    def __init__(self, *, where: str, cause: str) -> None:
+        super().__init__(
+            f"Postgres at {where} refused the connection: {cause}. Check the address, then `wayline migrate`."
+        )
+
+
+class PostgresTooOld(StoreError):
+    """The server is older than we support."""
+
+    def __init__(self, *, found: str, wanted: int) -> None:
+        super().__init__(f"Postgres is version {found}; Wayline needs {wanted} or newer.")
+
+
+class VectorMissing(StoreError):
+    """The server has no pgvector."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Postgres has no extension `vector`: install pgvector on the server "
+            "(the image pgvector/pgvector has it), then `wayline migrate` again."
+        )
+
+
+class SchemaMissing(StoreError):
+    """The database was never migrated."""
+
+    def __init__(self, *, schema: str) -> None:
+        super().__init__(f"the database has no schema {schema!r} that this role may use: run `wayline migrate` first.")
+
+
+class TenantInvalid(StoreError, ValueError):
+    """A tenant's name is no lower-case slug."""
+
+    def __init__(self, *, tenant: str) -> None:
+        super().__init__(f"{tenant!r} is no tenant: lower-case letters, digits, '-' and '_', at most 63, are.")
+
+
+class QueriesInvalid(StoreError):
+    """A queries.sql cannot be read; names the line."""
+
+    def __init__(self, *, source: str, line: int, problem: str) -> None:
+        super().__init__(f"{source}:{line}: {problem}")
+
+
+class UnknownQuery(StoreError, AttributeError):
+    """No query has that name."""
+
+    def __init__(self, *, name: str, source: str, known: list[str]) -> None:
+        super().__init__(f"{source} has no query {name!r}; it has: {', '.join(known) or 'none'}")
+
+
+class MigrationError(StoreError):
+    """A schema could not be brought up to date."""
+
+
+class MigrationInvalid(MigrationError):
+    """A file's name or text is not a migration."""
+
+    def __init__(self, *, file: str, problem: str) -> None:
+        super().__init__(f"{file}: {problem}")
+
+
+class MigrationChanged(MigrationError):
+    """An applied file was edited afterwards."""
+
+    def __init__(self, *, file: str, schema: str) -> None:
+        super().__init__(
+            f"{file} was applied to schema {schema!r} and has been edited since. "
+            "Restore it, and put the change into a new migration."
+        )
+
+
+class MigrationUnknown(MigrationError):
+    """The database has a migration that this version does not know."""
+
+    def __init__(self, *, file: str, schema: str) -> None:
+        super().__init__(
+            f"schema {schema!r} already has {file}, which this version of Wayline does not know: upgrade it."
+        )
+
+
+class MigrationOutOfOrder(MigrationError):
+    """A new file's number is below one already applied."""
+
+    def __init__(self, *, file: str, latest: str) -> None:
+        super().__init__(f"{file} is new, but {latest} is applied already: give it the next number.")
+
+
+class MigrationFailed(MigrationError):
+    """Postgres refused a statement; names the file and line."""
+
+    def __init__(self, *, file: str, line: int | None, cause: str) -> None:
+        super().__init__(f"{file}{f':{line}' if line else ''}: {cause}. Nothing of this file was applied.")
+
+
+class RoleTooPowerful(MigrationError):
+    """The service's role could bypass row-level security."""
+
+    def __init__(self, *, role: str) -> None:
+        super().__init__(
+            f"role {role!r} is a superuser or has BYPASSRLS, so no policy would bind it. "
+            f"ALTER ROLE {role} NOSUPERUSER NOBYPASSRLS, or drop it, then `wayline migrate` again."
+        )

@@ -1,0 +1,153 @@
+"""A service's own tables: every statement runs for one tenant, or says that it acts for all."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+from wayline.store.connecting import CONNECT_TIMEOUT_S, reach, require_version
+from wayline.store.errors import SchemaMissing, TenantInvalid
+from wayline.store.queries import Queries
+
+Record: TypeAlias = asyncpg.Record
+Connection: TypeAlias = PoolConnectionProxy
+
+EVERY_TENANT = "*"
+# Longer than any statement of ours should take; a stuck one must not hold a connection for ever.
+COMMAND_TIMEOUT_S = 60.0
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class Store:
+    """A pool of connections to one service's schema, with the tenant of every statement made explicit."""
+
+    def __init__(self, pool: asyncpg.Pool, *, schema: str, sql: Queries) -> None:
+        self.schema = schema
+        self.sql = sql
+        self._pool = pool
+
+    @classmethod
+    async def connect(
+        cls,
+        dsn: str,
+        *,
+        schema: str,
+        queries: Path | Traversable | None = None,
+        min_size: int = 1,
+        max_size: int = 10,
+        wait_s: float = 0.0,
+        init: Callable[[Any], Awaitable[None]] | None = None,
+    ) -> "Store":
+        """Open the pool; `wait_s` is how long to wait for a Postgres that is away, `init` prepares each connection."""
+        sql = Queries.load(queries) if queries is not None else Queries({}, source="this store")
+
+        async def prepare(conn: Any) -> None:
+            await _use_python_json(conn)
+            if init is not None:
+                await init(conn)
+
+        async def open_pool() -> asyncpg.Pool:
+            return await asyncpg.create_pool(
+                dsn,
+                min_size=min_size,
+                max_size=max_size,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=COMMAND_TIMEOUT_S,
+                init=prepare,
+                reset=_reset,
+                # `public` after our own: that is where pgvector's types and operators are.
+                server_settings={"search_path": f'"{schema}", public', "application_name": f"wayline-{schema}"},
+            )
+
+        store = cls(await reach(dsn, open_pool, wait_s=wait_s), schema=schema, sql=sql)
+        try:
+            await store._require_schema()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    async def close(self) -> None:
+        """Give the connections back, waiting for the statements that run."""
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def tenant(self, tenant: str) -> AsyncIterator[Connection]:
+        """A transaction that sees and writes the rows of one tenant only."""
+        async with self._transaction(_slug(tenant)) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def system(self) -> AsyncIterator[Connection]:
+        """A transaction in which the service acts for all tenants."""
+        async with self._transaction(EVERY_TENANT) as conn:
+            yield conn
+
+    async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
+        """The rows of one statement run for a tenant."""
+        async with self._statement(_slug(tenant)) as conn:
+            return await conn.fetch(sql, *args)
+
+    async def fetchrow(self, tenant: str, sql: str, *args: Any) -> Record | None:
+        """The first row of one statement run for a tenant."""
+        async with self._statement(_slug(tenant)) as conn:
+            return await conn.fetchrow(sql, *args)
+
+    async def fetchval(self, tenant: str, sql: str, *args: Any) -> Any:
+        """The first value of one statement run for a tenant."""
+        async with self._statement(_slug(tenant)) as conn:
+            return await conn.fetchval(sql, *args)
+
+    async def execute(self, tenant: str, sql: str, *args: Any) -> str:
+        """Run one statement for a tenant; the answer is Postgres's own, such as `INSERT 0 1`."""
+        async with self._statement(_slug(tenant)) as conn:
+            return await conn.execute(sql, *args)
+
+    @asynccontextmanager
+    async def _transaction(self, context: str) -> AsyncIterator[Connection]:
+        async with self._pool.acquire() as conn, conn.transaction():
+            await conn.execute(_set_context(context))
+            yield conn
+
+    @asynccontextmanager
+    async def _statement(self, context: str) -> AsyncIterator[Connection]:
+        """One transaction in three round trips: asyncpg's own would spend a fourth between BEGIN and the context."""
+        async with self._pool.acquire() as conn:
+            await conn.execute(f"BEGIN; {_set_context(context)}")
+            # On an error or a cancellation the transaction stays open, and `_reset` rolls it back.
+            yield conn
+            await conn.execute("COMMIT")
+
+    async def _require_schema(self) -> None:
+        async with self._pool.acquire() as conn:
+            require_version(conn)
+            if not await conn.fetchval("SELECT has_schema_privilege(to_regnamespace($1), 'USAGE')", f'"{self.schema}"'):
+                raise SchemaMissing(schema=self.schema)
+
+
+def _slug(tenant: str) -> str:
+    if not _SLUG.fullmatch(tenant):
+        raise TenantInvalid(tenant=tenant)
+    return tenant
+
+
+def _set_context(context: str) -> str:
+    # A literal, not a parameter, so that it shares a round trip with BEGIN: `_slug` has let nothing through to escape.
+    return f"SELECT set_config('wayline.tenant', '{context}', true)"
+
+
+async def _reset(conn: Any) -> None:
+    """Clean a connection before the next user: all our state is the transaction's, so there rarely is any."""
+    if conn.is_in_transaction():
+        await conn.reset()
+
+
+async def _use_python_json(conn: Any) -> None:
+    for kind in ("json", "jsonb"):
+        await conn.set_type_codec(kind, schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
