@@ -1,1 +1,6 @@
 """Real NATS and Postgres fixtures, scripted models and fault injectors."""
+
+from wayline.testkit.databases import Database
+from wayline.testkit.waiting import until
+
+__all__ = ["Database", "until"]

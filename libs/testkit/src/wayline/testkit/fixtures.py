@@ -1,0 +1,84 @@
+"""Real servers as pytest fixtures: one a session (and xdist worker), started when first asked for."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import pytest
+from wayline.embedded import NatsServer, PostgresServer, minimal_config
+from wayline.testkit.databases import Database, clone, drop, make_template
+
+T = TypeVar("T")
+
+NatsFactory: TypeAlias = Callable[..., Awaitable[NatsServer]]
+
+# A test's data need not survive a power cut.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+@pytest.fixture(scope="session")
+def server_dir() -> Iterator[Path]:
+    """A directory that an unprivileged Postgres may enter: pytest's own temporary ones are closed to others."""
+    directory = Path(tempfile.mkdtemp(prefix="wayline-test-"))
+    directory.chmod(0o711)
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(server_dir: Path) -> Iterator[PostgresServer]:
+    """A running Postgres with pgvector, shared by the session: do not stop it."""
+    server = PostgresServer(server_dir / "postgres", settings=FAST)
+    run(server.start())
+    try:
+        run(make_template(server))
+        yield server
+    finally:
+        run(server.stop())
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[Database]:
+    """A fresh database for one test."""
+    fresh = run(clone(postgres_server))
+    yield fresh
+    run(drop(fresh))
+
+
+@pytest.fixture(scope="session")
+def nats_server(server_dir: Path) -> Iterator[NatsServer]:
+    """A running NATS with JetStream, shared by the session: do not stop it, and name your streams for yourself."""
+    server = NatsServer(server_dir / "nats", config=minimal_config(server_dir / "nats" / "jetstream"))
+    run(server.start())
+    yield server
+    run(server.stop())
+
+
+@pytest.fixture
+async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
+    """Start NATS servers that the test may kill, pause and restart; they are gone after it."""
+    started: list[NatsServer] = []
+
+    async def start(*, config: str | None = None, port: int | None = None, sync_interval: str = "2m") -> NatsServer:
+        data_dir = tmp_path / f"nats-{len(started)}"
+        text = config or minimal_config(data_dir / "jetstream", sync_interval=sync_interval)
+        server = NatsServer(data_dir, config=text, port=port)
+        started.append(server)
+        return await server.start()
+
+    yield start
+    for server in started:
+        await server.kill()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine for a synchronous fixture, leaving the test's own event loop alone."""
+    # On this thread: a server ends with the thread that started it.
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        loop.close()

@@ -1,0 +1,24 @@
+"""The one way a test waits: until something is true, with a bound and a reason."""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+POLL_S = 0.005
+
+
+async def until(predicate: Callable[[], T | Awaitable[T]], *, within: float = 10.0, why: str) -> T:
+    """Return the predicate's first true answer, or fail saying `why` we waited for it; `within` is in seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        said = predicate()
+        answer = cast("T", await said if inspect.isawaitable(said) else said)
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not true after {within:g} s: {why} (last answer: {answer!r})")
+        await asyncio.sleep(POLL_S)

@@ -1,0 +1,116 @@
+"""A service sees one tenant's rows, or says that it acts for all."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from wayline.store import Store, TenantInvalid, migrate
+from wayline.testkit import Database
+
+NOTES = """
+-- migrate:up
+CREATE TABLE notes (
+    tenant text NOT NULL,
+    id text NOT NULL,
+    body jsonb,
+    PRIMARY KEY (tenant, id)
+);
+ALTER TABLE notes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE notes FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON notes USING (
+    tenant = current_setting('wayline.tenant', true) OR current_setting('wayline.tenant', true) = '*'
+);
+-- migrate:down
+DROP TABLE notes;
+"""
+INSERT = "INSERT INTO notes (tenant, id) VALUES ($1, $2)"
+
+
+@pytest.fixture
+async def store(database: Database, tmp_path: Path) -> AsyncIterator[Store]:
+    """One connection only, so that every statement meets what the one before left behind."""
+    (tmp_path / "0001_notes.sql").write_text(NOTES)
+    await migrate(database.dsn, schema="notes", role="notes_service", password="secret", directory=tmp_path)
+    store = await Store.connect(database.as_role("notes_service", "secret"), schema="notes", max_size=1)
+    yield store
+    await store.close()
+
+
+async def test_a_tenant_sees_its_own_rows_only(store: Store):
+    await store.execute("acme", INSERT, "acme", "a")
+    await store.execute("globex", INSERT, "globex", "g")
+
+    assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes")] == ["a"]
+    async with store.tenant("globex") as conn:
+        assert await conn.fetchval("SELECT id FROM notes") == "g"
+
+
+async def test_the_tenant_is_gone_from_the_pooled_connection_afterwards(store: Store):
+    async with store.tenant("acme") as conn:
+        await conn.execute(INSERT, "acme", "a")
+        session = await conn.fetchval("SELECT pg_backend_pid()")
+
+    async with store._pool.acquire() as conn:
+        assert await conn.fetchval("SELECT pg_backend_pid()") == session
+        assert await conn.fetch("SELECT * FROM notes") == []
+        assert not await conn.fetchval("SELECT current_setting('wayline.tenant', true)")
+
+
+@pytest.mark.parametrize("ends", ["with an error", "well"])
+async def test_a_single_statement_leaves_no_tenant_behind(store: Store, ends: str):
+    await store.execute("acme", INSERT, "acme", "a")
+    if ends == "with an error":
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await store.execute("acme", INSERT, "acme", "a")
+
+    async with store._pool.acquire() as conn:
+        assert not conn.is_in_transaction()
+        assert await conn.fetch("SELECT * FROM notes") == []
+
+
+async def test_a_row_of_another_tenant_is_refused(store: Store):
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await store.execute("acme", INSERT, "globex", "g")
+
+
+async def test_a_row_cannot_be_given_to_another_tenant(store: Store):
+    await store.execute("acme", INSERT, "acme", "a")
+
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await store.execute("acme", "UPDATE notes SET tenant = 'globex'")
+
+
+async def test_the_service_itself_sees_every_tenant(store: Store):
+    async with store.system() as conn:
+        await conn.executemany(INSERT, [("acme", "a"), ("globex", "g")])
+
+    async with store.system() as conn:
+        assert await conn.fetchval("SELECT count(*) FROM notes") == 2
+
+
+async def test_an_error_rolls_the_whole_transaction_back(store: Store):
+    with pytest.raises(RuntimeError):
+        async with store.tenant("acme") as conn:
+            await conn.execute(INSERT, "acme", "a")
+            raise RuntimeError("after the first statement")
+
+    assert await store.fetch("acme", "SELECT * FROM notes") == []
+
+
+@pytest.mark.parametrize("name", ["*", "", "Acme", "a'; DROP TABLE notes; --", "a" * 64, "acme\n"])
+async def test_only_a_slug_is_a_tenant(store: Store, name: str):
+    with pytest.raises(TenantInvalid):
+        await store.fetch(name, "SELECT 1")
+    with pytest.raises(TenantInvalid):
+        async with store.tenant(name):
+            pass
+
+
+async def test_json_goes_in_and_comes_out_as_python_objects(store: Store):
+    body = {"words": ["one", "two"], "count": 2, "umlaut": "ü"}
+
+    said = await store.fetchval("acme", "INSERT INTO notes VALUES ('acme', 'a', $1) RETURNING body", body)
+
+    assert said == body
