@@ -1,1 +1,24 @@
-"""Runs a service's handlers on the bus: validate, trace, handle, publish, ack."""
+"""Runs a service's handlers on the bus: read, trace, handle, publish, ack."""
+
+from wayline.chassis.bus import Bus, WrongSequence
+from wayline.chassis.failpoints import Failpoint, reach
+from wayline.chassis.responder import Ask, asks, hears
+from wayline.chassis.service import Part, Service, run
+from wayline.chassis.settings import BusSettings
+from wayline.chassis.worker import Delivery, Work
+
+__all__ = [
+    "Ask",
+    "Bus",
+    "BusSettings",
+    "Delivery",
+    "Failpoint",
+    "Part",
+    "Service",
+    "Work",
+    "WrongSequence",
+    "asks",
+    "hears",
+    "reach",
+    "run",
+]

@@ -44,6 +44,16 @@ class Message(Frozen):
         CATALOGUE[subject] = cls
 
     @property
+    def msg_id(self) -> str | None:
+        """The id that makes publishing this message twice harmless, where its content names one."""
+        return None
+
+    @property
+    def owner(self) -> str:
+        """Whose large fields these are in the object store: the job's, the document's, or nobody's in particular."""
+        return str(getattr(self, "job_id", None) or getattr(self, "document_id", None) or "-")
+
+    @property
     def subject(self) -> str:
         """The literal subject this message is published on."""
         return self.subject_template.format_map({name: getattr(self, name) for name in self.addressed_by})

@@ -13,8 +13,6 @@ WaylineError
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import BaseModel, ConfigDict
 
 
@@ -33,8 +31,8 @@ class Problem(BaseModel):
 class WaylineError(Exception):
     """Anything Wayline raises on purpose."""
 
-    code: ClassVar[str] = "error"
-    status: ClassVar[int] = 500
+    code: str = "error"
+    status: int = 500
 
     def problem(self) -> Problem:
         """This error as the bus and HTTP say it."""

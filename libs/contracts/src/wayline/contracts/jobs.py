@@ -78,6 +78,11 @@ class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     job: str
     at: int
 
+    @property
+    def msg_id(self) -> str:
+        """Whoever queues the job from the same record says the same ticket."""
+        return f"{self.tenant}/{self.job}:{self.at}"
+
 
 class Cancel(Frozen):
     type: Literal["cancel"] = "cancel"

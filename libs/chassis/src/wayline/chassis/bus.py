@@ -1,0 +1,276 @@
+"""One service's connection to the bus: publish with an id, ask, put aside; reconnecting for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import orjson
+import structlog
+from nats import errors as nats_errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import errors as js_errors
+from nats.js.api import PubAck
+from pydantic import BaseModel
+from wayline.chassis.claims import Claims
+from wayline.chassis.reading import check_headers
+from wayline.chassis.settings import BusSettings
+from wayline.contracts import headers as h
+from wayline.contracts.base import Message, Request
+from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
+from wayline.telemetry import carried, metrics
+
+log = structlog.get_logger()
+
+PUBLISH_RETRY_S = 15.0
+"""A cluster needs up to 7 s for a new leader; a publish is tried again with the same id for this long."""
+PUBLISH_TIMEOUT_S = 2.0
+REQUEST_TIMEOUT_S = 5.0
+STREAM_FULL = 10077
+WRONG_SEQUENCE = 10071
+
+AWAY = (
+    TimeoutError,
+    nats_errors.TimeoutError,
+    nats_errors.NoRespondersError,
+    nats_errors.ConnectionReconnectingError,
+    nats_errors.OutboundBufferLimitError,
+    js_errors.NoStreamResponseError,
+)
+_DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
+
+M = TypeVar("M", bound=Message)
+R = TypeVar("R", bound=BaseModel)
+
+
+class WrongSequence(WaylineError):
+    """The subject moved on since we looked: the append was refused."""
+
+    code = "wrong_sequence"
+
+
+class Bus:
+    """A connected client of the bus, as one identity."""
+
+    def __init__(self, nc: Client, *, service: str) -> None:
+        self.nc = nc
+        self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S)
+        self.service = service
+        self.claims = Claims(self.js)
+        self.denied: dict[str, str] = {}
+        self.reconnected: list[Callable[[], None]] = []
+        self._closing = False
+
+    @classmethod
+    async def connect(cls, settings: BusSettings, *, service: str, exit_when_closed: bool = True) -> Bus:
+        """Connect as `service`, waiting up to `connect_wait_s` for a bus that is still starting.
+
+        Raises Unavailable, saying where the bus was looked for.
+        """
+        nc = Client()
+        bus = cls(nc, service=service)
+        deadline = time.monotonic() + settings.connect_wait_s
+        options = bus._options(settings, exit_when_closed=exit_when_closed)
+        host, port = _first_address(settings.nats_url)
+        while True:
+            try:
+                # A refused nats-py connect costs 2 s, a refused socket nothing.
+                _, writer = await asyncio.open_connection(host, port)
+                writer.close()
+                await nc.connect(**options)
+                break
+            except (OSError, nats_errors.Error) as error:
+                if time.monotonic() > deadline:
+                    raise Unavailable(
+                        f"the bus at {settings.nats_url}",
+                        detail=f"{error or type(error).__name__}. Is NATS running, and is WAYLINE_NATS_URL right?",
+                    ) from None
+                await asyncio.sleep(0.05)
+        metrics.bus_connected.labels(service).set(1)
+        return bus
+
+    def _options(self, settings: BusSettings, *, exit_when_closed: bool) -> dict[str, Any]:
+        async def on_error(error: Exception) -> None:
+            denied = _DENIED.search(str(error))
+            if denied:
+                self.denied[denied.group(2)] = str(error)
+            metrics.bus_errors.labels(self.service, "denied" if denied else type(error).__name__).inc()
+            log.warning("bus error", service=self.service, error=str(error) or type(error).__name__)
+
+        async def on_disconnect() -> None:
+            metrics.bus_connected.labels(self.service).set(0)
+            if not self._closing:
+                log.warning("bus connection lost, reconnecting", service=self.service)
+
+        async def on_reconnect() -> None:
+            metrics.bus_connected.labels(self.service).set(1)
+            log.info("bus connection is back", service=self.service)
+            for call in self.reconnected:
+                call()
+
+        async def on_closed() -> None:
+            metrics.bus_connected.labels(self.service).set(0)
+            if exit_when_closed and not self.nc.is_draining and not self._closing:
+                # Subscriptions on a closed connection spin or hang; a supervisor restarts what has ended.
+                log.error("the bus connection is closed for good, ending the process", service=self.service)
+                os._exit(70)
+
+        options: dict[str, Any] = {
+            "servers": settings.nats_url.split(","),
+            "name": f"wayline-{self.service}",
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": 0.25,
+            "ping_interval": 10,
+            "max_outstanding_pings": 2,
+            "allow_reconnect": True,
+            "pending_size": 16 * 1024 * 1024,
+            "error_cb": on_error,
+            "disconnected_cb": on_disconnect,
+            "reconnected_cb": on_reconnect,
+            "closed_cb": on_closed,
+        }
+        if settings.nats_seed:
+            options |= {"nkeys_seed_str": settings.nats_seed, "inbox_prefix": f"_INBOX_{self.service}"}
+        return options
+
+    async def close(self) -> None:
+        """Flush and leave; what was published is out."""
+        self._closing = True
+        if self.nc.is_connected:
+            await self.nc.drain()
+        elif not self.nc.is_closed:
+            await self.nc.close()
+
+    async def wire(self, message: Message, headers: Mapping[str, str] | None = None) -> tuple[bytes, dict[str, str]]:
+        """A message as it travels: its body (large fields claimed) and its headers with schema, tenant and trace."""
+        body, claimed = await self.claims.check_in(message.to_wire(), f"{message.tenant or '-'}/{message.owner}")
+        said = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
+        if claimed:
+            said[h.CLAIMS] = "1"
+        return body, said
+
+    async def publish(self, message: Message, *, msg_id: str, headers: Mapping[str, str] | None = None) -> PubAck:
+        """Store a message in its stream, tried again with the same id for 15 s while nobody answers.
+
+        Raises Full where the stream takes no more, Unavailable when the time is over.
+        """
+        body, said = await self.wire(message, headers)
+        metrics.messages_published.labels(self.service, message.subject_template).inc()
+        return await self.store(message.subject, body, {**said, h.MSG_ID: msg_id})
+
+    async def store(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
+        """Publish encoded bytes and wait for the stream's ack.
+
+        Raises Full, WrongSequence, Unavailable, or Bug when this identity may not publish here.
+        """
+        deadline = time.monotonic() + PUBLISH_RETRY_S
+        while True:
+            if subject in self.denied:
+                raise Bug(f"{self.service} may not publish on {subject}: {self.denied[subject]}")
+            try:
+                return await self._store_once(subject, body, headers)
+            except AWAY as error:
+                if time.monotonic() > deadline:
+                    raise Unavailable("the bus", detail=f"{subject}: {type(error).__name__}") from error
+                await asyncio.sleep(0.1)
+
+    async def _store_once(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
+        reply = await self.nc.request(subject, body, timeout=PUBLISH_TIMEOUT_S, headers=headers)
+        ack = orjson.loads(reply.data)
+        if "error" not in ack:
+            return PubAck(stream=ack["stream"], seq=ack["seq"], duplicate=ack.get("duplicate", False))
+        error = ack["error"]
+        if error.get("err_code") == WRONG_SEQUENCE:
+            raise WrongSequence(error["description"])
+        if error.get("err_code") == STREAM_FULL or "maximum" in error.get("description", ""):
+            raise Full(f"the stream for {subject}")
+        if error.get("code") == 503:
+            raise js_errors.NoStreamResponseError
+        raise Bug(f"the bus refused {subject}: {error}")
+
+    async def send(
+        self, message: Message, *, subject: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Say something that is not stored: deltas, replies, cancellations."""
+        body, said = await self.wire(message, headers)
+        await self.nc.publish(subject or message.subject, body, headers=said)
+
+    async def ask(
+        self,
+        request: Request,
+        replies: type[R],
+        *,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> R:
+        """Ask and wait for the one answer.
+
+        Raises what the other side refused with (Refused, or Retry where asking again may help), or Unavailable when
+        nobody answers in time.
+        """
+        body, said = await self.wire(request, headers)
+        if request.subject in self.denied:
+            raise Bug(f"{self.service} may not ask {request.subject}: {self.denied[request.subject]}")
+        try:
+            reply = await self.nc.request(request.subject, body, timeout=timeout_s, headers=said)
+        except AWAY as error:
+            what = request.subject_template.split(".{", 1)[0]
+            raise Unavailable(what, detail=type(error).__name__) from None
+        data = await self.body(reply)
+        if reply.headers and h.ERROR in reply.headers:
+            raise raised(Problem.model_validate_json(data))
+        return replies.model_validate_json(data)
+
+    async def body(self, message: Msg) -> bytes:
+        """The body of a received message with its claimed fields put back."""
+        if message.headers and h.CLAIMS in message.headers:
+            return await self.claims.check_out(message.data)
+        return message.data
+
+    async def hear(self, kind: type[M], message: Msg) -> M:
+        """Read a received message: schema version, headers against subject, body. Raises InvalidMessage."""
+        check_headers(kind, message)
+        return kind.from_wire(await self.body(message), message.subject)
+
+    async def put_aside(
+        self,
+        *,
+        stream: str,
+        consumer: str,
+        sequence: int,
+        subject: str,
+        body: bytes,
+        headers: Mapping[str, str] | None,
+        deliveries: int,
+        code: str,
+        reason: str,
+    ) -> None:
+        """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
+        kept = {key: value for key, value in (headers or {}).items() if not key.startswith("Nats-")}
+        tokens = subject.split(".")
+        said = {
+            **kept,
+            h.TENANT: kept.get(h.TENANT) or (tokens[-1] if len(tokens) == 3 else ""),
+            h.DEAD_CODE: code,
+            h.DEAD_REASON: " ".join(reason.split())[:1_000],
+            h.DEAD_SUBJECT: subject,
+            h.DEAD_STREAM: stream,
+            h.DEAD_CONSUMER: consumer,
+            h.DEAD_SEQUENCE: str(sequence),
+            h.DEAD_DELIVERIES: str(deliveries),
+            h.MSG_ID: f"dead-{stream}-{sequence}-{code}",
+        }
+        await self.store(f"dead.{stream}.{consumer}", body, said)
+        metrics.dead_letters.labels(stream, consumer, code).inc()
+        log.warning("dead letter", stream=stream, consumer=consumer, code=code, reason=reason)
+
+
+def _first_address(url: str) -> tuple[str, int]:
+    first = url.split(",", maxsplit=1)[0].rsplit("@", 1)[-1].removeprefix("nats://").removeprefix("tls://").rstrip("/")
+    host, _, port = first.rpartition(":")
+    return (host, int(port)) if host else (first, 4222)

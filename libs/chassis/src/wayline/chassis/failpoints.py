@@ -1,0 +1,74 @@
+"""Named places where a test may kill the process: the one registry that the fault tests are generated from.
+
+Off unless `WAYLINE_FAILPOINT` names one (`name` or `name:nth`): then the process kills itself with SIGKILL the nth time
+it gets there. A failpoint that no test hits fails the fault suite.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from enum import StrEnum
+
+
+class Failpoint(StrEnum):
+    """`<service>.<what>.<before|after>`."""
+
+    GATEWAY_SUBMIT_BEFORE = "gateway.submit.before"
+    GATEWAY_SUBMIT_AFTER = "gateway.submit.after"
+
+    ROUTER_RESERVE_BEFORE = "router.reserve.before"
+    ROUTER_RESERVE_AFTER = "router.reserve.after"
+    ROUTER_RECORD_BEFORE = "router.record.before"
+    ROUTER_RECORD_AFTER = "router.record.after"
+    ROUTER_TICKET_AFTER = "router.ticket.after"
+    ROUTER_ACK_AFTER = "router.ack.after"
+    ROUTER_WAKE_BEFORE = "router.wake.before"
+    ROUTER_WAKE_AFTER = "router.wake.after"
+
+    EXECUTOR_CLAIM_BEFORE = "executor.claim.before"
+    EXECUTOR_CLAIM_AFTER = "executor.claim.after"
+    EXECUTOR_INTENT_BEFORE = "executor.intent.before"
+    EXECUTOR_INTENT_AFTER = "executor.intent.after"
+    EXECUTOR_MODEL_AFTER = "executor.model.after"
+    EXECUTOR_TOOL_BEFORE = "executor.tool.before"
+    EXECUTOR_TOOL_AFTER = "executor.tool.after"
+    EXECUTOR_RESULT_BEFORE = "executor.result.before"
+    EXECUTOR_RESULT_AFTER = "executor.result.after"
+    EXECUTOR_SCHEDULE_AFTER = "executor.schedule.after"
+    EXECUTOR_PARK_BEFORE = "executor.park.before"
+    EXECUTOR_PARK_AFTER = "executor.park.after"
+    EXECUTOR_RESOLVE_BEFORE = "executor.resolve.before"
+    EXECUTOR_RESOLVE_AFTER = "executor.resolve.after"
+    EXECUTOR_END_BEFORE = "executor.end.before"
+    EXECUTOR_END_AFTER = "executor.end.after"
+    EXECUTOR_REPLY_AFTER = "executor.reply.after"
+    EXECUTOR_SETTLE_AFTER = "executor.settle.after"
+    EXECUTOR_ACK_AFTER = "executor.ack.after"
+
+    REGISTRY_LEDGER_BEFORE = "tool_registry.ledger.before"
+    REGISTRY_LEDGER_AFTER = "tool_registry.ledger.after"
+    REGISTRY_EFFECT_AFTER = "tool_registry.effect.after"
+    REGISTRY_FINISH_AFTER = "tool_registry.finish.after"
+
+    RETRIEVAL_STORE_BEFORE = "retrieval.store.before"
+    RETRIEVAL_STORE_AFTER = "retrieval.store.after"
+    RETRIEVAL_ACK_AFTER = "retrieval.ack.after"
+
+    TRACING_STORE_BEFORE = "tracing.store.before"
+    TRACING_STORE_AFTER = "tracing.store.after"
+    TRACING_ACK_AFTER = "tracing.ack.after"
+
+
+_armed, _, _nth = os.environ.get("WAYLINE_FAILPOINT", "").partition(":")
+_left = int(_nth or 1)
+
+
+def reach(point: Failpoint) -> None:
+    """Die here when this point is armed; otherwise one comparison."""
+    global _left  # noqa: PLW0603 - one process, one armed point, counted down where it is reached
+    if point != _armed:
+        return
+    _left -= 1
+    if _left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)

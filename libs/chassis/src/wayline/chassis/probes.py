@@ -1,0 +1,53 @@
+"""Liveness, readiness and metrics over HTTP for a service that has no HTTP of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+Ready = Callable[[], Awaitable[dict[str, str]]]
+"""Names what a service needs and how it is: `ok`, or what is wrong with it."""
+
+
+def probes(ready: Ready) -> Callable[..., Awaitable[None]]:
+    """An ASGI application with /health/live, /health/ready and /metrics."""
+
+    async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        status, kind, body = await _answer(scope["path"], ready)
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind)]})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
+    if path == "/health/live":
+        return 200, b"application/json", b'{"status":"ok"}'
+    if path == "/health/ready":
+        needs = await ready()
+        well = all(state == "ok" for state in needs.values())
+        body = orjson.dumps({"status": "ok" if well else "unavailable", "needs": needs})
+        return 200 if well else 503, b"application/json", body
+    if path == "/metrics":
+        return 200, CONTENT_TYPE_LATEST.encode(), generate_latest()
+    return 404, b"application/json", b'{"error":"/health/live, /health/ready and /metrics are all there is"}'
+
+
+class Quiet(uvicorn.Server):
+    """A uvicorn server inside a service: the service owns the signals."""
+
+    def capture_signals(self) -> Any:
+        from contextlib import nullcontext
+
+        return nullcontext()
+
+
+def server(app: Any, *, host: str, port: int) -> Quiet:
+    """A server for `app` that logs warnings only and leaves signals alone."""
+    return Quiet(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off"))

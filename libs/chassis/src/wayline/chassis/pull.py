@@ -1,0 +1,135 @@
+"""Pulls messages of one durable consumer into free slots: never more than can be started at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import orjson
+import structlog
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from wayline.chassis.bus import Bus
+from wayline.chassis.topology import Consumer
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+ASK_S = 20.0
+"""How long one pull request waits at the server for messages."""
+RETRY_S = 0.5
+"""The pause after the server says that there is no such consumer, or nobody answers: no hot loop."""
+
+
+class Puller:
+    """Keeps `slots` handlers of one consumer busy.
+
+    A message that arrives is started at once; asking for no more than there are free slots is what keeps a busy process
+    from hoarding messages that an idle one could run.
+    """
+
+    def __init__(
+        self, bus: Bus, consumer: Consumer, handle: Callable[[Msg], Coroutine[Any, Any, None]], *, slots: int
+    ) -> None:
+        self._bus = bus
+        self._consumer = consumer
+        self._handle = handle
+        self._slots = slots
+        self._asked = 0
+        self._running: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._subscription: Subscription | None = None
+        self._watchdog: asyncio.TimerHandle | None = None
+        self._requests: set[asyncio.Task[None]] = set()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    async def start(self) -> None:
+        nc = self._bus.nc
+        self._inbox = nc.new_inbox()
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
+        self._subscription = await nc.subscribe(self._inbox, cb=self._on_message)
+        self._bus.reconnected.append(self._start_over)
+        self._ask()
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask for no more and let what runs end within `grace_s`; what does not is cancelled."""
+        self._stopping = True
+        if self._watchdog:
+            self._watchdog.cancel()
+        if self._start_over in self._bus.reconnected:
+            self._bus.reconnected.remove(self._start_over)
+        if self._subscription is not None:
+            with suppress(nats_errors.Error):
+                await self._subscription.unsubscribe()
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _ask(self) -> None:
+        want = self._slots - len(self._running) - self._asked
+        # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
+        # while anything is asked for, an arriving message finds it.
+        if self._stopping or want <= 0 or (self._asked and want < self._slots // 4):
+            return
+        self._asked += want
+        request = orjson.dumps({"batch": want, "expires": int(ASK_S * 1e9)})
+        task = asyncio.create_task(self._publish(request))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+        if self._watchdog:
+            self._watchdog.cancel()
+        self._watchdog = asyncio.get_running_loop().call_later(ASK_S + 2, self._start_over)
+
+    async def _publish(self, request: bytes) -> None:
+        try:
+            await self._bus.nc.publish(self._next, request, reply=self._inbox)
+        except nats_errors.Error as error:
+            log.warning("pull request not sent", consumer=self._consumer.name, error=str(error))
+            self._later()
+
+    def _start_over(self) -> None:
+        """Forget what was asked: a server that restarted knows nothing of it."""
+        self._asked = 0
+        self._ask()
+
+    def _later(self) -> None:
+        self._asked = 0
+        asyncio.get_running_loop().call_later(RETRY_S, self._ask)
+
+    async def _on_message(self, message: Msg) -> None:
+        status = message.headers.get("Status") if message.headers and not message.data else None
+        if status is not None:
+            self._on_status(status, message.headers or {})
+            return
+        self._asked = max(0, self._asked - 1)
+        if self._stopping or len(self._running) >= self._slots:
+            await message.nak()
+            return
+        task = asyncio.create_task(self._handle(message))
+        self._running.add(task)
+        task.add_done_callback(self._done)
+
+    def _on_status(self, status: str, headers: dict[str, str]) -> None:
+        if status == "100":
+            return
+        left = headers.get("Nats-Pending-Messages")
+        if left is not None:
+            self._asked = max(0, self._asked - int(left))
+            self._ask()
+            return
+        metrics.bus_errors.labels(self._bus.service, f"pull {status}").inc()
+        self._later()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("handler ended with an error", consumer=self._consumer.name, error=repr(error), exc_info=error)
+        self._ask()

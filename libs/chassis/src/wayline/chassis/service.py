@@ -1,0 +1,121 @@
+"""A service: its handlers bound to the bus, started, watched and drained."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import structlog
+from wayline.chassis.bus import Bus
+from wayline.chassis.probes import Quiet, probes, server
+from wayline.chassis.responder import Ask, Responder
+from wayline.chassis.settings import BusSettings
+from wayline.chassis.worker import Work, Worker
+from wayline.telemetry import BusExporter, Telemetry
+
+log = structlog.get_logger()
+
+SPANS_SUBJECT = "telemetry.traces"
+
+
+class Part(Protocol):
+    """Anything that runs beside the handlers: an HTTP server, a poller, the executor's job loop."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self, grace_s: float) -> None: ...
+
+
+@dataclass
+class Service:
+    """What a service is made of; `app.py` builds one.
+
+    `open` runs first and returns what must be closed last; handlers are bound only when it is done, so a handler never
+    meets a pool that is not there.
+    """
+
+    name: str
+    settings: BusSettings
+    bus: Bus
+    telemetry: Telemetry
+    exporter: BusExporter
+    work: Sequence[Work[Any]] = ()
+    asks: Sequence[Ask[Any]] = ()
+    parts: Sequence[Part] = ()
+    needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
+    close: Callable[[], Awaitable[None]] | None = None
+
+    _running: list[Part] = field(default_factory=list, init=False)
+    _http: tuple[Quiet, asyncio.Task[None]] | None = field(default=None, init=False)
+
+    async def start(self) -> None:
+        """Bind every handler, start every part, open the probes; ready when this returns."""
+        self.exporter.start(self._send_spans)
+        self._running = [
+            *self.parts,
+            *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
+            *(Worker(self.bus, self.telemetry, work) for work in self.work),
+        ]
+        for part in self._running:
+            await part.start()
+        # Subscriptions are on their way until a round trip is done: a request right now would find nobody.
+        await self.bus.nc.flush()
+        if self.settings.health_port is not None:
+            http = server(probes(self.ready), host=self.settings.health_host, port=self.settings.health_port)
+            self._http = http, asyncio.create_task(http.serve())
+        log.info("ready", service=self.name)
+
+    async def _send_spans(self, batch: bytes) -> None:
+        await self.bus.nc.publish(SPANS_SUBJECT, batch)
+
+    async def ready(self) -> dict[str, str]:
+        """How each thing this service needs is."""
+        states = {"bus": "ok" if self.bus.nc.is_connected else "reconnecting"}
+        for name, check in self.needs.items():
+            try:
+                await asyncio.wait_for(check(), 2)
+                states[name] = "ok"
+            except Exception as error:
+                states[name] = str(error) or type(error).__name__
+        return states
+
+    async def stop(self, grace_s: float | None = None) -> None:
+        """Hear no more, finish what is in hand within the grace, send the last spans, leave the bus."""
+        grace = self.settings.drain_grace_s if grace_s is None else grace_s
+        await asyncio.gather(*(part.stop(grace) for part in reversed(self._running)))
+        await self.exporter.stop()
+        if self._http is not None:
+            self._http[0].should_exit = True
+            await self._http[1]
+        if self.close is not None:
+            await self.close()
+        await self.bus.close()
+
+
+Build = Callable[[], Awaitable[Service]]
+
+
+async def run(build: Build) -> None:
+    """Run one service until SIGTERM or SIGINT: the first drains it, a second one ends it at once."""
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, on_signal)
+    service = await build()
+    await service.start()
+    await stop.wait()
+    draining = asyncio.create_task(service.stop())
+    hurried = asyncio.create_task(hurry.wait())
+    await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
+    if not draining.done():
+        draining.cancel()
+        await asyncio.gather(draining, return_exceptions=True)
+        await service.stop(0)
+    hurried.cancel()

@@ -1,0 +1,241 @@
+"""The streams and consumers of the bus: one work queue a purpose, declared by `wayline migrate` and by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+
+from nats.js import JetStreamContext
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DeliverPolicy,
+    DiscardPolicy,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    RePublish,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import NotFoundError
+
+DAY_S = 86_400.0
+GIB = 1024**3
+PAYLOADS = "PAYLOADS"
+PROVIDERS = "PROVIDERS"
+DUPLICATES_S = 120.0
+ADVISORIES = (
+    "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
+    "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
+)
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A durable pull consumer and who binds to it."""
+
+    stream: str
+    name: str
+    service: str
+    subject: str
+    ack_wait_s: float = 10.0
+    max_deliver: int = -1
+    max_ack_pending: int = 1_000
+
+    def config(self) -> ConsumerConfig:
+        return ConsumerConfig(
+            durable_name=self.name,
+            filter_subject=self.subject,
+            deliver_policy=DeliverPolicy.ALL,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=self.ack_wait_s,
+            max_deliver=self.max_deliver,
+            max_ack_pending=self.max_ack_pending,
+        )
+
+
+SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*")
+RUN_INTERACTIVE = Consumer("RUN", "interactive", "executor", "jobs.run.interactive.*", max_ack_pending=20_000)
+RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pending=20_000)
+INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30, max_deliver=5)
+EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
+SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
+LATER_ROUTER = Consumer("LATER", "router", "router", "due.>")
+TELEMETRY_TRACING = Consumer("TELEMETRY", "tracing", "tracing", "telemetry.traces", ack_wait_s=30, max_deliver=3)
+ADVISORY_ROUTER = Consumer("ADVISORY", "router", "router", "$JS.EVENT.ADVISORY.>", max_deliver=20)
+
+CONSUMERS = (
+    SUBMIT_ROUTER,
+    RUN_INTERACTIVE,
+    RUN_BATCH,
+    INDEX_RETRIEVAL,
+    EVENTS_TRACING,
+    SIGNALS_ROUTER,
+    LATER_ROUTER,
+    TELEMETRY_TRACING,
+    ADVISORY_ROUTER,
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may differ between a laptop, a test and a cluster."""
+
+    replicas: int = 1
+    ack_wait_s: float = 10.0
+    """How soon a killed executor's jobs are taken over."""
+    submit_max: int = 100_000
+    submit_max_per_tenant: int = 50_000
+    events_max_bytes: int = 8 * GIB
+    memory: bool = field(default=False, repr=False)
+    """Keep streams in memory: only for tests that measure something else."""
+
+
+def streams(limits: Limits) -> list[StreamConfig]:
+    """Every stream as it must be."""
+    common = {
+        "num_replicas": limits.replicas,
+        "storage": StorageType.MEMORY if limits.memory else StorageType.FILE,
+        "discard": DiscardPolicy.NEW,
+    }
+    queue = {**common, "retention": RetentionPolicy.WORK_QUEUE}
+    return [
+        StreamConfig(
+            name="SUBMIT",
+            subjects=["jobs.submit.*"],
+            max_msgs=limits.submit_max,
+            max_msgs_per_subject=limits.submit_max_per_tenant,
+            discard_new_per_subject=True,
+            max_bytes=2 * GIB,
+            # The log is what deduplicates; a long window would only refuse what the router can answer better.
+            duplicate_window=0.1,
+            **queue,
+        ),
+        StreamConfig(name="RUN", subjects=["jobs.run.*.*"], max_bytes=GIB, duplicate_window=DUPLICATES_S, **queue),
+        StreamConfig(
+            name="INDEX", subjects=["documents.index.*"], max_bytes=2 * GIB, duplicate_window=DUPLICATES_S, **queue
+        ),
+        StreamConfig(
+            name="EVENTS",
+            subjects=["events.*.*"],
+            max_age=30 * DAY_S,
+            max_bytes=limits.events_max_bytes,
+            allow_direct=True,
+            republish=RePublish(src="events.*.*", dest="live.{{wildcard(1)}}.{{wildcard(2)}}"),
+            duplicate_window=DUPLICATES_S,
+            **common,
+        ),
+        StreamConfig(
+            name="SIGNALS",
+            subjects=["signals.*.*"],
+            max_age=30 * DAY_S,
+            max_bytes=GIB // 4,
+            max_msgs_per_subject=1_000,
+            discard_new_per_subject=True,
+            allow_direct=True,
+            duplicate_window=DUPLICATES_S,
+            **common,
+        ),
+        StreamConfig(
+            name="LATER",
+            subjects=["later.>", "due.>"],
+            max_age=30 * DAY_S,
+            max_bytes=GIB,
+            allow_msg_schedules=True,
+            allow_rollup_hdrs=True,
+            duplicate_window=DUPLICATES_S,
+            # The server schedules nothing in a stream that refuses when full.
+            **{**common, "discard": DiscardPolicy.OLD},
+        ),
+        StreamConfig(
+            name="TELEMETRY",
+            subjects=["telemetry.traces"],
+            max_bytes=GIB // 4,
+            max_age=DAY_S,
+            duplicate_window=DUPLICATES_S,
+            **{**queue, "discard": DiscardPolicy.OLD},
+        ),
+        StreamConfig(
+            name="DEAD",
+            subjects=["dead.*.*"],
+            max_age=30 * DAY_S,
+            max_bytes=GIB,
+            allow_direct=True,
+            duplicate_window=DUPLICATES_S,
+            **{**common, "discard": DiscardPolicy.OLD},
+        ),
+        StreamConfig(
+            name="ADVISORY",
+            subjects=list(ADVISORIES),
+            max_age=30 * DAY_S,
+            max_bytes=GIB // 16,
+            duplicate_window=DUPLICATES_S,
+            **{**common, "discard": DiscardPolicy.OLD},
+        ),
+    ]
+
+
+def consumers(limits: Limits) -> list[Consumer]:
+    """Every consumer as it must be; the run lanes take their `ack_wait` from the limits."""
+    return [
+        replace(consumer, ack_wait_s=limits.ack_wait_s) if consumer.stream == "RUN" else consumer
+        for consumer in CONSUMERS
+    ]
+
+
+async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIterator[str]:
+    """Create what is missing and correct what has drifted; yields one line about each thing that it changed."""
+    limits = limits or Limits()
+    for stream in streams(limits):
+        async for said in _declare_stream(js, stream):
+            yield said
+    for consumer in consumers(limits):
+        async for said in _declare_consumer(js, consumer):
+            yield said
+    try:
+        await js.object_store(PAYLOADS)
+    except NotFoundError:
+        await js.create_object_store(
+            PAYLOADS,
+            ObjectStoreConfig(ttl=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas),
+        )
+        yield f"object store {PAYLOADS} created"
+    try:
+        await js.key_value(PROVIDERS)
+    except NotFoundError:
+        await js.create_key_value(KeyValueConfig(bucket=PROVIDERS, history=1, ttl=DAY_S, replicas=limits.replicas))
+        yield f"key-value bucket {PROVIDERS} created"
+
+
+async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIterator[str]:
+    assert wanted.name is not None
+    try:
+        present = (await js.stream_info(wanted.name)).config
+    except NotFoundError:
+        await js.add_stream(wanted)
+        yield f"stream {wanted.name} created"
+        return
+    drifted = _drift(wanted, present)
+    if drifted:
+        await js.update_stream(present.evolve(**drifted))
+        yield f"stream {wanted.name}: {', '.join(sorted(drifted))} corrected"
+
+
+async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIterator[str]:
+    try:
+        present = (await js.consumer_info(wanted.stream, wanted.name)).config
+    except NotFoundError:
+        await js.add_consumer(wanted.stream, wanted.config())
+        yield f"consumer {wanted.stream}/{wanted.name} created"
+        return
+    drifted = _drift(wanted.config(), present)
+    if drifted:
+        await js.add_consumer(wanted.stream, present.evolve(**drifted))
+        yield f"consumer {wanted.stream}/{wanted.name}: {', '.join(sorted(drifted))} corrected"
+
+
+def _drift(wanted: StreamConfig | ConsumerConfig, present: object) -> dict[str, object]:
+    """The fields that are set in `wanted` and differ in what the server has."""
+    said = {name: value for name, value in vars(wanted).items() if value is not None}
+    return {name: value for name, value in said.items() if getattr(present, name, None) != value}

@@ -1,0 +1,190 @@
+"""Runs one handler on one work queue: read, trace, handle, publish, ack; what cannot be handled is put aside."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import structlog
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+from wayline.chassis.bus import Bus
+from wayline.chassis.pull import Puller
+from wayline.chassis.topology import Consumer
+from wayline.contracts.base import Message
+from wayline.contracts.errors import Reject, Retry
+from wayline.telemetry import Home, Telemetry, metrics, names
+
+log = structlog.get_logger()
+
+ATTEMPTS_MAX = 20
+"""Deliveries after which a handler that keeps raising something unexpected gives its message up."""
+NAK_MAX_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a message came: where it is stored, how often it was delivered, its headers."""
+
+    stream: str
+    consumer: str
+    sequence: int
+    deliveries: int
+    subject: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, message: Msg) -> Delivery:
+        tokens = message.reply.split(".")
+        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.… ; with a domain and account hash there are two more.
+        stream, consumer, delivered, sequence = tokens[2:6] if len(tokens) == 9 else tokens[4:8]
+        return cls(
+            stream, consumer, int(sequence), int(delivered), message.subject, dict(message.headers or {}), message.data
+        )
+
+
+M = TypeVar("M", bound=Message)
+Handler = Callable[[M, Delivery], Awaitable[Sequence[Message] | None]]
+"""Handles one message and returns what to say; the worker publishes it and acks."""
+
+
+@dataclass(frozen=True)
+class Work(Generic[M]):
+    """A handler bound to a work queue."""
+
+    consumer: Consumer
+    message: type[M]
+    handle: Handler[M]
+    slots: int = 32
+    home: Callable[[M, Delivery], Home] | None = None
+    """The job's own trace that a message belongs to; None: it goes on in its sender's."""
+    before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
+    """What else to do, with the code and the reason, before a message is put aside."""
+    after_ack: Callable[[], None] | None = None
+
+
+class Worker(Generic[M]):
+    """One service's hold on one work queue."""
+
+    def __init__(self, bus: Bus, telemetry: Telemetry, work: Work[M]) -> None:
+        self._bus = bus
+        self._telemetry = telemetry
+        self._work = work
+        self._stopping = asyncio.Event()
+        self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
+        self.start = self._puller.start
+
+    async def stop(self, grace_s: float) -> None:
+        self._stopping.set()
+        await self._puller.stop(grace_s)
+
+    async def _on_message(self, raw: Msg) -> None:
+        work, delivery = self._work, Delivery.of(raw)
+        started, outcome = time.perf_counter(), "ok"
+        beat = _Heartbeat(raw, work.consumer.ack_wait_s / 3)
+        try:
+            message = await self._bus.hear(work.message, raw)
+            await self._handle(message, delivery)
+            await raw.ack()
+            if work.after_ack:
+                work.after_ack()
+        except Reject as error:
+            outcome = error.code
+            await self._put_aside(delivery, error.code, str(error))
+            await raw.ack()
+        except (asyncio.CancelledError, _Stopping):
+            outcome = "handed back"
+            await _settle(raw.nak())
+        except Exception as error:
+            outcome = type(error).__name__
+            await self._failed(raw, delivery, error)
+        finally:
+            beat.stop()
+            template = work.message.subject_template
+            metrics.messages_handled.labels(self._bus.service, template, outcome).inc()
+            metrics.handling_seconds.labels(self._bus.service, template).observe(time.perf_counter() - started)
+
+    async def _handle(self, message: M, delivery: Delivery) -> None:
+        work = self._work
+        home = work.home(message, delivery) if work.home else None
+        attributes = {
+            names.MESSAGING_DESTINATION: work.message.subject_template,
+            names.NATS_DELIVERIES: delivery.deliveries,
+        }
+        with self._telemetry.handling(
+            work.message.subject_template, delivery.headers, home=home, attributes=attributes
+        ):
+            said = await self._patiently(message, delivery)
+            for n, out in enumerate(said or ()):
+                await self._bus.publish(out, msg_id=out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}")
+
+    async def _patiently(self, message: M, delivery: Delivery) -> Sequence[Message] | None:
+        """Handle, and wait out a dependency that is away: an outage must not use up a message's deliveries."""
+        while True:
+            try:
+                return await self._work.handle(message, delivery)
+            except Retry as error:
+                log.warning("waiting", service=self._bus.service, why=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), error.after_s)
+                if self._stopping.is_set():
+                    raise _Stopping from None
+
+    async def _failed(self, raw: Msg, delivery: Delivery, error: Exception) -> None:
+        log.error(
+            "handler failed", service=self._bus.service, subject=delivery.subject, error=repr(error), exc_info=error
+        )
+        limit = ATTEMPTS_MAX if self._work.consumer.max_deliver < 0 else self._work.consumer.max_deliver
+        if delivery.deliveries < limit:
+            await _settle(raw.nak(delay=min(NAK_MAX_S, 0.1 * 2**delivery.deliveries)))
+            return
+        await self._put_aside(delivery, "undeliverable", f"{type(error).__name__}: {error}")
+        await raw.ack()
+
+    async def _put_aside(self, delivery: Delivery, code: str, reason: str) -> None:
+        if self._work.before_dead:
+            await self._work.before_dead(delivery, code, reason)
+        await self._bus.put_aside(
+            stream=delivery.stream,
+            consumer=delivery.consumer,
+            sequence=delivery.sequence,
+            subject=delivery.subject,
+            body=delivery.body,
+            headers=delivery.headers,
+            deliveries=delivery.deliveries,
+            code=code,
+            reason=reason,
+        )
+
+
+class _Stopping(Exception):
+    """The service is being stopped while a message waits for a dependency."""
+
+
+class _Heartbeat:
+    """Tells the server every `every_s` that a message is still being worked on."""
+
+    def __init__(self, message: Msg, every_s: float) -> None:
+        self._message = message
+        self._every_s = every_s
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(every_s, self._beat)
+        self._sending: asyncio.Task[None] | None = None
+
+    def _beat(self) -> None:
+        self._sending = self._loop.create_task(_settle(self._message.in_progress()))
+        self._timer = self._loop.call_later(self._every_s, self._beat)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+
+async def _settle(telling: Awaitable[None]) -> None:
+    """Tell the server something it will work out by itself if the connection is away: the message comes again."""
+    with suppress(nats_errors.Error):
+        await telling

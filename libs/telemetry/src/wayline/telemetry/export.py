@@ -1,0 +1,69 @@
+"""Finished spans leave as OTLP batches on the bus; a full buffer drops spans and counts them, it never blocks a job."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from wayline.telemetry import metrics
+
+BUFFER_MAX = 8_192
+BATCH_MAX = 512
+FLUSH_S = 1.0
+
+Send = Callable[[bytes], Awaitable[object]]
+
+
+class BusExporter(SpanProcessor):
+    """Collects finished spans and hands encoded batches to `send`, every second or every 512 spans."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._finished: deque[ReadableSpan] = deque()
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._send: Send | None = None
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if len(self._finished) >= BUFFER_MAX:
+            metrics.spans_dropped.labels(self._service, "buffer").inc()
+            return
+        self._finished.append(span)
+        if len(self._finished) >= BATCH_MAX:
+            self._wake.set()
+
+    def start(self, send: Send) -> None:
+        self._send = send
+        self._task = asyncio.create_task(self._run(), name=f"{self._service} span export")
+
+    async def stop(self) -> None:
+        """Send what is left, then end."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            await self.flush()
+
+    async def _run(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), FLUSH_S)
+            self._wake.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        while self._finished:
+            batch = [self._finished.popleft() for _ in range(min(BATCH_MAX, len(self._finished)))]
+            await self._hand_over(batch)
+
+    async def _hand_over(self, batch: Sequence[ReadableSpan]) -> None:
+        assert self._send is not None
+        try:
+            await self._send(encode_spans(batch).SerializeToString())
+        except Exception:
+            # Spans may be lost under pressure, counted; whatever went wrong here must not reach a job.
+            metrics.spans_dropped.labels(self._service, "send").inc(len(batch))

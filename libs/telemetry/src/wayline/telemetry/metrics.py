@@ -1,0 +1,49 @@
+"""Every Prometheus metric of Wayline, declared once; labels are bounded: never a job, never a raw subject."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_LONG_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600)
+
+messages_handled = Counter(
+    "wayline_messages_handled_total", "Messages a service has handled.", ["service", "subject", "outcome"]
+)
+handling_seconds = Histogram(
+    "wayline_message_handling_seconds", "How long handling took.", ["service", "subject"], buckets=_SECONDS
+)
+messages_published = Counter("wayline_messages_published_total", "Messages published.", ["service", "subject"])
+dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
+bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])
+bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
+spans_dropped = Counter("wayline_spans_dropped_total", "Spans lost before export.", ["service", "where"])
+
+jobs_ended = Counter("wayline_jobs_ended_total", "Jobs that reached their end.", ["outcome", "agent"])
+job_seconds = Histogram("wayline_job_seconds", "From submission to the end.", ["outcome"], buckets=_LONG_SECONDS)
+jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["service"])
+jobs_fenced = Counter("wayline_jobs_fenced_total", "Times an executor found that its job had moved on.", ["where"])
+unknown_events = Counter("wayline_unknown_events_total", "Events of a type this build does not know.", ["service"])
+tool_calls = Counter("wayline_tool_calls_total", "Tool calls by outcome.", ["tool", "effect", "status"])
+tool_seconds = Histogram("wayline_tool_seconds", "How long a tool took.", ["tool"], buckets=_LONG_SECONDS)
+gen_ai_tokens = Counter(
+    "gen_ai_client_token_usage_total",
+    "Tokens by kind.",
+    ["gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type"],
+)
+gen_ai_seconds = Histogram(
+    "gen_ai_client_operation_duration_seconds",
+    "Model calls.",
+    ["gen_ai_provider_name", "gen_ai_request_model"],
+    buckets=_LONG_SECONDS,
+)
+cost_usd = Gauge("wayline_ledger_cost_usd", "Dollars in the ledger, from Postgres at each scrape.", ["model", "agent"])
+queue_pending = Gauge("jetstream_consumer_num_pending", "Messages waiting.", ["stream_name", "consumer_name"])
+queue_ack_pending = Gauge(
+    "jetstream_consumer_num_ack_pending", "Messages out and not acked.", ["stream_name", "consumer_name"]
+)
+queue_redelivered = Gauge(
+    "jetstream_consumer_num_redelivered", "Messages delivered more than once.", ["stream_name", "consumer_name"]
+)
+stream_messages = Gauge("jetstream_stream_total_messages", "Messages in a stream.", ["stream_name"])
+stream_bytes = Gauge("jetstream_stream_total_bytes", "Bytes in a stream.", ["stream_name"])

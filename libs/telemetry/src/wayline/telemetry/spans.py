@@ -1,0 +1,146 @@
+"""Spans of the things a service does: one per handled message, one per call to the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
+from wayline.contracts import ids
+from wayline.contracts.headers import TRACEPARENT, TRACESTATE
+from wayline.telemetry import names
+
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a job's spans hang: its one trace, and the log-made span that they stand under."""
+
+    trace_id: str
+    span_id: str
+
+    @classmethod
+    def of(cls, tenant: str, job_id: str, span_id: str | None = None) -> Home:
+        return cls(ids.trace_id(tenant, job_id), span_id or ids.job_span(tenant, job_id))
+
+    def context(self) -> SpanContext:
+        return SpanContext(
+            int(self.trace_id, 16), int(self.span_id, 16), True, SAMPLED, TraceState([(names.ANCHOR, self.span_id)])
+        )
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a message sent from this span without opening a span of its own."""
+        return {
+            TRACEPARENT: f"00-{self.trace_id}-{self.span_id}-01",
+            TRACESTATE: f"{names.ANCHOR}={self.span_id}",
+        }
+
+
+def remote(headers: Mapping[str, str] | None) -> SpanContext | None:
+    """The span that a message or a request came from, or None when its `traceparent` is missing or malformed."""
+    parts = (headers or {}).get(TRACEPARENT, "").split("-")
+    if len(parts) != 4 or (len(parts[1]), len(parts[2])) != (32, 16):
+        return None
+    try:
+        trace_id, span_id = int(parts[1], 16), int(parts[2], 16)
+    except ValueError:
+        return None
+    state = TraceState.from_header([(headers or {}).get(TRACESTATE, "")])
+    context = SpanContext(trace_id, span_id, True, SAMPLED, state)
+    return context if context.is_valid else None
+
+
+class Telemetry:
+    """A service's tracer: spans go to the processors it was made with, never to a global."""
+
+    def __init__(self, service: str, *processors: SpanProcessor) -> None:
+        self.service = service
+        provider = TracerProvider(resource=Resource({"service.name": service}), shutdown_on_exit=False)
+        for processor in processors:
+            provider.add_span_processor(processor)
+        self.add_processor = provider.add_span_processor
+        self._tracer = provider.get_tracer("wayline")
+
+    @contextmanager
+    def span(
+        self,
+        name: str,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        parent: SpanContext | None = None,
+        links: tuple[SpanContext, ...] = (),
+    ) -> Iterator[Span]:
+        """Run a block under a span; an exception marks it as an error and passes on."""
+        context = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
+        with self._tracer.start_as_current_span(
+            name,
+            context,
+            kind,
+            dict(attributes or {}),
+            [Link(link) for link in links],
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield span
+            except BaseException as error:
+                span.set_attribute(names.ERROR_TYPE, type(error).__name__)
+                span.set_status(StatusCode.ERROR)
+                raise
+
+    @contextmanager
+    def handling(
+        self,
+        template: str,
+        headers: Mapping[str, str] | None,
+        *,
+        home: Home | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Iterator[Span]:
+        """The one CONSUMER span of a message.
+
+        `home` names the job's own trace: a `traceparent` of any other trace is then a link, never the parent, so that
+        nobody can write into a job's trace from outside. Without `home` the sender's span is the parent.
+        """
+        sender = remote(headers)
+        ours = home is None or (sender is not None and format(sender.trace_id, "032x") == home.trace_id)
+        with self.span(
+            f"process {template}",
+            SpanKind.CONSUMER,
+            {
+                names.MESSAGING_SYSTEM: "nats",
+                names.MESSAGING_OPERATION: "process",
+                names.MESSAGING_OPERATION_TYPE: "process",
+                names.MESSAGING_TEMPLATE: template,
+                **(attributes or {}),
+            },
+            parent=sender if ours or home is None else home.context(),
+            links=() if ours or sender is None else (sender,),
+        ) as span:
+            yield span
+
+    @contextmanager
+    def calling(
+        self, name: str, attributes: Mapping[str, Any] | None = None, *, kind: SpanKind = SpanKind.CLIENT
+    ) -> Iterator[Span]:
+        """A call to the outside: a provider, an MCP server, a database."""
+        with self.span(name, kind, attributes) as span:
+            yield span
+
+
+def carried() -> dict[str, str]:
+    """The headers that carry the current span to whoever hears the next message; empty outside any span."""
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    headers = {TRACEPARENT: f"00-{context.trace_id:032x}-{context.span_id:016x}-01"}
+    if context.trace_state:
+        headers[TRACESTATE] = context.trace_state.to_header()
+    return headers
