@@ -5,7 +5,6 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-
 from wayline.store import Store, TenantInvalid, migrate
 from wayline.testkit import Database
 

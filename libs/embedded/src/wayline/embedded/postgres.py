@@ -20,6 +20,7 @@ from wayline.embedded.process import Account, Child, is_alive, spawn
 from wayline.embedded.server import EmbeddedServer
 
 SUPERUSER = "postgres"
+SOCKET_PATH_BYTES_MAX = 100
 PASSWORD_FILE = "password"
 INITDB_WAIT_S = 120.0
 INITDB_OPTIONS = (
@@ -74,7 +75,10 @@ class PostgresServer(EmbeddedServer):
 
     @property
     def socket_dir(self) -> Path:
-        """Where the unix socket is: short, because a socket's path is limited to about 100 bytes."""
+        """Where the unix socket is: beside the data, unless that path is too long for a socket."""
+        beside = self.data_dir / "run"
+        if len(os.fsencode(beside / f".s.PGSQL.{self.port}")) <= SOCKET_PATH_BYTES_MAX:
+            return beside
         key = hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"wayline-{key}"
 

@@ -15,8 +15,10 @@ POSTGRES_MAJOR_MIN = 16
 CONNECT_TIMEOUT_S = 10
 RETRY_POLL_S = 0.1
 
-# The server is there, but not ready yet or just going away: as good as away.
-_AWAY = (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.ConnectionDoesNotExistError)
+# What a running statement meets when the server stops or the connection breaks.
+GOING = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError)
+# What a new connection meets; a server that is still starting is as good as away.
+AWAY = (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.TooManyConnectionsError, *GOING)
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
@@ -28,10 +30,10 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
             return await connect()
         except _REFUSED as error:
             raise PostgresRefused(where=address(dsn), cause=str(error)) from error
-        except _AWAY as error:
+        except AWAY as error:
             if time.monotonic() >= deadline:
                 cause = str(error) or type(error).__name__
-                raise PostgresUnavailable(where=address(dsn), cause=cause, wait_s=wait_s) from error
+                raise PostgresUnavailable(where=address(dsn), cause=cause, waited_s=wait_s) from error
         await asyncio.sleep(RETRY_POLL_S)
 
 

@@ -1,7 +1,7 @@
 """What can go wrong between a service and its tables.
 
 StoreError
-├── PostgresUnavailable    nothing answers at the address
+├── PostgresUnavailable    nothing answers at the address; the same may work a little later
 ├── PostgresRefused        the server answers, and refuses the credentials or does not know the database
 ├── PostgresTooOld         the server is older than we support
 ├── VectorMissing          the server has no pgvector
@@ -24,13 +24,13 @@ class StoreError(Exception):
 
 
 class PostgresUnavailable(StoreError):
-    """Nothing answers at the address."""
+    """Nothing answers at the address; the same may work a little later."""
 
-    def __init__(self, *, where: str, cause: str, wait_s: float) -> None:
-        waited = f" within {wait_s:g} s" if wait_s else ""
+    def __init__(self, *, where: str, cause: str, waited_s: float = 0.0) -> None:
+        waited = f" within {waited_s:g} s" if waited_s else ""
         super().__init__(
             f"Postgres did not answer at {where}{waited} ({cause}). Start it (`wayline up` brings its own), "
-            "set WAYLINE_POSTGRES_DSN to where it is, or give the service longer to wait for it."
+            "or set WAYLINE_POSTGRES_DSN to where it is."
         )
 
 

@@ -19,6 +19,7 @@ from wayline.store.migration_files import Migration, read_migrations
 # One lock a database: two services' migrations create the same extension.
 LOCK_KEY = 0x7761796C696E65
 APPLIED_TABLE = "applied_migrations"
+VECTOR = "vector"
 
 
 async def migrate(
@@ -95,9 +96,9 @@ def _line(error: asyncpg.PostgresError, migration: Migration) -> int | None:
 
 
 async def _create_vector(conn: Any) -> None:
-    if not await conn.fetchval("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"):
+    if not await conn.fetchval("SELECT count(*) FROM pg_available_extensions WHERE name = $1", VECTOR):
         raise VectorMissing
-    await conn.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+    await conn.execute(f"CREATE EXTENSION IF NOT EXISTS {VECTOR} WITH SCHEMA public")
 
 
 async def _create_role(conn: Any, *, role: str, password: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
-from wayline.store.connecting import CONNECT_TIMEOUT_S, reach, require_version
-from wayline.store.errors import SchemaMissing, TenantInvalid
+from wayline.store.connecting import AWAY, CONNECT_TIMEOUT_S, GOING, address, reach, require_version
+from wayline.store.errors import PostgresUnavailable, SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries
 
 Record: TypeAlias = asyncpg.Record
@@ -20,6 +20,8 @@ Connection: TypeAlias = PoolConnectionProxy
 EVERY_TENANT = "*"
 # Longer than any statement of ours should take; a stuck one must not hold a connection for ever.
 COMMAND_TIMEOUT_S = 60.0
+# How long a statement waits for one of the pool's connections.
+ACQUIRE_WAIT_S = 30.0
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -27,10 +29,11 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 class Store:
     """A pool of connections to one service's schema, with the tenant of every statement made explicit."""
 
-    def __init__(self, pool: asyncpg.Pool, *, schema: str, sql: Queries) -> None:
+    def __init__(self, pool: asyncpg.Pool, *, schema: str, sql: Queries, where: str) -> None:
         self.schema = schema
         self.sql = sql
         self._pool = pool
+        self._where = where
 
     @classmethod
     async def connect(
@@ -65,7 +68,7 @@ class Store:
                 server_settings={"search_path": f'"{schema}", public', "application_name": f"wayline-{schema}"},
             )
 
-        store = cls(await reach(dsn, open_pool, wait_s=wait_s), schema=schema, sql=sql)
+        store = cls(await reach(dsn, open_pool, wait_s=wait_s), schema=schema, sql=sql, where=address(dsn))
         try:
             await store._require_schema()
         except BaseException:
@@ -111,18 +114,39 @@ class Store:
 
     @asynccontextmanager
     async def _transaction(self, context: str) -> AsyncIterator[Connection]:
-        async with self._pool.acquire() as conn, conn.transaction():
+        async with self._connection() as conn, conn.transaction():
             await conn.execute(_set_context(context))
             yield conn
 
     @asynccontextmanager
     async def _statement(self, context: str) -> AsyncIterator[Connection]:
         """One transaction in three round trips: asyncpg's own would spend a fourth between BEGIN and the context."""
-        async with self._pool.acquire() as conn:
+        async with self._connection() as conn:
             await conn.execute(f"BEGIN; {_set_context(context)}")
             # On an error or a cancellation the transaction stays open, and `_reset` rolls it back.
             yield conn
             await conn.execute("COMMIT")
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """A pooled connection, with a Postgres that is or goes away told apart from a statement that is wrong."""
+        try:
+            conn = await self._pool.acquire(timeout=ACQUIRE_WAIT_S)
+        except AWAY as error:
+            raise self._unavailable(error) from error
+        try:
+            yield conn
+        except GOING as error:
+            raise self._unavailable(error) from error
+        except (asyncpg.InterfaceError, OSError) as error:
+            if conn.is_closed():
+                raise self._unavailable(error) from error
+            raise
+        finally:
+            await self._pool.release(conn)
+
+    def _unavailable(self, error: BaseException) -> PostgresUnavailable:
+        return PostgresUnavailable(where=self._where, cause=str(error) or type(error).__name__)
 
     async def _require_schema(self) -> None:
         async with self._pool.acquire() as conn:

@@ -1,6 +1,7 @@
 """Real servers as pytest fixtures: one a session (and xdist worker), started when first asked for."""
 
 import asyncio
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -14,9 +15,10 @@ from wayline.testkit.databases import Database, clone, drop, make_template
 T = TypeVar("T")
 
 NatsFactory: TypeAlias = Callable[..., Awaitable[NatsServer]]
+PostgresFactory: TypeAlias = Callable[..., Awaitable[PostgresServer]]
 
-# A test's data need not survive a power cut.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# A test's data need not survive a power cut; a kill -9 loses nothing that was committed.
+FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +74,23 @@ async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
     yield start
     for server in started:
         await server.kill()
+
+
+@pytest.fixture
+async def postgres_factory(server_dir: Path) -> AsyncIterator[PostgresFactory]:
+    """Start Postgres servers that the test may kill, pause and restart; they are gone after it."""
+    started: list[PostgresServer] = []
+    home = server_dir / secrets.token_hex(4)
+
+    async def start(*, port: int | None = None) -> PostgresServer:
+        server = PostgresServer(home / f"postgres-{len(started)}", port=port, settings=FAST)
+        started.append(server)
+        return await server.start()
+
+    yield start
+    for server in started:
+        await server.kill()
+    shutil.rmtree(home, ignore_errors=True)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -1,0 +1,105 @@
+"""A service that cannot reach its database says what to do."""
+
+import asyncio
+from pathlib import Path
+
+import asyncpg
+import pytest
+from wayline.embedded import free_port
+from wayline.store import PostgresRefused, PostgresUnavailable, SchemaMissing, Store, UnknownQuery, migrate
+from wayline.testkit import Database
+from wayline.testkit.fixtures import PostgresFactory
+
+MIGRATION = "-- migrate:up\nCREATE TABLE notes (tenant text, embedding vector(2));\n-- migrate:down\n"
+
+
+async def test_a_postgres_that_is_away_is_said_with_what_to_do():
+    port = free_port()
+
+    with pytest.raises(PostgresUnavailable, match=rf"did not answer at 127.0.0.1:{port}/db .*WAYLINE_POSTGRES_DSN"):
+        await Store.connect(f"postgresql://service:secret@127.0.0.1:{port}/db", schema="notes")
+
+
+async def test_a_service_that_was_asked_to_wait_starts_when_postgres_does(
+    postgres_factory: PostgresFactory, tmp_path: Path
+):
+    (tmp_path / "0001_notes.sql").write_text(MIGRATION)
+    server = await postgres_factory()
+    await migrate(server.dsn(), schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+    await server.stop()
+
+    dsn = server.dsn(user="w_service", password="p")
+    connecting = asyncio.create_task(Store.connect(dsn, schema="w", wait_s=30))
+    await server.start()
+    store = await connecting
+
+    assert await store.fetchval("acme", "SELECT 1") == 1
+    await store.close()
+
+
+async def test_a_postgres_that_goes_away_is_told_apart_from_a_wrong_statement(
+    postgres_factory: PostgresFactory, tmp_path: Path
+):
+    (tmp_path / "0001_notes.sql").write_text(MIGRATION)
+    server = await postgres_factory()
+    await migrate(server.dsn(), schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+    store = await Store.connect(server.dsn(user="w_service", password="p"), schema="w")
+
+    with pytest.raises(PostgresUnavailable):
+        async with store.tenant("acme") as conn:
+            await conn.execute("INSERT INTO notes VALUES ('acme')")
+            await server.kill()
+            await conn.execute("INSERT INTO notes VALUES ('acme')")
+    with pytest.raises(PostgresUnavailable):
+        await store.fetch("acme", "SELECT * FROM notes")
+    await server.start()
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await store.fetch("acme", "SELECT * FROM notebooks")
+
+    assert await store.fetch("acme", "SELECT * FROM notes") == []
+    await store.close()
+
+
+async def test_the_pool_recovers_after_a_crash_of_postgres(postgres_factory: PostgresFactory, tmp_path: Path):
+    (tmp_path / "0001_notes.sql").write_text(MIGRATION)
+    server = await postgres_factory()
+    await migrate(server.dsn(), schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+    store = await Store.connect(server.dsn(user="w_service", password="p"), schema="w", max_size=2)
+    await store.execute("acme", "INSERT INTO notes VALUES ('acme')")
+
+    await server.kill()
+    await server.start()
+
+    assert await store.fetchval("acme", "SELECT count(*) FROM notes") == 1
+    await store.close()
+
+
+async def test_a_wrong_password_and_a_missing_database_are_not_waited_for(database: Database):
+    with pytest.raises(PostgresRefused, match="password authentication failed"):
+        await Store.connect(database.as_role("postgres", "guess"), schema="notes", wait_s=60)
+    with pytest.raises(PostgresRefused, match="does not exist"):
+        await Store.connect(database.server.dsn(database="nowhere"), schema="notes", wait_s=60)
+
+
+async def test_a_database_that_was_never_migrated_is_said_plainly(database: Database):
+    with pytest.raises(SchemaMissing, match="run `wayline migrate` first"):
+        await Store.connect(database.dsn, schema="notes")
+
+
+async def test_named_queries_run_in_the_services_own_schema(database: Database, tmp_path: Path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "0001_notes.sql").write_text(MIGRATION)
+    (tmp_path / "queries.sql").write_text(
+        "-- name: insert_note\nINSERT INTO notes VALUES ($1, $2::text::vector)\n"
+        "RETURNING embedding <-> '[0,0]' AS distance;\n"
+    )
+    dsn = database.as_role("w_service", "p")
+    await migrate(database.dsn, schema="w", role="w_service", password="p", directory=tmp_path / "m", vector=True)
+    store = await Store.connect(dsn, schema="w", queries=tmp_path / "queries.sql")
+
+    row = await store.fetchrow("acme", store.sql.insert_note, "acme", "[3,4]")
+
+    assert row is not None and row["distance"] == 5
+    with pytest.raises(UnknownQuery, match="no query 'delete_note'; it has: insert_note"):
+        store.sql.delete_note  # noqa: B018
+    await store.close()
