@@ -139,7 +139,7 @@ class Store:
         except GOING as error:
             raise self._unavailable(error) from error
         except (asyncpg.InterfaceError, OSError) as error:
-            if conn.is_closed():
+            if _is_lost(conn):
                 raise self._unavailable(error) from error
             raise
         finally:
@@ -164,6 +164,14 @@ def _slug(tenant: str) -> str:
 def _set_context(context: str) -> str:
     # A literal, not a parameter, so that it shares a round trip with BEGIN: `_slug` has let nothing through to escape.
     return f"SELECT set_config('wayline.tenant', '{context}', true)"
+
+
+def _is_lost(conn: Connection) -> bool:
+    try:
+        return conn.is_closed()
+    except asyncpg.InterfaceError:
+        # The pool has taken a broken connection away from under its user.
+        return True
 
 
 async def _reset(conn: Any) -> None:
