@@ -131,6 +131,18 @@ class ToolCompleted(Event):
     cost_usd: Decimal | None = None
 
 
+class ToolUnknown(Event):
+    """Nobody knows whether a `once` tool acted: its ledger row began, its holder died, and a human must decide."""
+
+    type: Literal["tool.unknown"] = "tool.unknown"
+    step: int
+    call: str
+    tool: str
+    key: str
+    decision_id: str
+    expires_at: datetime
+
+
 class DecisionMade(Event):
     """A human answered what a `needs_decision` job waited for."""
 
@@ -199,6 +211,7 @@ AnyEvent = Annotated[
     | ModelFailed
     | ToolRequested
     | ToolCompleted
+    | ToolUnknown
     | DecisionMade
     | JobParked
     | JobResumed

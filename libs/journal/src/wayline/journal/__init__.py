@@ -1,1 +1,25 @@
 """A job's event log on JetStream, and the state it folds to."""
+
+from wayline.journal.follow import follow
+from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
+from wayline.journal.record import Head, State, encode, read_record, unknown_types
+from wayline.journal.state import Call, Job, evolve, fold
+from wayline.journal.view import view
+
+__all__ = [
+    "Call",
+    "Fenced",
+    "Head",
+    "Job",
+    "JobLog",
+    "State",
+    "bulk_read",
+    "encode",
+    "evolve",
+    "fold",
+    "follow",
+    "leader_read",
+    "read_record",
+    "unknown_types",
+    "view",
+]

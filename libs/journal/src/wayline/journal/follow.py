@@ -1,0 +1,116 @@
+"""Follow a job as it happens: what is in the log first, then what comes, with no gap and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import structlog
+from nats.aio.msg import Msg
+from wayline.chassis import Bus
+from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
+from wayline.contracts.jobs import Delta
+from wayline.journal.log import JobLog, bulk_read, leader_read
+from wayline.journal.record import decode
+
+log = structlog.get_logger()
+
+IDLE_S = 15.0
+"""After so long without news the log's tail is read again: a lost live message must not end in silence."""
+WAITING_MAX = 1_000
+"""Live messages held for a reader; past it they are dropped and the log is read instead."""
+
+
+async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> AsyncIterator[Event | Delta | None]:
+    """Yield every event after `after_seq` once and in order, deltas between them, None now and then when idle.
+
+    Ends after the terminal event; on a job that has ended it tells what is left of the story and ends. A job without a
+    log is waited for.
+    """
+    waiting: asyncio.Queue[Msg] = asyncio.Queue(WAITING_MAX)
+    overrun = asyncio.Event()
+
+    async def hold(message: Msg) -> None:
+        if waiting.full():
+            # A slow reader must not hold memory: it gets the events from the log, the deltas are gone.
+            while not waiting.empty():
+                waiting.get_nowait()
+            overrun.set()
+        waiting.put_nowait(message)
+
+    live = await bus.nc.subscribe(f"live.{tenant}.{job_id}", cb=hold)
+    deltas = await bus.nc.subscribe(f"deltas.{tenant}.{job_id}", cb=hold)
+    try:
+        await bus.nc.flush()
+        async for news in _Follower(bus, tenant, job_id, after_seq).run(waiting, overrun):
+            yield news
+    finally:
+        for subscription in (live, deltas):
+            with suppress(Exception):
+                await subscription.unsubscribe()
+
+
+class _Follower:
+    """Where one reader is: the last stream sequence it has seen and the last event it has told."""
+
+    def __init__(self, bus: Bus, tenant: str, job_id: str, after_seq: int) -> None:
+        self._bus = bus
+        self._log = JobLog(bus, tenant, job_id)
+        self._sequence = 0
+        self._told = after_seq
+        self._ended = False
+
+    async def run(self, waiting: asyncio.Queue[Msg], overrun: asyncio.Event) -> AsyncIterator[Event | Delta | None]:
+        async for event in self._refill():
+            yield event
+        while not self._ended:
+            try:
+                message = await asyncio.wait_for(waiting.get(), IDLE_S)
+            except TimeoutError:
+                async for event in self._refill():
+                    yield event
+                yield None
+                continue
+            if overrun.is_set():
+                overrun.clear()
+                async for event in self._refill():
+                    yield event
+            if message.subject.startswith("deltas."):
+                yield Delta.from_wire(message.data, message.subject)
+                continue
+            async for event in self._hear(message):
+                yield event
+
+    async def _hear(self, message: Msg) -> AsyncIterator[Event]:
+        headers = message.headers or {}
+        sequence, previous = int(headers["Nats-Sequence"]), int(headers.get("Nats-Last-Sequence", 0))
+        if sequence <= self._sequence:
+            return
+        if previous != self._sequence:
+            async for event in self._refill():
+                yield event
+            return
+        for event in self._tell(await self._bus.body(message), sequence):
+            yield event
+
+    async def _refill(self) -> AsyncIterator[Event]:
+        """Read from the log what is newer than the last record seen, as far as the leader knows."""
+        last = await leader_read(self._bus, "EVENTS", self._log.subject)
+        if last is None or last.sequence <= self._sequence:
+            return
+        async for message in bulk_read(
+            self._bus, "EVENTS", self._log.subject, after=self._sequence, upto=last.sequence
+        ):
+            sequence = int((message.headers or {})["Nats-Sequence"])
+            for event in self._tell(await self._bus.body(message), sequence):
+                yield event
+
+    def _tell(self, body: bytes, sequence: int) -> list[Event]:
+        self._sequence = sequence
+        events = [read_event(value) for value in decode(body)]
+        self._ended = self._ended or any(event.type in TERMINAL_TYPES for event in events)
+        new = [event for event in events if event.seq > self._told]
+        if new:
+            self._told = new[-1].seq
+        return new

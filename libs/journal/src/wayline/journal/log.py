@@ -1,0 +1,214 @@
+"""One job's log: append expecting a sequence, read it fast, never guess."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+from wayline.chassis import Bus, WrongSequence
+from wayline.chassis.bus import AWAY
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Bug, Unavailable
+from wayline.contracts.events import Event, read_event
+from wayline.journal.record import PROGRESS, Head, State, decode, encode, state_after
+
+READ_BATCH = 1_000
+"""Records asked for in one request."""
+READ_TIMEOUT_S = 5.0
+READ_TRIES = 3
+
+
+class Fenced(Exception):
+    """Somebody else has written to the job since: stop, touch nothing, forget the ticket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream as a leader read returns it."""
+
+    sequence: int
+    headers: dict[str, str]
+    body: bytes
+
+
+async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
+    """The last message on a literal subject, from the stream's leader: the only read that may decide something.
+
+    Raises Unavailable when the bus does not answer.
+    """
+    request = orjson.dumps({"last_by_subj": subject})
+    for _ in range(READ_TRIES):
+        try:
+            reply = await bus.nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout=READ_TIMEOUT_S)
+        except AWAY:
+            await asyncio.sleep(0.1)
+            continue
+        answer = orjson.loads(reply.data)
+        if "message" in answer:
+            message = answer["message"]
+            headers = _parse_headers(b64decode(message.get("hdrs", "")))
+            return Stored(message["seq"], headers, b64decode(message.get("data", "")))
+        if answer["error"]["code"] == 404:
+            return None
+        if answer["error"]["code"] != 503:
+            raise Bug(f"reading {subject}: {answer['error']}")
+    raise Unavailable("the bus", detail=f"reading {subject}")
+
+
+def _parse_headers(raw: bytes) -> dict[str, str]:
+    pairs = (line.partition(":") for line in raw.decode().split("\r\n")[1:] if line)
+    return {name: value.strip() for name, _, value in pairs}
+
+
+async def bulk_read(
+    bus: Bus, stream: str, subject: str, *, after: int = 0, upto: int | None = None
+) -> AsyncIterator[Msg]:
+    """Every message on a literal subject after a stream sequence, in as few requests as the server allows.
+
+    A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told.
+    """
+    start = after + 1
+    while True:
+        got = await _batch(bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH})
+        for message in got.messages:
+            start = int((message.headers or {})["Nats-Sequence"]) + 1
+            yield message
+        if got.pending == 0 and (upto is None or start > upto):
+            return
+        if not got.messages:
+            # Nothing came though the leader knows of more: the replica that answered is behind.
+            await asyncio.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class _Got:
+    messages: list[Msg]
+    pending: int
+
+
+async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
+    for _ in range(READ_TRIES):
+        inbox = bus.nc.new_inbox()
+        subscription = await bus.nc.subscribe(inbox)
+        messages: list[Msg] = []
+        try:
+            await bus.nc.publish(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(request), reply=inbox)
+            while True:
+                message = await subscription.next_msg(timeout=READ_TIMEOUT_S)
+                status = (message.headers or {}).get("Status")
+                if status is None:
+                    messages.append(message)
+                elif status in ("204", "404"):
+                    return _Got(messages, int((message.headers or {}).get("Nats-Num-Pending", 0)))
+                else:
+                    break
+        except (TimeoutError, nats_errors.Error):
+            await asyncio.sleep(0.1)
+        finally:
+            with suppress(nats_errors.Error):
+                await subscription.unsubscribe()
+    raise Unavailable("the bus", detail=f"reading {request['next_by_subj']}")
+
+
+class JobLog:
+    """The log of one job; whoever appends says which record it believes to be the last."""
+
+    def __init__(self, bus: Bus, tenant: str, job_id: str) -> None:
+        self._bus = bus
+        self.tenant = tenant
+        self.job_id = job_id
+        self.subject = f"events.{tenant}.{job_id}"
+
+    async def last(self) -> Head | None:
+        """The last record, from the leader; None: there is no log."""
+        stored = await leader_read(self._bus, "EVENTS", self.subject)
+        if stored is None:
+            return None
+        body = stored.body
+        if h.CLAIMS in stored.headers:
+            body = await self._bus.claims.check_out(body)
+        return Head.read(stored.sequence, stored.headers, body)
+
+    async def begin(self, events: Sequence[Event], *, content_hash: str, cost: Decimal | None = Decimal(0)) -> Head:
+        """Write the first record. Raises Fenced when there is a log already."""
+        state = state_after(State.NEW, events)
+        head = Head(0, state, events[-1].seq, content_hash, cost=cost)
+        return await self._append(events, head, expected=0)
+
+    async def append(
+        self,
+        events: Sequence[Event],
+        after: Head,
+        *,
+        owner: str | None = None,
+        attempt: int | None = None,
+        epoch: int | None = None,
+        signals_seen: int | None = None,
+        cost: Decimal | None = Decimal(0),
+    ) -> Head:
+        """Add one record after `after`, all or nothing; returns the new head.
+
+        What is not given is carried over. Raises Fenced when the log's last record is another one; an append whose ack
+        was lost is found again and counts.
+        """
+        if events[0].seq != after.seq + 1:
+            raise Bug(f"{self.subject}: event {events[0].seq} does not follow {after.seq}")
+        progressed = any(event.type in PROGRESS for event in events)
+        head = replace(
+            after,
+            state=state_after(after.state, events),
+            seq=events[-1].seq,
+            owner=after.owner if owner is None else owner,
+            attempt=0 if progressed else after.attempt if attempt is None else attempt,
+            epoch=after.epoch if epoch is None else epoch,
+            signals_seen=after.signals_seen if signals_seen is None else signals_seen,
+            cost=cost,
+        )
+        return await self._append(events, head, expected=after.sequence)
+
+    async def _append(self, events: Sequence[Event], head: Head, *, expected: int) -> Head:
+        msg_id = uuid4().hex
+        body, claimed = await self._bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
+        headers = {**head.headers(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
+        if claimed:
+            headers[h.CLAIMS] = "1"
+        while True:
+            try:
+                ack = await self._bus.store(self.subject, body, headers)
+                return replace(head, sequence=ack.seq, msg_id=msg_id, values=())
+            except WrongSequence:
+                # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
+                # the same as somebody else's.
+                last = await leader_read(self._bus, "EVENTS", self.subject)
+                if last is None or last.headers.get(h.MSG_ID) != msg_id:
+                    raise Fenced(self.subject) from None
+                return replace(head, sequence=last.sequence, msg_id=msg_id, values=())
+            except Unavailable:
+                # Nothing else may be done with this job until it is known whether the record is in.
+                continue
+
+    async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
+        """Every record's events as decoded JSON, oldest first, up to a stream sequence."""
+        found = []
+        async for message in bulk_read(self._bus, "EVENTS", self.subject, upto=upto):
+            found.append(decode(await self._bus.body(message)))
+        return found
+
+    async def read(self, after_seq: int = 0) -> AsyncIterator[Event]:
+        """Every event after a job-local number, as far as the leader knows now."""
+        last = await leader_read(self._bus, "EVENTS", self.subject)
+        if last is None:
+            return
+        for record in await self.records(last.sequence):
+            for value in record:
+                if value["seq"] > after_seq:
+                    yield read_event(value)

@@ -1,0 +1,121 @@
+"""A record: the events of one step in one JetStream message, with headers that say enough to decide without a fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import orjson
+from wayline.contracts import headers as h
+from wayline.contracts.events import EVENT_TYPES, TERMINAL_TYPES, Event, read_event
+
+
+class State(StrEnum):
+    """Where a job stands, as its last record says."""
+
+    NEW = "new"
+    ACTIVE = "active"
+    PARKED = "parked"
+    ENDED = "ended"
+
+
+PROGRESS = frozenset({"model.completed", "model.failed", "tool.completed", "decision.made", "job.parked"})
+"""Events that show a claim got somewhere; an intent alone does not: its effect may be what kills every holder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last record of a job's log: all that a claim, a wake-up or a second submission needs to know."""
+
+    sequence: int
+    state: State
+    seq: int
+    """The job-local number of its last event."""
+    content_hash: str
+    owner: str = ""
+    """`<ticket stream sequence>:<delivery>` under which the job was last claimed."""
+    attempt: int = 0
+    epoch: int = 0
+    signals_seen: int = 0
+    cost: Decimal | None = Decimal(0)
+    msg_id: str = ""
+    values: tuple[dict[str, Any], ...] = ()
+    """The record's events as decoded JSON."""
+
+    @property
+    def owner_ticket(self) -> int:
+        return int(self.owner.partition(":")[0] or 0)
+
+    @property
+    def owner_delivery(self) -> int:
+        return int(self.owner.partition(":")[2] or 0)
+
+    @property
+    def events(self) -> list[Event]:
+        return [read_event(value) for value in self.values]
+
+    def headers(self) -> dict[str, str]:
+        """What the record says in its headers."""
+        return {
+            h.STATE: self.state,
+            h.LAST_SEQ: str(self.seq),
+            h.CONTENT: self.content_hash,
+            h.OWNER: self.owner,
+            h.ATTEMPT: f"{self.attempt}:{self.epoch}",
+            h.SIGNALS_SEEN: str(self.signals_seen),
+            h.COST: "unknown" if self.cost is None else str(self.cost),
+        }
+
+    @classmethod
+    def read(cls, sequence: int, headers: Mapping[str, str], body: bytes) -> Head:
+        attempt, _, epoch = headers[h.ATTEMPT].partition(":")
+        cost = headers[h.COST]
+        return cls(
+            sequence=sequence,
+            state=State(headers[h.STATE]),
+            seq=int(headers[h.LAST_SEQ]),
+            content_hash=headers[h.CONTENT],
+            owner=headers.get(h.OWNER, ""),
+            attempt=int(attempt),
+            epoch=int(epoch),
+            signals_seen=int(headers[h.SIGNALS_SEEN]),
+            cost=None if cost == "unknown" else Decimal(cost),
+            msg_id=headers.get(h.MSG_ID, ""),
+            values=tuple(decode(body)),
+        )
+
+
+def state_after(before: State, events: Sequence[Event]) -> State:
+    """What a record's events leave the job in."""
+    state = before
+    for event in events:
+        if event.type in TERMINAL_TYPES:
+            return State.ENDED
+        if event.type == "job.claimed":
+            state = State.ACTIVE
+        elif event.type == "job.parked":
+            state = State.PARKED
+    return state
+
+
+def encode(events: Sequence[Event]) -> bytes:
+    """The body of a record."""
+    return b'{"events":[' + b",".join(e.__pydantic_serializer__.to_json(e) for e in events) + b"]}"
+
+
+def decode(body: bytes) -> list[dict[str, Any]]:
+    """The events of a record as JSON objects, not validated."""
+    return orjson.loads(body)["events"]
+
+
+def read_record(body: bytes) -> list[Event]:
+    """The events of a record; a type this build does not know becomes `Unknown`."""
+    return [read_event(value) for value in decode(body)]
+
+
+def unknown_types(values: Sequence[dict[str, Any]]) -> set[str]:
+    """The event types that this build does not know."""
+    return {value["type"] for value in values} - EVENT_TYPES.keys()
