@@ -12,7 +12,7 @@ from wayline.testkit.fixtures import PostgresFactory
 
 
 async def ask(server: PostgresServer, question: str, *, host: str | None = None) -> object:
-    conn = await asyncpg.connect(server.dsn(), host=host)
+    conn = await asyncpg.connect(server.dsn(), host=host, port=server.port)
     try:
         return await conn.fetchval(question)
     finally:

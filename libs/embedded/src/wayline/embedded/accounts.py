@@ -3,6 +3,7 @@
 import os
 import pwd
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 from wayline.embedded.errors import Unreachable
@@ -10,6 +11,8 @@ from wayline.embedded.process import Account
 
 # The first that exists; both are on every Debian, Alpine and Red Hat image that matters to us, `nobody` everywhere.
 CANDIDATES = ("postgres", "nobody")
+# CAP_DAC_READ_SEARCH if we have it; a container's root has CAP_DAC_OVERRIDE at least.
+PASSING_CAPABILITIES = (2, 1)
 
 
 def account_for(data: Path) -> Account | None:
@@ -22,11 +25,16 @@ def account_for(data: Path) -> Account | None:
     return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def require_reachable(wanted: Path, *, account: Account) -> None:
-    """Refuse a path on which a directory keeps the account out."""
-    for directory in reversed(wanted.resolve().parents):
-        if not _may_enter(directory.stat(), account):
-            raise Unreachable(directory=directory, wanted=wanted, account=account.name)
+def able_to_reach(*wanted: Path, account: Account) -> Account:
+    """The account, with the right to pass closed directories only when one is on the way (root's home often is)."""
+    for path in wanted:
+        for directory in reversed(path.resolve().parents):
+            if not _may_enter(directory.stat(), account):
+                passing = next((number for number in PASSING_CAPABILITIES if _root_has(number)), None)
+                if passing is None:
+                    raise Unreachable(directory=directory, wanted=path, account=account.name)
+                return replace(account, keeps=passing)
+    return account
 
 
 def give(path: Path, *, account: Account) -> None:
@@ -42,6 +50,15 @@ def _may_enter(of: os.stat_result, account: Account) -> bool:
     if of.st_gid == account.gid:
         return bool(of.st_mode & stat.S_IXGRP)
     return bool(of.st_mode & stat.S_IXOTH)
+
+
+def _root_has(capability: int) -> bool:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return False
+    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> capability & 1)
 
 
 def _first_candidate() -> pwd.struct_passwd:

@@ -92,8 +92,8 @@ class PostgresServer(EmbeddedServer):
         if self._account is not None:
             # Others may pass through, not look: everything inside is 0600 or 0700.
             self.data_dir.chmod(0o711)
-            accounts.require_reachable(self.data, account=self._account)
-            accounts.require_reachable(binaries.postgres_bin() / "postgres", account=self._account)
+            program = binaries.postgres_bin() / "postgres"
+            self._account = accounts.able_to_reach(self.data, program, account=self._account)
         if not self.data.exists():
             await self._initialise()
         self._require_ours()
