@@ -58,6 +58,7 @@ IDENTITIES = {
             publish=(
                 *COMMON,
                 "jobs.submit.*",
+                "jobs.plan.*",
                 "signals.*.*",
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete")),
@@ -93,7 +94,11 @@ IDENTITIES = {
                 ),
                 "tools.list.*",
             ),
-            subscribe=(*(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")), "budgets.settle.*"),
+            subscribe=(
+                *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
+                "budgets.settle.*",
+                "jobs.plan.*",
+            ),
         ),
         Identity(
             "executor",

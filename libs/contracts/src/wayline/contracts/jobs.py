@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
-from wayline.contracts.base import Frozen, Message
+from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId
 from wayline.contracts.money import Usage
@@ -147,6 +147,20 @@ class Route(Frozen):
     tier: Literal["flash", "standard", "premium", "reasoning"]
     reason: str
     estimated_cost_usd: Decimal | None = None
+
+
+class Planned(Frozen):
+    """What would become of a job: nothing ran."""
+
+    agent: str
+    agent_version: int
+    route: Route
+
+
+class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
+    """Decide a job's route and its predicted cost without running it."""
+
+    job: SubmitJob
 
 
 class Failure(Frozen):

@@ -19,6 +19,17 @@ bus_errors = Counter("wayline_bus_errors_total", "What the bus connection compla
 bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
 spans_dropped = Counter("wayline_spans_dropped_total", "Spans lost before export.", ["service", "where"])
 
+http_requests = Counter(
+    "wayline_http_requests_total", "HTTP requests answered, by route template.", ["method", "route", "status"]
+)
+http_seconds = Histogram(
+    "wayline_http_request_seconds",
+    "From an HTTP request to the end of its answer.",
+    ["method", "route"],
+    buckets=_SECONDS,
+)
+event_streams = Gauge("wayline_http_event_streams", "Clients that follow a job right now.")
+
 jobs_ended = Counter("wayline_jobs_ended_total", "Jobs that reached their end.", ["outcome", "agent"])
 job_seconds = Histogram("wayline_job_seconds", "From submission to the end.", ["outcome"], buckets=_LONG_SECONDS)
 jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["service"])

@@ -64,6 +64,7 @@ class Telemetry:
         provider = TracerProvider(resource=Resource({"service.name": service}), shutdown_on_exit=False)
         for processor in processors:
             provider.add_span_processor(processor)
+        self.provider = provider
         self.add_processor = provider.add_span_processor
         self._tracer = provider.get_tracer("wayline")
 
