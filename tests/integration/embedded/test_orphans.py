@@ -61,7 +61,26 @@ async def test_a_killed_parent_is_succeeded_at_once_on_the_same_data(server_dir:
         assert nats.running
 
 
-async def test_a_start_that_is_cancelled_leaves_no_process(server_dir: Path):
+async def test_a_start_that_is_cancelled_before_the_server_is_ready_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def never(self: NatsServer, child: object) -> bool:
+        return False
+
+    monkeypatch.setattr(NatsServer, "_is_ready", never)
+    server = NatsServer(tmp_path, config=minimal_config(tmp_path / "jetstream"))
+    starting = asyncio.ensure_future(server.start())
+    await until(lambda: server.running, why="the process was started")
+    pid = server.pid
+
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+
+    assert not is_alive(pid)
+
+
+async def test_a_first_start_that_is_cancelled_leaves_no_process(server_dir: Path):
     home = server_dir / "cancelled"
     server = PostgresServer(home)
 

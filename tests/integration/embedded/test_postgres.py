@@ -1,6 +1,5 @@
 """The Postgres of `wayline up`: made once, kept, reached with a password only."""
 
-import os
 import socket
 import stat
 from pathlib import Path
@@ -34,13 +33,13 @@ async def test_rows_survive_a_restart_and_a_crash(postgres_factory: PostgresFact
 
 
 async def test_a_pid_file_left_by_a_crash_and_reused_by_another_process_is_no_obstacle(
-    postgres_factory: PostgresFactory,
+    postgres_factory: PostgresFactory, postgres_server: PostgresServer
 ):
     server = await postgres_factory()
     await server.kill()
     pid_file = server.data / "postmaster.pid"
     left_behind = pid_file.read_text().splitlines()
-    pid_file.write_text("\n".join([str(os.getppid()), *left_behind[1:]]) + "\n")
+    pid_file.write_text("\n".join([str(postgres_server.pid), *left_behind[1:]]) + "\n")
 
     await server.start()
 

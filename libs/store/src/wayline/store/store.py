@@ -123,7 +123,7 @@ class Store:
         """One transaction in three round trips: asyncpg's own would spend a fourth between BEGIN and the context."""
         async with self._connection() as conn:
             await conn.execute(f"BEGIN; {_set_context(context)}")
-            # On an error or a cancellation the transaction stays open, and `_reset` rolls it back.
+            # On an error or a cancellation the transaction stays open, and the release rolls it back.
             yield conn
             await conn.execute("COMMIT")
 
@@ -175,9 +175,8 @@ def _is_lost(conn: Connection) -> bool:
 
 
 async def _reset(conn: Any) -> None:
-    """Clean a connection before the next user: all our state is the transaction's, so there rarely is any."""
-    if conn.is_in_transaction():
-        await conn.reset()
+    """Nothing: asyncpg has rolled back what was open, and all our state is the transaction's."""
+    # Its own reset of session state would cost every statement one more round trip.
 
 
 async def _use_python_json(conn: Any) -> None:
