@@ -3,7 +3,7 @@
 from wayline.chassis.bus import Bus, WrongSequence
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
-from wayline.chassis.service import Part, Service, run
+from wayline.chassis.service import Part, Service, main, run
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.worker import Delivery, Work
 
@@ -19,6 +19,7 @@ __all__ = [
     "WrongSequence",
     "asks",
     "hears",
+    "main",
     "reach",
     "run",
 ]

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import structlog
+import uvloop
 from wayline.chassis.bus import Bus
 from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.worker import Work, Worker
+from wayline.contracts.errors import WaylineError
 from wayline.telemetry import BusExporter, Telemetry
 
 log = structlog.get_logger()
@@ -119,3 +121,11 @@ async def run(build: Build) -> None:
         await asyncio.gather(draining, return_exceptions=True)
         await service.stop(0)
     hurried.cancel()
+
+
+def main(build: Build) -> None:
+    """The whole of a service's `__main__`: an error that says what to do ends it with one line, not a traceback."""
+    try:
+        uvloop.run(run(build))
+    except WaylineError as error:
+        raise SystemExit(f"wayline: {error}") from None

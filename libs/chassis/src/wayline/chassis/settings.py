@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from wayline.contracts.errors import Unavailable
 
 
 class BusSettings(BaseSettings):
@@ -18,3 +19,13 @@ class BusSettings(BaseSettings):
     health_host: str = "127.0.0.1"
     drain_grace_s: float = Field(default=20.0, description="How long work in hand may go on after the first SIGTERM.")
     connect_wait_s: float = Field(default=30.0, description="How long a start waits for the bus.")
+
+    def dsn_of(self, service: str) -> str:
+        """The service's database. Raises Unavailable, naming the variable, when nobody has said where it is."""
+        if self.postgres_dsn is None:
+            raise Unavailable(
+                "Postgres",
+                detail=f"WAYLINE_POSTGRES_DSN is not set, so {service} does not know its database "
+                "(`wayline up` starts one by itself)",
+            )
+        return self.postgres_dsn

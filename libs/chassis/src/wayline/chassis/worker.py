@@ -35,22 +35,36 @@ class Delivery:
     sequence: int
     deliveries: int
     subject: str
+    stored_ns: int = 0
+    """When the stream stored it: with the sequence, the same at each redelivery and never again."""
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
 
     @classmethod
     def of(cls, message: Msg) -> Delivery:
         tokens = message.reply.split(".")
-        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.… ; with a domain and account hash there are two more.
-        stream, consumer, delivered, sequence = tokens[2:6] if len(tokens) == 9 else tokens[4:8]
+        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
+        # account hash there are two more in front.
+        stream, consumer, delivered, sequence, _, stored = tokens[2:8] if len(tokens) == 9 else tokens[4:10]
         return cls(
-            stream, consumer, int(sequence), int(delivered), message.subject, dict(message.headers or {}), message.data
+            stream,
+            consumer,
+            int(sequence),
+            int(delivered),
+            message.subject,
+            int(stored),
+            dict(message.headers or {}),
+            message.data,
         )
 
 
 M = TypeVar("M", bound=Message)
 Handler = Callable[[M, Delivery], Awaitable[Sequence[Message] | None]]
 """Handles one message and returns what to say; the worker publishes it and acks."""
+
+
+def _nothing() -> None:
+    return None
 
 
 @dataclass(frozen=True)
@@ -61,11 +75,13 @@ class Work(Generic[M]):
     message: type[M]
     handle: Handler[M]
     slots: int = 32
-    home: Callable[[M, Delivery], Home] | None = None
+    home: Callable[[M, Delivery], Home | None] | None = None
     """The job's own trace that a message belongs to; None: it goes on in its sender's."""
     before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
     """What else to do, with the code and the reason, before a message is put aside."""
-    after_ack: Callable[[], None] | None = None
+    after_publish: Callable[[], None] = _nothing
+    after_ack: Callable[[], None] = _nothing
+    """Where fault tests look in."""
 
 
 class Worker(Generic[M]):
@@ -91,8 +107,7 @@ class Worker(Generic[M]):
             message = await self._bus.hear(work.message, raw)
             await self._handle(message, delivery)
             await raw.ack()
-            if work.after_ack:
-                work.after_ack()
+            work.after_ack()
         except Reject as error:
             outcome = error.code
             await self._put_aside(delivery, error.code, str(error))
@@ -122,6 +137,8 @@ class Worker(Generic[M]):
             said = await self._patiently(message, delivery)
             for n, out in enumerate(said or ()):
                 await self._bus.publish(out, msg_id=out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}")
+            if said:
+                work.after_publish()
 
     async def _patiently(self, message: M, delivery: Delivery) -> Sequence[Message] | None:
         """Handle, and wait out a dependency that is away: an outage must not use up a message's deliveries."""

@@ -52,6 +52,7 @@ class ToolMessage(Frozen):
     call: str
     tool: str
     content: str
+    citations: tuple[Citation, ...] = ()
     failed: bool = False
     provider_id: str | None = None
 
@@ -67,3 +68,4 @@ class Citation(Frozen):
 
 ChatMessage = UserMessage | AssistantMessage | ToolMessage
 AssistantMessage.model_rebuild()
+ToolMessage.model_rebuild()

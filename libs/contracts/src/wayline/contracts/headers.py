@@ -1,6 +1,8 @@
 """The header names that Wayline reads and writes, in one place."""
 
 MSG_ID = "Nats-Msg-Id"
+SCHEDULE = "Nats-Schedule"
+SCHEDULE_TARGET = "Nats-Schedule-Target"
 EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
@@ -22,6 +24,7 @@ SIGNALS_SEEN = "Wayline-Signals-Seen"
 COST = "Wayline-Cost"
 LAST_SEQ = "Wayline-Seq"
 CONTENT = "Wayline-Content"
+LANE = "Wayline-Lane"
 """On every record of a job's log: what the next decision needs without a fold."""
 
 DEAD_REASON = "Wayline-Dead-Reason"

@@ -122,6 +122,20 @@ class Signal(Message, subject="signals.{tenant}.{job_id}"):
     job_id: str = Field(default="", exclude=True)
     signal: Signalled
 
+    @property
+    def msg_id(self) -> str | None:
+        """A wait expires once."""
+        if isinstance(self.signal, Expire):
+            return f"{self.tenant}/{self.job_id}:expire:{self.signal.wait_id}"
+        return None
+
+
+class WakeLater(Message, subject="later.{tenant}.{job_id}.{wait_id}"):
+    """A schedule: at its time the server itself publishes `Due`. One subject a wait, so that repeats are harmless."""
+
+    job_id: str = Field(default="", exclude=True)
+    wait_id: str = Field(default="", exclude=True)
+
 
 class Due(Message, subject="due.{tenant}.{job_id}.{wait_id}"):
     """A scheduled signal whose time has come."""
@@ -203,6 +217,14 @@ class JobView(Frozen):
     ended_at: datetime | None = None
     trace_id: str | None = None
     links: dict[str, str] = Field(default_factory=dict)
+
+
+def may_reply_to(tenant: str, subject: str) -> bool:
+    """Whether a result may be sent there: an inbox, or the tenant's own replies; no wildcard, no white space."""
+    literal = (
+        not any(part in ("", "*", ">") or part != part.strip() for part in subject.split(".")) and " " not in subject
+    )
+    return literal and subject.startswith(("_INBOX.", f"replies.{tenant}."))
 
 
 class JobResult(Message, subject="replies.{tenant}.{job_id}"):

@@ -138,10 +138,9 @@ class JobLog:
             body = await self._bus.claims.check_out(body)
         return Head.read(stored.sequence, stored.headers, body)
 
-    async def begin(self, events: Sequence[Event], *, content_hash: str, cost: Decimal | None = Decimal(0)) -> Head:
+    async def begin(self, events: Sequence[Event], *, content_hash: str, lane: str) -> Head:
         """Write the first record. Raises Fenced when there is a log already."""
-        state = state_after(State.NEW, events)
-        head = Head(0, state, events[-1].seq, content_hash, cost=cost)
+        head = Head(0, state_after(State.NEW, events), events[-1].seq, content_hash, lane=lane)
         return await self._append(events, head, expected=0)
 
     async def append(

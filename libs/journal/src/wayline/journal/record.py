@@ -41,6 +41,7 @@ class Head:
     epoch: int = 0
     signals_seen: int = 0
     cost: Decimal | None = Decimal(0)
+    lane: str = "interactive"
     msg_id: str = ""
     values: tuple[dict[str, Any], ...] = ()
     """The record's events as decoded JSON."""
@@ -67,6 +68,7 @@ class Head:
             h.ATTEMPT: f"{self.attempt}:{self.epoch}",
             h.SIGNALS_SEEN: str(self.signals_seen),
             h.COST: "unknown" if self.cost is None else str(self.cost),
+            h.LANE: self.lane,
         }
 
     @classmethod
@@ -83,6 +85,7 @@ class Head:
             epoch=int(epoch),
             signals_seen=int(headers[h.SIGNALS_SEEN]),
             cost=None if cost == "unknown" else Decimal(cost),
+            lane=headers[h.LANE],
             msg_id=headers.get(h.MSG_ID, ""),
             values=tuple(decode(body)),
         )

@@ -1,0 +1,16 @@
+"""The end of a job, told to whoever asked for it to be told."""
+
+from __future__ import annotations
+
+from wayline.chassis import Bus
+from wayline.contracts.jobs import JobResult, may_reply_to
+from wayline.journal.state import Job
+from wayline.journal.view import view
+
+
+async def send_result(bus: Bus, job: Job) -> None:
+    """Send the finished job to its reply subject, if it named one; a repeat after a crash is allowed."""
+    if job.reply_to is None or not may_reply_to(job.tenant, job.reply_to):
+        return
+    result = JobResult(tenant=job.tenant, job_id=job.job_id, job=view(job))
+    await bus.send(result, subject=job.reply_to)

@@ -1,0 +1,140 @@
+"""The offline model: no network, no key. It searches, then answers by quoting; it says so, and it does not reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from wayline.contracts.chat import AssistantMessage, Citation, ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.money import Usage
+from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm.tokens import estimate, estimate_request
+
+PROVIDER = "offline"
+MODEL = "extractive"
+SEARCH = "search_knowledge"
+LABEL = "(Answered by the extractive offline model: it quotes passages, it does not reason.)"
+PASSAGES_ASKED = 5
+QUOTES_MAX = 3
+QUOTE_CHARS_MAX = 420
+COVERED_MIN = 0.5
+"""The share of a question's own words that a passage must hold before it counts as an answer."""
+
+_WORD = re.compile(r"[A-Za-z0-9_]+(?:[.'-][A-Za-z0-9_]+)*|[^\W\d_]+")
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[\"'(\[A-Z0-9`*-])|\n{2,}|\n(?=[-*#|>])")
+_COMMON = frozenset(
+    """
+    a about all also am an and any are as at be because been but by can could describe did do does
+    explain for from get give had happens has have how i if in into is it its just many may me more most
+    much my no not of on one or our out over please shall should show so some tell than that the their
+    them then there these they this to too under up us use used using very was we were what when where
+    which while who whom why will with would you your
+    """.split()
+)
+
+
+class OfflineModel:
+    """Behind the same protocol as every provider: asks for `search_knowledge`, reads the result, quotes it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | Finished]:
+        message = respond(request)
+        for piece in re.findall(r"\S+\s*", message.text):
+            yield TextDelta(piece)
+        said = message.text if message.text else message.model_dump_json(include={"tool_calls"})
+        usage = Usage(input=estimate_request(request), output=estimate(said))
+        yield Finished(message, usage, "tool_use" if message.tool_calls else "end_turn")
+
+    async def close(self) -> None:
+        return None
+
+
+def respond(request: ModelRequest) -> AssistantMessage:
+    """The whole behaviour: a search when nothing was found yet, else an answer made of quotes."""
+    asked_at = max(n for n, message in enumerate(request.messages) if isinstance(message, UserMessage))
+    asked = request.messages[asked_at]
+    assert isinstance(asked, UserMessage)
+    if any(isinstance(part, ImagePart) for part in asked.parts):
+        raise ModelError(
+            "unsupported_input", "the offline model cannot see images; choose a model that can", retryable=False
+        )
+    question = " ".join(part.text for part in asked.parts if isinstance(part, TextPart)).strip()
+    found = [message for message in request.messages[asked_at:] if isinstance(message, ToolMessage)]
+    if found:
+        return _answer(question, [message for message in found if message.tool == SEARCH])
+    if any(tool.name == SEARCH for tool in request.tools):
+        return AssistantMessage(tool_calls=(_search(question, asked),))
+    return AssistantMessage(text=f"I have no {SEARCH} tool here, and without it I know nothing. {LABEL}")
+
+
+def _search(question: str, asked: UserMessage) -> ToolCall:
+    arguments: dict[str, object] = {"query": question, "top_k": PASSAGES_ASKED}
+    files = [part.document_id for part in asked.parts if part.type == "file"]
+    if files:
+        arguments["document_ids"] = files
+    return ToolCall(call="1", tool=SEARCH, arguments=arguments)
+
+
+def _answer(question: str, results: list[ToolMessage]) -> AssistantMessage:
+    failed = [result for result in results if result.failed]
+    if failed:
+        return AssistantMessage(text=f"The search failed: {failed[-1].content} {LABEL}")
+    passages = [citation for result in results for citation in result.citations]
+    quotes = _quotes(question, passages)
+    if not quotes:
+        return AssistantMessage(text=f"The knowledge base does not answer this question. {LABEL}")
+    text = "\n\n".join(f"“{quote.quote}” — {quote.document}" for quote in quotes)
+    return AssistantMessage(text=f"{text}\n\n{LABEL}", citations=tuple(quotes))
+
+
+class _Ranked(NamedTuple):
+    covered: float
+    order: int
+    quote: Citation
+
+
+def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
+    """The best stretch of each passage, best covered first; nothing where no passage holds enough of the question."""
+    wanted = _stems(question)
+    if not wanted:
+        return []
+    ranked: list[_Ranked] = []
+    for order, passage in enumerate(passages):
+        whole = len(wanted & _stems(f"{passage.document} {passage.quote}")) / len(wanted)
+        if whole < COVERED_MIN:
+            continue
+        stretch, covered = _stretch(passage.quote, wanted)
+        ranked.append(_Ranked(whole + covered, order, passage.model_copy(update={"quote": stretch})))
+    ranked.sort(key=lambda one: (-one.covered, one.order))
+    best = ranked[0].covered if ranked else 0
+    kept = [one.quote for one in ranked if one.covered >= best * 0.7]
+    return kept[:QUOTES_MAX]
+
+
+def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
+    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most of the wanted words."""
+    sentences = [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+    best, best_covered = "", -1.0
+    for start in range(len(sentences)):
+        run = ""
+        for sentence in sentences[start:]:
+            longer = f"{run} {sentence}".strip()
+            if len(longer) > QUOTE_CHARS_MAX and run:
+                break
+            run = longer
+        covered = len(wanted & _stems(run)) / len(wanted)
+        if covered > best_covered:
+            best, best_covered = run, covered
+    return (best if len(best) <= QUOTE_CHARS_MAX else best[: QUOTE_CHARS_MAX - 1].rstrip() + "…"), best_covered
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_stem(word) for word in words if word not in _COMMON and len(word) > 1)
+
+
+def _stem(word: str) -> str:
+    for ending in ("ations", "ation", "ings", "ing", "edly", "ies", "ers", "er", "ed", "es", "ly", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

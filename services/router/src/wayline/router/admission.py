@@ -1,0 +1,117 @@
+"""A job's first record: what was asked for, by whom, and what was decided; pure but for the time it is given."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+from wayline.chassis import Delivery
+from wayline.contracts import headers as h
+from wayline.contracts import ids
+from wayline.contracts.agents import Agent
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.events import Event, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef
+from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
+
+
+def job_id_of(asked: str | None, delivery: Delivery) -> str:
+    """The body's id, else the message's own, else one derived from its place in the stream: the same each time.
+
+    Raises InvalidMessage when the body and the header name different jobs.
+    """
+    named = delivery.headers.get(h.MSG_ID)
+    if asked and named and ids.job_id_from(named) != asked:
+        raise InvalidMessage(
+            schema=SubmitJob.schema_id(), reason=f"{h.MSG_ID} is {named!r} but job_id in the body is {asked!r}"
+        )
+    if asked:
+        return asked
+    if named:
+        return ids.job_id_from(named)
+    return f"job_{sha256(f'{delivery.sequence}/{delivery.stored_ns}'.encode()).hexdigest()[:20]}"
+
+
+def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
+    """Where the result goes. Raises InvalidMessage when that is neither an inbox nor the tenant's own replies."""
+    subject = delivery.headers.get(h.REPLY_TO)
+    if subject is not None and not may_reply_to(tenant, subject):
+        raise InvalidMessage(
+            schema=SubmitJob.schema_id(),
+            reason=f"{h.REPLY_TO} is {subject!r}; it must begin with _INBOX. or replies.{tenant}.",
+        )
+    return subject
+
+
+def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
+    """The caller's own `traceparent`, which becomes a link; a span of the job's own trace is not a caller."""
+    handed_on = delivery.headers.get(h.CALLER)
+    if handed_on:
+        return handed_on
+    sender = delivery.headers.get(h.TRACEPARENT)
+    ours = sender is not None and sender.split("-")[1:2] == [ids.trace_id(tenant, job_id)]
+    return None if ours else sender
+
+
+def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> JobSubmitted:
+    subject = delivery.headers.get(h.REPLY_TO)
+    return JobSubmitted(
+        job_id=job_id,
+        seq=1,
+        at=at,
+        trace=root(job.tenant, job_id),
+        tenant=job.tenant,
+        job=job,
+        content_hash=job.content_hash(),
+        reply_to=subject if subject and may_reply_to(job.tenant, subject) else None,
+        caller=caller_of(delivery, job.tenant, job_id),
+    )
+
+
+def routed(first: JobSubmitted, agent: Agent, route: Route, limits: Limits) -> JobRouted:
+    return JobRouted(
+        job_id=first.job_id,
+        seq=2,
+        at=first.at,
+        trace=first.trace,
+        agent=agent.name,
+        agent_version=agent.version,
+        config=agent.config,
+        route=route,
+        limits=limits,
+    )
+
+
+def refused(first: JobSubmitted, code: str, reason: str) -> list[Event]:
+    """The whole log of a job that is refused: it was asked for, and this is why it will not run."""
+    error = Failure(code=code, message=reason)
+    return [first, JobFailed(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, error=error)]
+
+
+def salvaged(delivery: Delivery) -> SubmitJob | None:
+    """As much of an invalid submission as can be read, if it names a job: a refused job has a log too."""
+    tenant = SubmitJob.address(delivery.subject)["tenant"]
+    try:
+        value: Any = from_json(delivery.body)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    asked = value.get("job_id")
+    named = ids.job_id_from(delivery.headers[h.MSG_ID]) if h.MSG_ID in delivery.headers else None
+    agent, text = value.get("agent"), value.get("input")
+    try:
+        return SubmitJob(
+            tenant=tenant,
+            agent=agent if isinstance(agent, str) and agent else "unreadable",
+            input=text if isinstance(text, str) else "",
+            job_id=asked if isinstance(asked, str) else named,
+        )
+    except ValidationError:
+        return None
+
+
+def root(tenant: str, job_id: str) -> SpanRef:
+    return SpanRef(trace_id=ids.trace_id(tenant, job_id), span_id=ids.job_span(tenant, job_id))

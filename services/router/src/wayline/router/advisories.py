@@ -1,0 +1,39 @@
+"""What the bus itself gives up: fetched from its stream, put aside with its body, deleted."""
+
+from __future__ import annotations
+
+from nats.js.errors import NotFoundError
+from wayline.chassis import Bus, Delivery
+from wayline.contracts.base import Message
+
+
+class Advisory(Message, subject="$JS.EVENT.ADVISORY.CONSUMER.{kind}.{stream}.{consumer}"):
+    """The server says that a message used up its deliveries, or that somebody ended it."""
+
+    kind: str = ""
+    stream: str = ""
+    consumer: str = ""
+    stream_seq: int
+    deliveries: int = 0
+    reason: str | None = None
+
+
+async def put_aside(bus: Bus, told: Advisory, _: Delivery) -> None:
+    """Move the message that an advisory names to the dead letters; one that is gone was put aside before."""
+    try:
+        stored = await bus.js.get_msg(told.stream, told.stream_seq)
+    except NotFoundError:
+        return
+    terminated = told.kind == "MSG_TERMINATED"
+    await bus.put_aside(
+        stream=told.stream,
+        consumer=told.consumer,
+        sequence=told.stream_seq,
+        subject=stored.subject or "",
+        body=stored.data or b"",
+        headers=stored.headers,
+        deliveries=told.deliveries,
+        code="terminated" if terminated else "undeliverable",
+        reason=told.reason or f"{told.deliveries} deliveries ended without an ack",
+    )
+    await bus.js.delete_msg(told.stream, told.stream_seq)

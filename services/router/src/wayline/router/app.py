@@ -1,0 +1,90 @@
+"""The router put together."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from wayline.chassis import Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
+from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
+from wayline.contracts import agents
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
+from wayline.router.admission import job_id_of
+from wayline.router.advisories import Advisory, put_aside
+from wayline.router.bundled import bundled
+from wayline.router.desk import Desk
+from wayline.router.handlers import Router
+from wayline.router.settings import Settings
+from wayline.store import Store
+from wayline.telemetry import BusExporter, Home, Telemetry
+
+NAME = "router"
+SCHEMA = "router"
+
+
+def migrations() -> Path:
+    return Path(str(files("wayline.router") / "migrations"))
+
+
+async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
+    """Connect, and bind every handler to what it hears."""
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    store = await Store.connect(
+        shared.dsn_of(NAME),
+        schema=SCHEMA,
+        queries=files("wayline.router") / "queries.sql",
+        wait_s=shared.connect_wait_s,
+    )
+    bus = await Bus.connect(shared, service=NAME)
+    exporter = BusExporter(NAME)
+    desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s)
+    await desk.seed(bundled())
+    router = Router(bus, desk, default_model=settings.default_model)
+    return Service(
+        name=NAME,
+        settings=shared,
+        bus=bus,
+        telemetry=Telemetry(NAME, exporter),
+        exporter=exporter,
+        work=[
+            Work(
+                SUBMIT_ROUTER,
+                SubmitJob,
+                router.on_submit,
+                slots=settings.slots,
+                home=_home_of_submission,
+                before_dead=router.on_refused,
+                after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
+                after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
+            ),
+            Work(
+                SIGNALS_ROUTER,
+                Signal,
+                router.on_signal,
+                home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
+                after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
+            ),
+            Work(LATER_ROUTER, Due, router.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
+            Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
+        ],
+        asks=[
+            asks(PlanJob, router.on_plan),
+            asks(SettleJob, router.on_settle),
+            asks(agents.GetAgent, router.on_get_agent),
+            asks(agents.ListAgents, router.on_list_agents),
+            asks(agents.PutAgent, router.on_put_agent),
+            asks(agents.DeleteAgent, router.on_delete_agent),
+        ],
+        needs={"postgres": desk.ready},
+        close=store.close,
+    )
+
+
+def _home_of_submission(job: SubmitJob, delivery: Delivery) -> Home | None:
+    try:
+        return Home.of(job.tenant, job_id_of(job.job_id, delivery))
+    except InvalidMessage:
+        return None

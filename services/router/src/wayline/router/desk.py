@@ -1,0 +1,80 @@
+"""The router's tables: tenants, agents by version, and one reservation a job."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+
+from wayline.contracts.agents import Agent, AgentConfig, AgentList
+from wayline.contracts.errors import NotFound
+from wayline.store import Store
+
+Row = dict[str, object]
+
+
+class Desk:
+    """What the router keeps in Postgres."""
+
+    def __init__(self, store: Store, *, tenants_fresh_s: float) -> None:
+        self._store = store
+        self._fresh_s = tenants_fresh_s
+        self._known: dict[str, float] = {}
+
+    async def is_tenant(self, tenant: str) -> bool:
+        """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
+        if self._known.get(tenant, 0) > time.monotonic():
+            return True
+        if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
+            return False
+        self._known[tenant] = time.monotonic() + self._fresh_s
+        return True
+
+    async def admit(self, tenant: str, job_id: str, agent: str, reserve_usd: Decimal) -> Agent | None:
+        """The newest version of an agent, with the job's reservation made in the same statement.
+
+        A reservation is made once for a job id, whoever asks how often. None: there is no such agent.
+        """
+        row = await self._store.fetchrow(tenant, self._store.sql.admit, tenant, job_id, agent, reserve_usd)
+        return _agent(agent, row) if row else None
+
+    async def settle(self, tenant: str, job_id: str, cost_usd: Decimal | None) -> bool:
+        """Turn the reservation into what the job cost; only the first call changes anything."""
+        status = await self._store.execute(tenant, self._store.sql.settle, tenant, job_id, cost_usd)
+        return status.endswith("1")
+
+    async def agent(self, tenant: str, name: str) -> Agent:
+        """The newest version. Raises NotFound."""
+        row = await self._store.fetchrow(tenant, self._store.sql.get_agent, tenant, name)
+        if row is None:
+            raise NotFound("agent", name)
+        return _agent(name, row)
+
+    async def agents(self, tenant: str) -> AgentList:
+        rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
+        return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
+
+    async def put_agent(self, tenant: str, name: str, config: AgentConfig) -> Agent:
+        """Save a configuration as a new version, unless it is what the newest version says."""
+        row = await self._store.fetchrow(
+            tenant, self._store.sql.put_agent, tenant, name, config.model_dump(mode="json")
+        )
+        assert row is not None
+        return _agent(name, row)
+
+    async def delete_agent(self, tenant: str, name: str) -> bool:
+        """Retire every version: kept for the jobs that began with one, refused to new ones."""
+        status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)
+        return not status.endswith(" 0")
+
+    async def ready(self) -> None:
+        await self._store.fetchval("default", "SELECT 1")
+
+    async def seed(self, agents: dict[str, AgentConfig]) -> None:
+        """Give every tenant the bundled agents it does not have."""
+        async with self._store.system() as conn:
+            for name, config in agents.items():
+                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
+
+
+def _agent(name: str, row: object) -> Agent:
+    return Agent(name=name, version=row["version"], config=AgentConfig.model_validate(row["config"]))  # type: ignore[index]

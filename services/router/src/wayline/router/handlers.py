@@ -1,0 +1,130 @@
+"""What the router does with each message it hears."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from wayline.chassis import Bus, Delivery, Failpoint, reach
+from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
+from wayline.contracts.base import Message
+from wayline.contracts.budgets import Settled, SettleJob
+from wayline.contracts.errors import Conflict, NotFound, Reject
+from wayline.contracts.events import JobSubmitted
+from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal, SubmitJob
+from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
+from wayline.router import admission
+from wayline.router.desk import Desk
+from wayline.router.routing import choose_limits, choose_route
+
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Router:
+    """Accepts jobs, pins their agent, decides their route and wakes the parked."""
+
+    def __init__(self, bus: Bus, desk: Desk, *, default_model: str, clock: Clock = now) -> None:
+        self._bus = bus
+        self._desk = desk
+        self._default_model = default_model
+        self._clock = clock
+
+    async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
+        """Give a job its log and its first ticket, once, however often it is submitted."""
+        if not await self._desk.is_tenant(job.tenant):
+            raise Reject(f"no tenant {job.tenant!r}", code="unknown_tenant", status=404)
+        job_id = admission.job_id_of(job.job_id, delivery)
+        admission.reply_to_of(job.tenant, delivery)
+        log = JobLog(self._bus, job.tenant, job_id)
+        head = await log.last() or await self._begin(log, job, job_id, delivery)
+        return self._spoken(job, job_id, head)
+
+    async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
+        reach(Failpoint.ROUTER_RESERVE_BEFORE)
+        agent = await self._desk.admit(job.tenant, job_id, job.agent, job.options.budget_usd or Decimal(0))
+        reach(Failpoint.ROUTER_RESERVE_AFTER)
+        if agent is None:
+            raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
+        route = choose_route(job.options, agent.config, default_model=self._default_model)
+        first = admission.submitted(job, job_id, delivery, self._clock())
+        record = [first, admission.routed(first, agent, route, choose_limits(job.options, agent.config))]
+        try:
+            reach(Failpoint.ROUTER_RECORD_BEFORE)
+            head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+            reach(Failpoint.ROUTER_RECORD_AFTER)
+            return head
+        except Fenced:
+            # Somebody was faster: their record stands, and we speak from it.
+            head = await log.last()
+            assert head is not None
+            return head
+
+    def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
+        if head.content_hash != job.content_hash():
+            raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
+        if head.state is State.NEW:
+            return [RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence)]
+        return []
+
+    async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
+        """Write the log of a job that will not run, so that whoever asked can read why; and tell them."""
+        job = admission.salvaged(delivery)
+        if job is None or job.job_id is None or not await self._desk.is_tenant(job.tenant):
+            return
+        first = admission.submitted(job, job.job_id, delivery, self._clock())
+        record = admission.refused(first, code, reason)
+        log = JobLog(self._bus, job.tenant, job.job_id)
+        try:
+            await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+        except Fenced:
+            # The job exists: a conflicting or broken second submission changes nothing about it, unless the log is
+            # our own refusal, whose last steps may be missing.
+            head = await log.last()
+            if head is None or head.state is not State.ENDED or head.content_hash != first.content_hash:
+                return
+            record = [event async for event in log.read()]
+            if len(record) != 2 or not isinstance(record[0], JobSubmitted):
+                return
+        await send_result(self._bus, fold(record))
+        await self._desk.settle(job.tenant, job.job_id, Decimal(0))
+
+    async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
+        """Queue a parked job that has something new to read; anybody else reads it by themselves."""
+        head = await JobLog(self._bus, heard.tenant, heard.job_id).last()
+        if head is None or head.state is not State.PARKED or delivery.sequence <= head.signals_seen:
+            return []
+        reach(Failpoint.ROUTER_WAKE_BEFORE)
+        return [RunJob(tenant=heard.tenant, lane=head.lane, job=heard.job_id, at=head.sequence)]
+
+    async def on_due(self, due: Due, _: Delivery) -> list[Message]:
+        """A wait is over: say so as a signal, like any other."""
+        return [Signal(tenant=due.tenant, job_id=due.job_id, signal=Expire(wait_id=due.wait_id))]
+
+    async def on_plan(self, asked: PlanJob) -> Planned:
+        """Decide as for a real job, and run nothing."""
+        job = asked.job
+        agent = await self._desk.agent(asked.tenant, job.agent)
+        route = choose_route(job.options, agent.config, default_model=self._default_model)
+        return Planned(agent=agent.name, agent_version=agent.version, route=route)
+
+    async def on_settle(self, asked: SettleJob) -> Settled:
+        return Settled(settled=await self._desk.settle(asked.tenant, asked.job_id, asked.cost_usd))
+
+    async def on_get_agent(self, asked: GetAgent) -> Agent:
+        return await self._desk.agent(asked.tenant, asked.name)
+
+    async def on_list_agents(self, asked: ListAgents) -> AgentList:
+        return await self._desk.agents(asked.tenant)
+
+    async def on_put_agent(self, asked: PutAgent) -> Agent:
+        if not await self._desk.is_tenant(asked.tenant):
+            raise NotFound("tenant", asked.tenant)
+        return await self._desk.put_agent(asked.tenant, asked.name, asked.config)
+
+    async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
+        return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
