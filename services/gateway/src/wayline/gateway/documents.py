@@ -1,0 +1,107 @@
+"""Reading an uploaded document out of a request, whichever way it was sent."""
+
+from __future__ import annotations
+
+import mimetypes
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from wayline.contracts import ids
+from wayline.contracts.knowledge import IndexDocument
+from wayline.gateway.errors import Empty, WrongContentType
+from wayline.gateway.problems import InvalidBody
+from wayline.gateway.shapes import DocumentBody, FileFields
+
+B = TypeVar("B", bound=BaseModel)
+
+PART_MAX_BYTES = 64 * 1024
+"""A multipart field that is not the file."""
+FIELDS_MAX = 8
+
+_TYPES = {".md": "text/markdown", ".markdown": "text/markdown", ".rst": "text/x-rst", ".txt": "text/plain"}
+_SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+
+
+async def read_document(request: Request, tenant: str) -> IndexDocument:
+    """The document in a request. Raises InvalidBody, Empty, or WrongContentType."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "multipart/form-data":
+            return await _from_form(request, tenant)
+        if kind == "application/json" or kind.endswith("+json"):
+            return _from_json(await request.body(), tenant)
+    except ClientDisconnect:
+        raise HTTPException(400, "the request ended before its body did") from None
+    raise WrongContentType(found=kind, wanted="application/json, or multipart/form-data with the field `file`")
+
+
+def _from_json(body: bytes, tenant: str) -> IndexDocument:
+    try:
+        said = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise HTTPException(422, f"the body is not JSON: {error}") from None
+    document = _fit(DocumentBody, said)
+    if not document.text.strip():
+        raise Empty
+    return IndexDocument(
+        tenant=tenant,
+        document_id=document.document_id or ids.new_id("doc"),
+        name=document.name,
+        media_type=document.media_type or guess_type(document.name, otherwise="text/plain"),
+        text=document.text,
+        metadata=document.metadata,
+    )
+
+
+async def _from_form(request: Request, tenant: str) -> IndexDocument:
+    async with request.form(max_files=1, max_fields=FIELDS_MAX, max_part_size=PART_MAX_BYTES) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise Empty
+        content = await file.read()
+        said = {name: value for name, value in form.items() if name != "file"}
+        fields = _fit(FileFields, {"name": file.filename or "document", **said})
+    if not content:
+        raise Empty
+    stated = (file.content_type or "").partition(";")[0].strip().lower()
+    return IndexDocument(
+        tenant=tenant,
+        document_id=fields.document_id or ids.new_id("doc"),
+        name=fields.name,
+        media_type=guess_type(fields.name, otherwise="application/octet-stream") if stated in _SAYS_NOTHING else stated,
+        content_base64=b64encode(content).decode(),
+        metadata=fields.metadata,
+    )
+
+
+def guess_type(name: str, *, otherwise: str) -> str:
+    """A media type from a file's name."""
+    ending = "." + name.rpartition(".")[2].lower()
+    return _TYPES.get(ending) or mimetypes.guess_type(name)[0] or otherwise
+
+
+def size_bytes(document: IndexDocument) -> int:
+    """Bytes of what was sent."""
+    if document.text is not None:
+        return len(document.text.encode())
+    encoded = document.content_base64 or ""
+    return len(encoded) * 3 // 4 - encoded[-2:].count("=")
+
+
+def index_id(document: IndexDocument) -> str:
+    """The id under which the same document with the same content is queued once."""
+    return f"{document.tenant}/{document.document_id}:{sha256(document.to_wire()).hexdigest()[:32]}"
+
+
+def _fit(model: type[B], said: Any) -> B:
+    try:
+        return model.model_validate(said)
+    except ValidationError as error:
+        raise InvalidBody(error) from None

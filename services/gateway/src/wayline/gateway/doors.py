@@ -1,0 +1,98 @@
+"""What every handler may ask for: the gateway's parts, and who is calling with which rights."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from opentelemetry import trace
+from wayline.chassis import Bus
+from wayline.gateway.adapters.keys import Keys
+from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.errors import Forbidden, Unauthorized
+from wayline.gateway.keys import Caller, Scope
+from wayline.gateway.settings import Settings
+from wayline.gateway.streams import Streams
+from wayline.telemetry import Telemetry, names, remote
+
+OPEN_TENANT = "default"
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """The parts that handlers use."""
+
+    settings: Settings
+    bus: Bus
+    telemetry: Telemetry
+    submissions: Submissions
+    keys: Keys
+    streams: Streams
+    ready: Callable[[], Awaitable[dict[str, str]]]
+
+
+def the_gateway(request: Request) -> Gateway:
+    return request.app.state.gateway
+
+
+Door = Annotated[Gateway, Depends(the_gateway)]
+
+_bearer = HTTPBearer(
+    auto_error=False, description="An API key. Not needed on a loopback address while no key was ever created."
+)
+
+
+async def identify(
+    request: Request, door: Door, shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> Caller:
+    """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized or Forbidden."""
+    if shown is not None:
+        caller = await door.keys.caller(shown.credentials)
+    elif door.settings.loopback and not await door.keys.any():
+        _require_local(request.headers)
+        caller = Caller(OPEN_TENANT, "local")
+    else:
+        raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
+    span = trace.get_current_span()
+    span.set_attribute(names.TENANT, caller.tenant)
+    if (theirs := remote(request.state.caller)) is not None:
+        span.add_link(theirs)
+    return caller
+
+
+def _require_local(headers: Mapping[str, str]) -> None:
+    """Without keys a browser is the danger: a page of any site could talk to this port, or rename itself to us."""
+    for header, scheme in (("host", "http://"), ("origin", "")):
+        said = headers.get(header)
+        if said is None:
+            continue
+        try:
+            name = urlsplit(scheme + said).hostname
+        except ValueError:
+            name = None
+        if name not in LOCAL_NAMES:
+            raise Forbidden(
+                f"{header} {said[:200]!r} is not this machine: while no API key exists, only what runs on this "
+                "machine are served. Create a key to allow others"
+            )
+
+
+def allowed(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
+    """Require a scope of the key."""
+
+    async def check(caller: Annotated[Caller, Depends(identify)]) -> Caller:
+        if scope not in caller.scopes:
+            raise Forbidden(f"this API key lacks the scope {scope!r}; it has {', '.join(sorted(caller.scopes))}")
+        return caller
+
+    return check
+
+
+Reader = Annotated[Caller, Depends(allowed("read"))]
+Writer = Annotated[Caller, Depends(allowed("write"))]
+Admin = Annotated[Caller, Depends(allowed("admin"))]

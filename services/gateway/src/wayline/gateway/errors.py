@@ -1,0 +1,122 @@
+"""What can go wrong at the front door, beside what the contracts already name.
+
+Exception
+├── PortTaken          something else listens on the port
+├── NoKeys             asked to listen beyond this machine while nobody would have to show a key
+└── WaylineError
+    ├── Retry
+    │   └── TooManyStreams   as many clients follow jobs as this process serves
+    └── Reject
+        ├── Unauthorized       no key, or one that is not valid (any more)
+        ├── Forbidden          a valid key that may not do this, or a web page of another origin
+        ├── JobIdConflict      the job id stands for another job already
+        ├── KeyReused          the Idempotency-Key stands for another body already
+        ├── Ended              the job takes no more signals
+        ├── NotWaiting         the job waits for no such decision
+        ├── Empty              a document without content
+        └── WrongContentType   a body in a form that is not read here
+"""
+
+from __future__ import annotations
+
+from wayline.contracts.errors import Conflict, Reject, Retry
+
+
+class PortTaken(Exception):
+    """Something else listens on the port."""
+
+    def __init__(self, *, host: str, port: int, cause: str) -> None:
+        super().__init__(
+            f"the gateway cannot listen on {host}:{port} ({cause}). Stop what uses the port, or set WAYLINE_HTTP_PORT."
+        )
+
+
+class NoKeys(Exception):
+    """Asked to listen beyond this machine while nobody would have to show a key."""
+
+    def __init__(self, *, host: str) -> None:
+        super().__init__(
+            f"refusing to listen on {host} without any API key: everyone who reaches the port could run jobs. "
+            "Create a key first (`wayline keys create`), or set WAYLINE_HTTP_HOST=127.0.0.1."
+        )
+
+
+class TooManyStreams(Retry):
+    """As many clients follow jobs as this process serves."""
+
+    code = "too_many_streams"
+
+    def __init__(self, *, most: int) -> None:
+        super().__init__(f"{most} clients follow jobs here already; try again, or raise WAYLINE_GATEWAY_STREAMS_MAX")
+
+
+class Unauthorized(Reject):
+    """No key, or one that is not valid."""
+
+    code = "unauthorized"
+    status = 401
+
+
+class Forbidden(Reject):
+    """A valid key that may not do this, or a page of another origin."""
+
+    code = "forbidden"
+    status = 403
+
+
+class JobIdConflict(Conflict):
+    """The job id stands for another job already."""
+
+    code = "job_id_conflict"
+
+    def __init__(self, *, job_id: str) -> None:
+        super().__init__(f"job {job_id!r} exists with other content; leave job_id out, or choose a new one")
+
+
+class KeyReused(Conflict):
+    """The Idempotency-Key stands for another body already."""
+
+    code = "idempotency_key_reused"
+
+    def __init__(self, *, job_id: str) -> None:
+        super().__init__(
+            f"this Idempotency-Key was used with another body, for job {job_id!r}; a new request needs a new key"
+        )
+
+
+class Ended(Conflict):
+    """The job takes no more signals."""
+
+    code = "job_ended"
+
+    def __init__(self, *, job_id: str) -> None:
+        super().__init__(f"job {job_id!r} has ended")
+
+
+class NotWaiting(Conflict):
+    """The job waits for no such decision."""
+
+    code = "not_waiting"
+
+    def __init__(self, *, job_id: str, decision_id: str) -> None:
+        super().__init__(f"job {job_id!r} does not wait for decision {decision_id!r} (any more)")
+
+
+class Empty(Reject):
+    """A document without content."""
+
+    code = "empty_document"
+    status = 422
+
+    def __init__(self) -> None:
+        super().__init__("the document is empty; send its text in `text`, or its bytes as the multipart field `file`")
+
+
+class WrongContentType(Reject):
+    """A body in a form that is not read here."""
+
+    code = "unsupported_media_type"
+    status = 415
+
+    def __init__(self, *, found: str, wanted: str) -> None:
+        super().__init__(f"the body is {found or 'of no stated type'}; send {wanted}")

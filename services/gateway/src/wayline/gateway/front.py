@@ -1,0 +1,95 @@
+"""What happens to every request before FastAPI sees it, and to every answer after."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from wayline.contracts.headers import TRACEPARENT, TRACESTATE
+from wayline.gateway.problems import problem_response, status_problem
+from wayline.telemetry import metrics, remote
+
+DRAIN_MAX_BYTES = 128 * 1024 * 1024
+"""Read and thrown away of a body that was refused: a client still sending would not see the answer otherwise."""
+
+_FOREIGN = (b"traceparent", b"tracestate", b"baggage")
+
+
+class Front:
+    """Keeps a caller's trace out of ours, says 413 as a problem, counts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = _Answer(scope, receive, send)
+        started = time.perf_counter()
+        try:
+            await self._app(_without_foreign_trace(scope), receive, answer.send)
+        finally:
+            route = answer.route()
+            metrics.http_requests.labels(scope["method"], route, str(answer.status)).inc()
+            metrics.http_seconds.labels(scope["method"], route).observe(time.perf_counter() - started)
+
+
+def _without_foreign_trace(scope: Scope) -> Scope:
+    """Trace ids are computable: a caller that could name our parent could write into another tenant's trace.
+
+    What it sent is kept in `caller`, for a link.
+    """
+    sent = {
+        TRACEPARENT: Headers(scope=scope).get(TRACEPARENT, ""),
+        TRACESTATE: Headers(scope=scope).get(TRACESTATE, ""),
+    }
+    scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _FOREIGN]
+    known = remote(sent) is not None
+    scope.setdefault("state", {})["caller"] = sent if known else None
+    return scope
+
+
+class _Answer:
+    """One answer on its way out."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._replaced = False
+        self.status = 0
+
+    def route(self) -> str:
+        """The route's template: never the path itself, which would be a label per job."""
+        route = self._scope.get("route")
+        return getattr(route, "path", None) or "none"
+
+    async def send(self, message: Message) -> None:
+        if self._replaced:
+            return
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.status == 413:
+                self._replaced = True
+                await self._too_large()
+                return
+        await self._send(message)
+
+    async def _too_large(self) -> None:
+        await self._drain()
+        problem = status_problem(413, "the request body is larger than this address takes")
+        await problem_response(problem)(self._scope, self._receive, self._send)
+
+    async def _drain(self) -> None:
+        headers = Headers(scope=self._scope)
+        if headers.get("expect", "").lower() == "100-continue":
+            return
+        left = DRAIN_MAX_BYTES
+        while left > 0:
+            message: dict[str, Any] = dict(await self._receive())
+            if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                return
+            left -= len(message.get("body", b""))

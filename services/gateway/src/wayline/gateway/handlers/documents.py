@@ -1,0 +1,154 @@
+"""Documents in, passages out."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from contextlib import suppress
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from wayline.contracts import ids
+from wayline.contracts.errors import Refused, Retry
+from wayline.contracts.knowledge import (
+    AcceptDocument,
+    DeleteDocument,
+    Document,
+    DocumentDeleted,
+    DocumentPage,
+    DocumentStatus,
+    GetDocument,
+    IndexDocument,
+    ListDocuments,
+    SearchKnowledge,
+    SearchResult,
+)
+from wayline.gateway.documents import index_id, read_document, size_bytes
+from wayline.gateway.doors import Door, Gateway, Reader, Writer
+from wayline.gateway.handlers.jobs import Cursor, Wait
+from wayline.gateway.openapi import fails
+from wayline.gateway.routes import StrictRoute
+from wayline.gateway.shapes import DocumentBody, FileFields, SearchBody
+
+router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
+uploads = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
+"""Apart, because a document may be larger than any other body."""
+
+POLL_FIRST_S = 0.05
+POLL_MAX_S = 0.5
+
+DocumentPath: TypeAlias = Annotated[str, Path(pattern=ids.JOB_ID_PATTERN, examples=["doc_1f2e3d4c5b6a79880011"])]
+_UPLOAD = FileFields.model_json_schema()["properties"]
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": DocumentBody.model_json_schema()},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "name": {**_UPLOAD["name"], "description": "Instead of the file's own name."},
+                        "document_id": {"type": "string", "pattern": ids.JOB_ID_PATTERN},
+                        "metadata": {"type": "string", "description": "A JSON object.", "example": "{}"},
+                    },
+                }
+            },
+        },
+    }
+}
+
+
+@uploads.post(
+    "/documents",
+    status_code=202,
+    response_model=Document,
+    openapi_extra=_BODY,
+    responses={200: {"model": Document, "description": "It is ready, or has failed"}, **fails(400, 413, 415, 429)},
+)
+async def add_document(request: Request, door: Door, caller: Writer, wait: Wait = None) -> Response:
+    """Add a document: a file as multipart, or text as JSON. 202 means that it is stored and will be indexed.
+
+    With `wait`, 200 is the document once it is ready or has failed.
+    """
+    document = await read_document(request, caller.tenant)
+    await _queue(door, document)
+    known = await _note(door, document)
+    if wait:
+        known = await _settled(door, known, caller.tenant, wait_s=min(wait, door.settings.wait_max_s))
+    done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
+    return Response(
+        known.model_dump_json(),
+        status_code=200 if done else 202,
+        headers={"Location": f"/v1/documents/{known.document_id}"},
+        media_type="application/json",
+    )
+
+
+async def _queue(door: Gateway, document: IndexDocument) -> None:
+    """The bus's ack is the acceptance."""
+    msg_id = index_id(document)
+    ack = await door.bus.publish(document, msg_id=msg_id)
+    if not ack.duplicate:
+        return
+    try:
+        await door.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
+    except (Refused, Retry):
+        # Deleted since it was queued a moment ago: the same content is a new document now.
+        await door.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
+
+
+async def _note(door: Gateway, document: IndexDocument) -> Document:
+    """Tell retrieval, so that the document can be asked for before its turn; it may be away."""
+    said = {
+        "document_id": document.document_id,
+        "name": document.name,
+        "media_type": document.media_type,
+        "size_bytes": size_bytes(document),
+        "metadata": document.metadata,
+    }
+    with suppress(Retry):
+        return await door.bus.ask(AcceptDocument(tenant=document.tenant, **said), Document)
+    return Document(**said)
+
+
+async def _settled(door: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:
+    pause_s = POLL_FIRST_S
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            while known.status not in (DocumentStatus.READY, DocumentStatus.FAILED):
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, POLL_MAX_S)
+                with suppress(Retry):
+                    known = await door.bus.ask(GetDocument(tenant=tenant, document_id=known.document_id), Document)
+    return known
+
+
+@router.get("/documents", response_model=DocumentPage, responses=fails())
+async def list_documents(
+    door: Door, caller: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50, cursor: Cursor = None
+) -> Any:
+    """Page through the documents."""
+    return await door.bus.ask(ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor), DocumentPage)
+
+
+@router.get("/documents/{document_id}", response_model=Document, responses=fails(404))
+async def get_document(document_id: DocumentPath, door: Door, caller: Reader) -> Any:
+    """A document and how far its ingestion is."""
+    return await door.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
+
+
+@router.delete("/documents/{document_id}", response_model=DocumentDeleted, responses=fails(404))
+async def delete_document(document_id: DocumentPath, door: Door, caller: Writer) -> Any:
+    """Delete a document and all of its chunks."""
+    return await door.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)
+
+
+@router.post("/search", response_model=SearchResult, responses=fails(400, 413))
+async def search(body: SearchBody, door: Door, caller: Reader) -> Any:
+    """Find the best passages for a query by words, by vector, or by both."""
+    asked = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
+    return await door.bus.ask(asked, SearchResult)

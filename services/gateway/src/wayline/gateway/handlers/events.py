@@ -1,0 +1,65 @@
+"""A job's events: as they happen, or as a list."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from fastapi.sse import EventSourceResponse
+from wayline.gateway.doors import Door, Reader
+from wayline.gateway.handlers.jobs import JobPath
+from wayline.gateway.openapi import fails
+from wayline.gateway.reading import find_log, follow_job
+from wayline.gateway.routes import StrictRoute
+from wayline.gateway.streams import as_list
+from wayline.journal import JobLog, State
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
+
+SEQ_MAX = 2**53
+UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The events",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'event: job.submitted\ndata: {"type":"job.submitted","seq":1}\nid: 1\n\n',
+            },
+            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+        },
+    },
+    204: {"description": "The job has ended and this client has seen all of it: do not come back"},
+}
+
+
+@router.get("/{job_id}/events", response_class=Response, responses={**_ANSWERS, **fails(404)})
+async def get_events(
+    *,
+    job_id: JobPath,
+    request: Request,
+    door: Door,
+    caller: Reader,
+    after: Annotated[int, Query(ge=0, le=SEQ_MAX, description="Only events past this `seq`.")] = 0,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, le=SEQ_MAX, description="The same, as an EventSource sends it when it comes back.")
+    ] = None,
+) -> Response:
+    """Follow a job: what has happened, then what happens, until its end; `id` is the event's `seq`.
+
+    Pieces of text come as `delta` events without an id, and are not repeated. `Accept: application/json` gives the
+    events so far as a list.
+    """
+    after = last_event_id if last_event_id is not None else after
+    head = await find_log(door, caller.tenant, job_id)
+    accept = request.headers.get("accept", "")
+    if "application/json" in accept and "text/event-stream" not in accept:
+        feed = as_list(JobLog(door.bus, caller.tenant, job_id).read(after))
+        return StreamingResponse(feed, media_type="application/json")
+    if head is not None and head.state == State.ENDED and after >= head.seq:
+        # An EventSource comes back after every end; only 204 tells it that nothing will follow.
+        return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
+    door.streams.require_room()
+    news = door.streams.events(follow_job(door, caller.tenant, job_id, after=after))
+    return EventSourceResponse(news, headers=UNBUFFERED)

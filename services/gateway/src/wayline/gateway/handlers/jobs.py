@@ -1,0 +1,155 @@
+"""Jobs: submit, look, steer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, StringConstraints
+from wayline.contracts import ids
+from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, Signal, Status, SubmitJob
+from wayline.contracts.traces import JobPage, ListJobs
+from wayline.gateway.doors import Door, Gateway, Reader, Writer
+from wayline.gateway.errors import Ended, NotWaiting
+from wayline.gateway.openapi import fails
+from wayline.gateway.reading import find_log, has_ended, read_job, wait_for_end
+from wayline.gateway.routes import StrictRoute
+from wayline.gateway.shapes import (
+    ONE_LINE,
+    Accepted,
+    AnswerBody,
+    CancelBody,
+    Signalled,
+    SubmitBody,
+    linked,
+    links,
+)
+from wayline.gateway.submitting import submit
+from wayline.journal import State
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
+
+JobPath: TypeAlias = Annotated[str, Path(pattern=ids.JOB_ID_PATTERN, examples=["job_1f2e3d4c5b6a79880011"])]
+Wait: TypeAlias = Annotated[
+    float | None,
+    Query(ge=0, le=3_600, allow_inf_nan=False, description="Seconds to wait for the end, at most what is configured."),
+]
+Cursor: TypeAlias = Annotated[
+    str | None, Query(max_length=500, pattern=ONE_LINE, description="`next_cursor` of the page before.")
+]
+IdempotencyKey: TypeAlias = Annotated[
+    Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[\x20-\x7e]+$")] | None,
+    Header(description="The same key with the same body is the same job, for ever; with another body it is a 409."),
+]
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Accepted,
+    responses={
+        200: {"model": JobView | Planned, "description": "It has ended, or was only planned"},
+        **fails(409, 413, 429),
+    },
+)
+async def submit_job(
+    *,
+    body: SubmitBody,
+    request: Request,
+    door: Door,
+    caller: Writer,
+    idempotency_key: IdempotencyKey = None,
+    wait: Wait = None,
+) -> Response:
+    """Submit a job. 202 means that it is stored and will run; with `wait`, 200 is the finished job.
+
+    With `options.dry_run` nothing runs: 200 is the route it would take and what that is expected to cost.
+    """
+    job = SubmitJob(**{name: getattr(body, name) for name in SubmitBody.model_fields}, tenant=caller.tenant)
+    if body.options.dry_run:
+        return _answer(200, await door.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
+    own_id = job.job_id is not None
+    job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
+    job_id = await submit(door, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
+    repeatable = own_id or idempotency_key is not None
+    return await _current(door, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
+
+
+async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
+    """200 with the job once it has ended, else 202; a fresh one was queued a moment ago and need not be looked at."""
+    status = Status.QUEUED
+    if wait_s:
+        ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
+        if ended is not None:
+            return _answer(200, ended)
+    if wait_s or not fresh:
+        job = await read_job(door, tenant, job_id)
+        if has_ended(job):
+            return _answer(200, job)
+        status = job.status
+    accepted = Accepted(job_id=job_id, status=status, links=links(job_id))
+    return _answer(202, accepted, Location=accepted.links["self"])
+
+
+@router.get("", response_model=JobPage, responses=fails())
+async def list_jobs(
+    *,
+    door: Door,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Cursor = None,
+    status: Status | None = None,
+    agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
+) -> Any:
+    """Page through the jobs, newest first."""
+    page = await door.bus.ask(
+        ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent), JobPage
+    )
+    return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
+
+
+@router.get("/{job_id}", response_model=JobView, responses=fails(404))
+async def get_job(job_id: JobPath, door: Door, caller: Reader) -> Any:
+    """Where a job is: status, route, steps, usage, cost, and the answer once there is one."""
+    return await read_job(door, caller.tenant, job_id)
+
+
+@router.post("/{job_id}/cancel", status_code=202, response_model=Signalled, responses=fails(404, 409, 429))
+async def cancel_job(job_id: JobPath, door: Door, caller: Writer, body: CancelBody | None = None) -> Any:
+    """Ask a job to stop. 202: the wish is stored; the job's `job.cancelled` event says that it was followed."""
+    head = await find_log(door, caller.tenant, job_id)
+    if head is not None and head.state == State.ENDED:
+        raise Ended(job_id=job_id)
+    await _signal(door, caller.tenant, job_id, Cancel(reason=body.reason if body else "", by=caller.name))
+    return Signalled(job_id=job_id, signal="cancel", links=links(job_id))
+
+
+@router.post(
+    "/{job_id}/answers/{decision_id}", status_code=202, response_model=Signalled, responses=fails(404, 409, 413, 429)
+)
+async def answer_decision(
+    job_id: JobPath,
+    decision_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
+    body: AnswerBody,
+    door: Door,
+    caller: Writer,
+) -> Any:
+    """Say what became of a tool call whose outcome nobody knew, so that the job can go on."""
+    job = await read_job(door, caller.tenant, job_id)
+    if has_ended(job):
+        raise Ended(job_id=job_id)
+    waiting = job.waiting_for
+    if waiting is None or waiting.why != "needs_decision" or waiting.wait_id != decision_id:
+        raise NotWaiting(job_id=job_id, decision_id=decision_id)
+    answer = Answer(decision_id=decision_id, outcome=body.outcome, content=body.content, by=caller.name)
+    await _signal(door, caller.tenant, job_id, answer)
+    return Signalled(job_id=job_id, signal="answer", links=links(job_id))
+
+
+async def _signal(door: Gateway, tenant: str, job_id: str, said: Cancel | Answer) -> None:
+    await door.bus.publish(Signal(tenant=tenant, job_id=job_id, signal=said), msg_id=ids.new_id("signal"))
+
+
+def _answer(status: int, body: BaseModel, **headers: str) -> Response:
+    return Response(body.model_dump_json(), status_code=status, headers=headers, media_type="application/json")

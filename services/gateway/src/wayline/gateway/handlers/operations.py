@@ -1,0 +1,38 @@
+"""Health, metrics, and the description of the interface itself."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from wayline.gateway.doors import Door
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health/live")
+async def live() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/health/ready", responses={503: {"description": "Something it needs is away"}})
+async def ready(door: Door) -> Response:
+    """How everything is that the gateway needs."""
+    needs = await door.ready()
+    well = all(state == "ok" for state in needs.values())
+    return JSONResponse({"status": "ok" if well else "unavailable", "needs": needs}, status_code=200 if well else 503)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics() -> Response:
+    """Prometheus metrics."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs() -> HTMLResponse:
+    """The interface as a page that needs no other server."""
+    return HTMLResponse(files("wayline.gateway").joinpath("docs.html").read_text())

@@ -1,0 +1,51 @@
+"""Traces, steps and costs, as tracing answers them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from wayline.contracts.traces import CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
+from wayline.gateway.doors import Door, Reader
+from wayline.gateway.handlers.jobs import JobPath
+from wayline.gateway.openapi import fails
+from wayline.gateway.routes import StrictRoute
+
+router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
+
+_GROUP = "(model|agent|day|tool|user)"
+
+
+@router.get("/jobs/{job_id}/trace", response_model=Trace, responses=fails(404))
+async def get_job_trace(job_id: JobPath, door: Door, caller: Reader) -> Any:
+    """The tree of everything a job did, with latency, tokens and cost of each span and in total."""
+    return await door.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
+
+
+@router.get("/jobs/{job_id}/steps", response_model=StepList, responses=fails(404))
+async def get_job_steps(job_id: JobPath, door: Door, caller: Reader) -> Any:
+    """A job's steps: what it thought, which tool it used, and what came of it."""
+    return await door.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
+
+
+@router.get("/traces/{trace_id}", response_model=Trace, responses=fails(404))
+async def get_trace(trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], door: Door, caller: Reader) -> Any:
+    """A trace by its own id."""
+    return await door.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+
+
+@router.get("/costs", response_model=CostTable, responses=fails())
+async def get_costs(
+    door: Door,
+    caller: Reader,
+    group_by: Annotated[
+        str, Query(pattern=rf"^{_GROUP}(,{_GROUP}){{0,4}}$", description="Comma-separated.", examples=["model,day"])
+    ] = "model",
+    since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
+) -> Any:
+    """What was spent, grouped."""
+    if since is not None and since.tzinfo is None:
+        since = since.replace(tzinfo=UTC)
+    groups: Any = tuple(dict.fromkeys(group_by.split(",")))
+    return await door.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since), CostTable)

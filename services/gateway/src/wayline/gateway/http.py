@@ -1,0 +1,40 @@
+"""The HTTP application: every route, one shape for errors, one span a request."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from wayline.gateway import problems
+from wayline.gateway.doors import Gateway
+from wayline.gateway.front import Front
+from wayline.gateway.handlers import agents, dead_letters, documents, events, jobs, operations, traces
+from wayline.gateway.openapi import describe
+
+_SILENT = ("/health/", "/metrics")
+"""Probes ask every few seconds: spans of these would only bury the others."""
+
+
+def application(door: Gateway) -> Front:
+    """The whole front door as one ASGI application."""
+    app = FastAPI(
+        title="Wayline",
+        version="1",
+        summary="AI agents as durable jobs on a message bus, every step traced and priced.",
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=door.settings.body_max_bytes,
+        telemetry={
+            "tracer_provider": door.telemetry.provider,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+            "exclude": lambda scope: scope.get("path", "").startswith(_SILENT),
+        },
+    )
+    app.state.gateway = door
+    problems.install(app)
+    for module in (jobs, events, traces, documents, agents, dead_letters, operations):
+        app.include_router(module.router)
+    app.include_router(documents.uploads, max_body_size=door.settings.document_max_bytes)
+    describe(app)
+    return Front(app)

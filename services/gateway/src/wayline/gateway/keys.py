@@ -1,0 +1,65 @@
+"""API keys: what one looks like, and what is kept of it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Literal, get_args
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+_KEY = re.compile(r"wl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sends a request: the tenant it acts for, the name of its key, and what it may do."""
+
+    tenant: str
+    name: str
+    scopes: frozenset[str] = frozenset(SCOPES)
+
+
+@dataclass(frozen=True)
+class StoredKey:
+    """What is kept of a key: enough to recognise it, not enough to make it."""
+
+    id: str
+    hash: bytes
+    caller: Caller
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """A key just made: `secret` is shown once."""
+
+    id: str
+    secret: str
+    hash: bytes
+
+
+def mint() -> NewKey:
+    """A new key: an id to find it by, and 256 random bits."""
+    key_id = secrets.token_hex(8)
+    secret = f"wl_{key_id}_{secrets.token_urlsafe(32)}"
+    return NewKey(key_id, secret, digest(secret))
+
+
+def digest(secret: str) -> bytes:
+    """What is stored of a key. A plain hash is enough: nobody guesses 256 random bits."""
+    return sha256(secret.encode()).digest()
+
+
+def key_id(secret: str) -> str | None:
+    """The id within a key, or None when this is no key of ours."""
+    found = _KEY.fullmatch(secret)
+    return found.group(1) if found else None
+
+
+def opens(key: StoredKey, secret: str) -> bool:
+    """Whether the shown key is the stored one, in the same time for every wrong one."""
+    return compare_digest(key.hash, digest(secret))

@@ -1,0 +1,47 @@
+"""The OpenAPI description: every operation names the problems it may answer with."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
+
+_PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
+_EVERYWHERE = (401, 403, 422, 500, 503)
+"""No operation is free of these."""
+
+
+def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of an operation."""
+    return {status: _answer(status) for status in sorted({*statuses, *_EVERYWHERE})}
+
+
+def _answer(status: int) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "description": HTTPStatus(status).phrase,
+        "content": {MEDIA_TYPE: {"schema": _PROBLEM}},
+    }
+    if status in {429, 503}:
+        answer["headers"] = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+    return answer
+
+
+def describe(app: FastAPI) -> None:
+    """Make `app.openapi()` complete: the problem's schema, and none of FastAPI's own error shapes."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            said = made()
+            schemas = said.setdefault("components", {}).setdefault("schemas", {})
+            for name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(name, None)
+            problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas.update(problem.pop("$defs", {}))
+            schemas["HttpProblem"] = problem
+            app.openapi_schema = said
+        return app.openapi_schema
+
+    app.openapi = openapi  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,122 @@
+"""Every error as an RFC 9457 problem: one shape for validation, refusals, wrong addresses and outages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
+from wayline.store import PostgresUnavailable
+
+log = structlog.get_logger()
+
+MEDIA_TYPE = "application/problem+json"
+ERRORS_MAX = 50
+"""Wrong fields named in one answer."""
+
+
+class InvalidBody(Exception):
+    """A body that was read by hand and does not fit its model."""
+
+    def __init__(self, cause: ValidationError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class WrongField(BaseModel):
+    field: str = Field(description="Where it is, for instance `body.options.max_steps`.")
+    message: str
+
+
+class HttpProblem(Problem):
+    """What is wrong, what to do, and whether to try again (RFC 9457)."""
+
+    type: str = Field(description="`urn:wayline:problem:<code>`.")
+    errors: tuple[WrongField, ...] = Field(default=(), description="Each wrong field, where the request is invalid.")
+
+
+def problem_response(
+    problem: Problem, *, errors: Sequence[WrongField] = (), headers: dict[str, str] | None = None
+) -> Response:
+    """A problem as an HTTP answer; one that may be retried says when in `Retry-After`."""
+    said = HttpProblem(
+        **problem.model_dump(), type=f"urn:wayline:problem:{problem.code}", errors=tuple(errors[:ERRORS_MAX])
+    )
+    retry = {} if problem.retry_after_s is None else {"Retry-After": str(math.ceil(problem.retry_after_s))}
+    return Response(
+        said.model_dump_json(exclude_none=True),
+        status_code=problem.status,
+        headers={**retry, **(headers or {})},
+        media_type=MEDIA_TYPE,
+    )
+
+
+def status_problem(status: int, detail: str | None = None) -> Problem:
+    """A problem for a bare HTTP status."""
+    title = HTTPStatus(status).phrase
+    return Problem(code=title.lower().replace(" ", "_"), title=title, detail=detail or title, status=status)
+
+
+def wrong_fields(errors: Sequence[Any], *, within: str = "") -> list[WrongField]:
+    """Pydantic's errors without the input that caused them: it may be large, and it may be secret."""
+    return [
+        WrongField(
+            field=".".join(str(part) for part in ([within] if within else []) + list(e["loc"])), message=e["msg"]
+        )
+        for e in errors
+    ]
+
+
+def invalid(errors: Sequence[WrongField]) -> Response:
+    """The answer to a request with wrong fields."""
+    detail = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
+    problem = Problem(code="invalid_request", title="The request is not valid", detail=detail, status=422)
+    return problem_response(problem, errors=errors)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception with a problem."""
+
+    async def on_known(_: Request, error: Exception) -> Response:
+        assert isinstance(error, WaylineError)
+        if isinstance(error, Bug):
+            log.error("a bug", error=str(error), exc_info=error)
+        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+        return problem_response(error.problem(), headers=headers)
+
+    async def on_validation(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return invalid(wrong_fields(error.errors()))
+
+    async def on_model(_: Request, error: Exception) -> Response:
+        assert isinstance(error, InvalidBody)
+        return invalid(wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"))
+
+    async def on_http(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        headers = dict(error.headers) if error.headers else None
+        return problem_response(status_problem(error.status_code, error.detail), headers=headers)
+
+    async def on_postgres(_: Request, error: Exception) -> Response:
+        log.warning("Postgres does not answer", error=str(error))
+        return problem_response(Unavailable("the database").problem())
+
+    async def on_anything(_: Request, error: Exception) -> Response:
+        # Starlette raises the error again once this is sent, and the server logs it.
+        detail = f"the gateway failed: {type(error).__name__}; its log says more"
+        return problem_response(Problem(code="bug", title="Internal Server Error", detail=detail, status=500))
+
+    app.add_exception_handler(WaylineError, on_known)
+    app.add_exception_handler(RequestValidationError, on_validation)
+    app.add_exception_handler(InvalidBody, on_model)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(PostgresUnavailable, on_postgres)
+    app.add_exception_handler(Exception, on_anything)

@@ -1,0 +1,58 @@
+"""What a job is right now, read from its log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeAlias, cast
+
+from wayline.contracts.errors import NotFound
+from wayline.contracts.events import Event
+from wayline.contracts.jobs import TERMINAL, Delta, JobView
+from wayline.gateway.doors import Gateway
+from wayline.gateway.shapes import linked
+from wayline.journal import Head, JobLog, fold, follow, view
+
+News: TypeAlias = "AsyncGenerator[Event | Delta | None, None]"
+
+
+async def read_job(door: Gateway, tenant: str, job_id: str) -> JobView:
+    """The job from its log, or from its submission while the router has not begun one. Raises NotFound."""
+    events = [event async for event in JobLog(door.bus, tenant, job_id).read()]
+    if events:
+        return linked(view(fold(events)))
+    queued = await door.submissions.queued(tenant, job_id)
+    if queued is None:
+        raise NotFound("job", job_id)
+    return linked(queued)
+
+
+async def find_log(door: Gateway, tenant: str, job_id: str) -> Head | None:
+    """The last record of a job, None while it is queued. Raises NotFound for a job that does not exist."""
+    head = await JobLog(door.bus, tenant, job_id).last()
+    if head is None and await door.submissions.queued(tenant, job_id) is None:
+        raise NotFound("job", job_id)
+    return head
+
+
+async def wait_for_end(door: Gateway, tenant: str, job_id: str, *, wait_s: float) -> JobView | None:
+    """The finished job, or None when it did not end in time."""
+    events: list[Event] = []
+    try:
+        async with asyncio.timeout(wait_s), aclosing(follow_job(door, tenant, job_id)) as news:
+            async for item in news:
+                if isinstance(item, Event):
+                    events.append(item)
+    except TimeoutError:
+        return None
+    return linked(view(fold(events)))
+
+
+def follow_job(door: Gateway, tenant: str, job_id: str, *, after: int = 0) -> News:
+    """A job's events past a `seq` as they come, and the deltas between them; ends with the job."""
+    return cast("News", follow(door.bus, tenant, job_id, after))
+
+
+def has_ended(job: JobView) -> bool:
+    return job.status in TERMINAL

@@ -1,0 +1,81 @@
+"""The HTTP server as a part of the service: says plainly when it cannot listen, and lets go of followers first."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import structlog
+from wayline.chassis.probes import server
+from wayline.gateway.errors import NoKeys, PortTaken
+from wayline.gateway.settings import Settings
+from wayline.gateway.streams import Streams
+
+log = structlog.get_logger()
+
+BACKLOG = 2_048
+
+
+class HttpServer:
+    """Listens, serves `app`, and stops."""
+
+    def __init__(
+        self, app: Any, settings: Settings, streams: Streams, *, any_key: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._streams = streams
+        self._any_key = any_key
+        self._serving: asyncio.Task[None] | None = None
+        self.port = settings.http_port
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._settings.http_host}]" if ":" in self._settings.http_host else self._settings.http_host
+        return f"http://{host}:{self.port}"
+
+    async def start(self) -> None:
+        """Open the port. Raises PortTaken, or NoKeys when the door would be open to others than this machine."""
+        open_door = not await self._any_key()
+        if open_door and not self._settings.loopback:
+            raise NoKeys(host=self._settings.http_host)
+        sock = _listen(self._settings.http_host, self._settings.http_port)
+        self.port = sock.getsockname()[1]
+        self._http = server(self._app, host=self._settings.http_host, port=self.port)
+        self._serving = asyncio.create_task(self._http.serve(sockets=[sock]), name="gateway http")
+        while not self._http.started:
+            if self._serving.done():
+                await self._serving
+            await asyncio.sleep(0.005)
+        if open_door:
+            log.warning("no API key exists: whoever reaches this port acts as tenant `default`", url=self.url)
+        log.info("listening", url=self.url)
+
+    async def stop(self, grace_s: float) -> None:
+        """Let followers go (they come back with Last-Event-ID), finish other requests within the grace."""
+        if self._serving is None:
+            return
+        self._http.config.timeout_graceful_shutdown = math.ceil(grace_s)
+        self._http.should_exit = True
+        self._streams.close()
+        await self._serving
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(BACKLOG)
+        except OSError:
+            sock.close()
+            raise
+    except OSError as error:
+        raise PortTaken(host=host, port=port, cause=error.strerror or str(error)) from None
+    sock.setblocking(False)
+    return sock

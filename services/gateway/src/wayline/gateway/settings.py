@@ -1,0 +1,34 @@
+"""Every knob of the gateway."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MIB = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    """`WAYLINE_HTTP_…` is shared with whoever looks for the gateway, `WAYLINE_GATEWAY_…` is its own."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_GATEWAY_", frozen=True, extra="ignore", populate_by_name=True)
+
+    http_host: str = Field(default="127.0.0.1", validation_alias="WAYLINE_HTTP_HOST")
+    http_port: int = Field(default=8080, ge=0, le=65_535, validation_alias="WAYLINE_HTTP_PORT")
+    body_max_bytes: int = Field(default=8 * MIB, ge=1, description="A larger request body is refused with 413.")
+    document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
+    wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
+    streams_max: int = Field(default=5_000, ge=1, description="Clients that may follow jobs at the same time.")
+    postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the port."""
+        if self.http_host == "localhost":
+            return True
+        try:
+            return ip_address(self.http_host).is_loopback
+        except ValueError:
+            return False

@@ -1,0 +1,208 @@
+"""What HTTP takes and gives where the contracts have no shape for it. No body names a tenant: the key does."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from wayline.contracts import ids
+from wayline.contracts.chat import Part
+from wayline.contracts.jobs import JobOptions, JobView, Status
+from wayline.contracts.knowledge import Filter
+
+METADATA_MAX_BYTES = 16 * 1024
+TEXT_WITHOUT_NUL = r"^[^\x00]*$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+
+Label = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)]
+Text = Annotated[str, StringConstraints(pattern=TEXT_WITHOUT_NUL)]
+
+
+def _storable(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        encoded = orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError) as error:
+        raise ValueError(f"this is not plain JSON: {error}") from None
+    if b"\\u0000" in encoded:
+        raise ValueError("a NUL character cannot be stored")
+    if len(encoded) > METADATA_MAX_BYTES:
+        raise ValueError(f"{len(encoded)} bytes are too many; {METADATA_MAX_BYTES} are allowed")
+    return value
+
+
+Metadata = Annotated[dict[str, Any], AfterValidator(_storable)]
+
+
+class Body(BaseModel):
+    """A request body: an unknown field is a mistake, and is said to be one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SubmitBody(Body):
+    """A job to run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"agent": "assistant", "input": "How does Wayline survive a crash?"},
+                {
+                    "agent": "assistant",
+                    "input": [{"type": "text", "text": "Summarise this."}],
+                    "session_id": "s-1",
+                    "options": {"max_steps": 3, "budget_usd": "0.05"},
+                },
+            ]
+        }
+    )
+
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
+    input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
+    job_id: ids.JobId | None = Field(default=None, description="Your own id; the same id is the same job.")
+    session_id: Label | None = None
+    user_id: Label | None = None
+    options: JobOptions = JobOptions()
+
+
+class Accepted(BaseModel):
+    """A job that the bus has stored: it will run, whatever happens to this process."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "job_id": "job_1f2e3d4c5b6a79880011",
+                    "status": "queued",
+                    "links": {"self": "/v1/jobs/job_1f2e3d4c5b6a79880011"},
+                }
+            ]
+        }
+    )
+
+    job_id: str
+    status: Status
+    links: dict[str, str]
+
+
+class CancelBody(Body):
+    reason: Annotated[str, StringConstraints(max_length=1_000, pattern=TEXT_WITHOUT_NUL)] = ""
+
+
+class AnswerBody(Body):
+    """What became of a tool call whose outcome nobody knew."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"outcome": "succeeded", "content": "The mail was sent."}]}
+    )
+
+    outcome: Literal["succeeded", "failed", "retry"]
+    content: Annotated[str, StringConstraints(max_length=100_000, pattern=TEXT_WITHOUT_NUL)] = Field(
+        default="", description="What the tool would have returned, where it succeeded."
+    )
+
+
+class Signalled(BaseModel):
+    """A signal that the bus has stored: the job's executor turns it into an event."""
+
+    job_id: str
+    signal: Literal["cancel", "answer"]
+    links: dict[str, str]
+
+
+class DocumentBody(Body):
+    """A document as text."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "tides.md", "text": "# Tides\n\nThe moon pulls the sea."}]}
+    )
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
+    text: str
+    metadata: Metadata = Field(default_factory=dict)
+    document_id: ids.JobId | None = Field(default=None, description="Your own id; the same id again replaces it.")
+    media_type: Annotated[str, StringConstraints(pattern=r"^text/[a-z0-9.+-]{1,60}$")] | None = Field(
+        default=None, description="`text/markdown`, `text/html` …; guessed from the name when left out."
+    )
+
+
+def _decoded(value: Any) -> Any:
+    """A form has only text: metadata comes as a JSON object within it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return orjson.loads(value or "{}")
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"this is not JSON: {error}") from None
+
+
+class FileFields(Body):
+    """What a multipart upload may say beside its `file`."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=ONE_LINE)]
+    metadata: Annotated[Metadata, BeforeValidator(_decoded)] = Field(default_factory=dict)
+    document_id: ids.JobId | None = None
+
+
+class SearchFilter(Filter):
+    metadata: Metadata = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
+    document_ids: tuple[Label, ...] = ()
+
+
+class SearchBody(Body):
+    """A question to the knowledge base."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "what moves the sea?", "top_k": 3}]})
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=TEXT_WITHOUT_NUL)]
+    mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
+    top_k: int = Field(default=10, ge=1, le=200)
+    vector_weight: float = Field(default=0.5, ge=0, le=1)
+    min_score: float | None = None
+    filter: SearchFilter = SearchFilter()
+
+
+class DeadLetter(BaseModel):
+    """A message that could not be handled, and why."""
+
+    sequence: int
+    at: datetime | None
+    code: str
+    reason: str
+    stream: str
+    consumer: str
+    subject: str
+    deliveries: int
+    bytes: int
+
+
+class DeadLetterBody(DeadLetter):
+    """The same with what it said."""
+
+    headers: dict[str, str]
+    text: str | None = Field(description="The body, where it is text.")
+    base64: str | None = Field(description="The body, where it is not.")
+    truncated: bool
+
+
+class DeadLetterPage(BaseModel):
+    dead_letters: tuple[DeadLetter, ...] = Field(description="Newest first.")
+    next_cursor: str | None = None
+
+
+def links(job_id: str) -> dict[str, str]:
+    """Where everything about a job is."""
+    here = f"/v1/jobs/{job_id}"
+    return {
+        "self": here,
+        "events": f"{here}/events",
+        "trace": f"{here}/trace",
+        "steps": f"{here}/steps",
+        "cancel": f"{here}/cancel",
+    }
+
+
+def linked(job: JobView) -> JobView:
+    """A job with its links."""
+    return job.model_copy(update={"links": links(job.job_id)})

@@ -1,0 +1,80 @@
+"""Server-sent events of a job, and the clients that follow one right now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import TypeAlias
+
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from wayline.contracts.events import Event
+from wayline.contracts.jobs import Delta
+from wayline.gateway.errors import TooManyStreams
+from wayline.telemetry import metrics
+
+Feed: TypeAlias = AsyncGenerator[Event | Delta | None, None]
+
+
+class Streams:
+    """The open streams of this process: bounded, and let go of when the process ends."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: set[asyncio.Task[object]] = set()
+        self._closing = False
+
+    def require_room(self) -> None:
+        """Refuse one client too many before its answer begins. Raises TooManyStreams."""
+        if len(self._held) >= self._most:
+            raise TooManyStreams(most=self._most)
+
+    def close(self) -> None:
+        """End every stream; its client comes back with Last-Event-ID, to us or to another replica."""
+        self._closing = True
+        for task in self._held:
+            task.cancel()
+
+    async def events(self, feed: Feed) -> AsyncIterator[bytes]:
+        """A job's news as server-sent events, written no faster than the client reads."""
+        with self._holding() as task:
+            try:
+                async with aclosing(feed) as news:
+                    async for item in news:
+                        yield encode(item)
+            except asyncio.CancelledError:
+                if not self._closing:
+                    raise
+                # Ours, not the client's: end the answer well instead of cutting the connection.
+                task.uncancel()
+
+    @contextmanager
+    def _holding(self) -> Iterator[asyncio.Task[object]]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._held.add(task)
+        metrics.event_streams.inc()
+        try:
+            yield task
+        finally:
+            self._held.discard(task)
+            metrics.event_streams.dec()
+
+
+def encode(item: Event | Delta | None) -> bytes:
+    """One event with its `seq` as id, a delta without one, or a heartbeat."""
+    if item is None:
+        return KEEPALIVE_COMMENT
+    data = item.__pydantic_serializer__.to_json(item).decode()
+    if isinstance(item, Delta):
+        return format_sse_event(event="delta", data_str=data)
+    return format_sse_event(event=item.type, data_str=data, id=str(item.seq))
+
+
+async def as_list(feed: AsyncIterator[Event]) -> AsyncIterator[bytes]:
+    """The same events as one JSON list, sent as it is read."""
+    between = b"["
+    async for event in feed:
+        yield between + event.__pydantic_serializer__.to_json(event)
+        between = b","
+    yield b"[]" if between == b"[" else b"]"

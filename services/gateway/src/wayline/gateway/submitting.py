@@ -1,0 +1,90 @@
+"""From an HTTP request to a job on the bus: the same request twice is one job, also after a crash in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import structlog
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.jobs import SubmitJob
+from wayline.gateway.doors import Gateway
+from wayline.gateway.errors import JobIdConflict, KeyReused
+from wayline.journal import JobLog
+from wayline.store import PostgresUnavailable
+from wayline.telemetry import Home, names, remote
+
+log = structlog.get_logger()
+
+DUPLICATE_TRIES = 20
+DUPLICATE_WAIT_S = 0.05
+"""Longer together than the stream's duplicate window."""
+
+
+async def submit(
+    door: Gateway, job: SubmitJob, *, own_id: bool, key: str | None, caller: Mapping[str, str] | None
+) -> str:
+    """Put a job on the bus unless it is there already; the answer is the id it has.
+
+    `own_id`: the client chose the job's id. Raises JobIdConflict, KeyReused, Full or Unavailable.
+    """
+    known = False
+    if own_id:
+        head = await JobLog(door.bus, job.tenant, str(job.job_id)).last()
+        if head is not None and head.content_hash != job.content_hash():
+            raise JobIdConflict(job_id=str(job.job_id))
+        known = head is not None
+    if own_id or key is not None:
+        # Written down before it is published: after a crash in between the same request publishes the same id.
+        held = await door.submissions.claim(job, key=key)
+        if held.job_id != job.job_id and own_id:
+            raise KeyReused(job_id=held.job_id)
+        if held.content_hash != job.content_hash():
+            raise JobIdConflict(job_id=held.job_id) if key is None else KeyReused(job_id=held.job_id)
+        if held.accepted:
+            return held.job_id
+        job = job.model_copy(update={"job_id": held.job_id})
+    if not known:
+        await _publish(door, job, caller)
+    try:
+        await door.submissions.accepted(job, key=key)
+    except PostgresUnavailable as error:
+        # The bus has it, so it is accepted; only the few moments before its log exists are not known here.
+        log.warning("a submission was not written down", job_id=job.job_id, error=str(error))
+    return str(job.job_id)
+
+
+async def _publish(door: Gateway, job: SubmitJob, caller: Mapping[str, str] | None) -> None:
+    """Publish under a span in the job's own trace; the request and its caller are links."""
+    theirs = remote(caller)
+    here = trace.get_current_span().get_span_context()
+    headers = {h.CALLER: caller[h.TRACEPARENT]} if caller and theirs else {}
+    with door.telemetry.span(
+        f"publish {job.subject_template}",
+        SpanKind.PRODUCER,
+        {
+            names.MESSAGING_SYSTEM: "nats",
+            names.MESSAGING_OPERATION: "publish",
+            names.MESSAGING_OPERATION_TYPE: "send",
+            names.MESSAGING_TEMPLATE: job.subject_template,
+            names.MESSAGING_MESSAGE_ID: str(job.job_id),
+            names.TENANT: job.tenant,
+            names.JOB: str(job.job_id),
+        },
+        parent=Home.of(job.tenant, str(job.job_id)).context(),
+        links=tuple(link for link in (here, theirs) if link is not None and link.is_valid),
+    ):
+        reach(Failpoint.GATEWAY_SUBMIT_BEFORE)
+        for _ in range(DUPLICATE_TRIES):
+            ack = await door.bus.publish(job, msg_id=str(job.job_id), headers=headers)
+            if not ack.duplicate:
+                reach(Failpoint.GATEWAY_SUBMIT_AFTER)
+                return
+            # The window is the whole stream's: another tenant's job of this id would hide ours. A repeat of our own
+            # is harmless, because the router looks into the log.
+            await asyncio.sleep(DUPLICATE_WAIT_S)
+    raise Unavailable("the submit stream", detail="it takes every message of this id for a repeat")
