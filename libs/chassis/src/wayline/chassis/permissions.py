@@ -122,7 +122,7 @@ IDENTITIES = {
         ),
         Identity(
             "retrieval",
-            publish=COMMON,
+            publish=(*COMMON, "$JS.API.STREAM.INFO.INDEX"),
             subscribe=(*(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete")), "retrieval.search.*"),
         ),
         Identity(

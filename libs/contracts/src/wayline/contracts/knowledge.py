@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StringConstraints
 from wayline.contracts.base import Frozen, Message, Request
+
+DocumentId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
 
 
 class DocumentStatus(StrEnum):
@@ -41,7 +43,7 @@ class DocumentPage(Frozen):
 class IndexDocument(Message, subject="documents.index.{tenant}"):
     """Read, chunk, embed and store a document; the same id again replaces it."""
 
-    document_id: str
+    document_id: DocumentId
     name: str = Field(min_length=1, max_length=500)
     media_type: str = "text/plain"
     text: str | None = None
@@ -52,15 +54,19 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
     """Note that a document is queued, so that it can be asked for before its turn; never undoes progress."""
 
-    document_id: str
+    document_id: DocumentId
     name: str
     media_type: str = "text/plain"
     size_bytes: int = 0
+    sequence: int | None = Field(
+        default=None,
+        description="Of the IndexDocument in its stream, from its PubAck: says that this is a newer version.",
+    )
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class GetDocument(Request, subject="documents.get.{tenant}", replies=Document):
-    document_id: str
+    document_id: DocumentId
 
 
 class ListDocuments(Request, subject="documents.list.{tenant}", replies=DocumentPage):
@@ -74,7 +80,7 @@ class DocumentDeleted(Frozen):
 
 
 class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=DocumentDeleted):
-    document_id: str
+    document_id: DocumentId
 
 
 class Filter(Frozen):
@@ -111,6 +117,14 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
     query: str = Field(min_length=1, max_length=10_000)
     mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
     top_k: int = Field(default=10, ge=1, le=200)
-    vector_weight: float = Field(default=0.5, ge=0, le=1)
-    min_score: float | None = None
+    vector_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The vector leg's share in hybrid: 0 is words alone. None: what the embedding model is worth, 0.5 "
+        "for one that understands meaning, less for the lexical one.",
+    )
+    min_score: float | None = Field(
+        default=None, description="On the scale of the mode: BM25, cosine, or the fused score (at most 1/61)."
+    )
     filter: Filter = Filter()

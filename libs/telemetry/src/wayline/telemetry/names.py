@@ -39,6 +39,10 @@ MESSAGING_MESSAGE_ID = "messaging.message.id"
 MESSAGING_CONVERSATION = "messaging.message.conversation_id"
 NATS_DELIVERIES = "messaging.nats.delivery_count"
 
+DB_SYSTEM = "db.system.name"
+DB_OPERATION = "db.operation.name"
+DB_COLLECTION = "db.collection.name"
+
 ERROR_TYPE = "error.type"
 
 TENANT = "wayline.tenant"

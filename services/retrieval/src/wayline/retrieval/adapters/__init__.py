@@ -1,0 +1,1 @@
+"""What is outside: file formats and the embedding provider; each turns its errors into ours."""

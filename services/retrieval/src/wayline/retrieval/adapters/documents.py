@@ -1,0 +1,195 @@
+"""The rows of documents: how far each is, and the one transaction that puts a new version in the old one's place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from numpy.typing import NDArray
+from wayline.contracts.knowledge import AcceptDocument, Document
+from wayline.retrieval.adapters.postgres import reachable
+from wayline.store import Connection, Record, Store
+
+STORE_BATCH = 200
+"""Chunks in one round trip to Postgres."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage as it is stored: its text, what stands above it, where it is from."""
+
+    text: str
+    headings: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A document as one message asks for it: everything said later about it names this message's sequence."""
+
+    tenant: str
+    document_id: str
+    name: str
+    media_type: str
+    size_bytes: int
+    metadata: dict[str, Any]
+    embedding_model: str
+    sequence: int
+
+
+class Documents:
+    """What is known of each document."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sql = store.sql
+
+    async def accept(self, asked: AcceptDocument, *, name: str, metadata: dict[str, Any]) -> Document | None:
+        """Note a document as queued unless it has got further, and say how far it is."""
+        tenant, document_id = asked.tenant, asked.document_id
+        with reachable():
+            async with self._store.tenant(tenant) as conn:
+                await conn.execute(
+                    self._sql.accept_document,
+                    *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
+                )
+                row = await conn.fetchrow(self._sql.get_document, tenant, document_id)
+        return _document(row) if row else None
+
+    async def get(self, tenant: str, document_id: str) -> Document | None:
+        with reachable():
+            row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
+        return _document(row) if row else None
+
+    async def page(self, tenant: str, *, limit: int, after: tuple[datetime, str] | None) -> list[Document]:
+        """The newest documents first, at most `limit` of them, after the given one."""
+        created_at, document_id = after or (None, None)
+        with reachable():
+            rows = await self._store.fetch(tenant, self._sql.list_documents, tenant, created_at, document_id, limit)
+        return [_document(row) for row in rows]
+
+    async def begin(self, taken: Taken, *, anew: bool = False) -> bool:
+        """Take a document for indexing; False when this message has nothing more to say about it."""
+        with reachable():
+            return bool(
+                await self._store.fetchval(
+                    taken.tenant,
+                    self._sql.begin_indexing,
+                    *(taken.tenant, taken.document_id, taken.name, taken.media_type, taken.size_bytes),
+                    *(taken.metadata, taken.embedding_model, taken.sequence, anew),
+                )
+            )
+
+    async def sequence(self, tenant: str, document_id: str) -> int:
+        """The message that last had its say about a document."""
+        with reachable():
+            return await self._store.fetchval(tenant, self._sql.sequence_of, tenant, document_id) or 0
+
+    async def progress(self, taken: Taken, *, done: int, total: int) -> None:
+        with reachable():
+            await self._store.execute(
+                taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
+            )
+
+    async def fail(self, taken: Taken, error: str) -> None:
+        with reachable():
+            await self._store.execute(
+                taken.tenant, self._sql.fail_document, taken.tenant, taken.document_id, taken.sequence, error
+            )
+
+    async def replace(self, taken: Taken, chunks: Sequence[Chunk], vectors: NDArray[Any]) -> bool:
+        """Put the new chunks in the old ones' place, all at once; False when the message was overtaken meanwhile."""
+        tenant, document_id = taken.tenant, taken.document_id
+        with reachable():
+            async with self._store.tenant(tenant) as conn:
+                if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, taken.sequence):
+                    return False
+                before = await self._census(conn, tenant, document_id)
+                await conn.execute(self._sql.delete_chunks, tenant, document_id)
+                rows = [_row(taken, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
+                for at in range(0, len(rows), STORE_BATCH):
+                    await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
+                await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
+                await conn.execute(self._sql.ready_document, tenant, document_id, len(rows))
+        return True
+
+    async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> int | None:
+        """Delete a document with its chunks; None when there is none.
+
+        `queue`: how many index messages wait, and the first and last sequence of their stream.
+        """
+        waiting, first, last = queue
+        with reachable():
+            async with self._store.tenant(tenant) as conn:
+                sequence = await conn.fetchval(self._sql.lock_document, tenant, document_id)
+                if sequence is None:
+                    return None
+                before = await self._census(conn, tenant, document_id)
+                await conn.execute(self._sql.delete_chunks, tenant, document_id)
+                await self._count(conn, tenant, before, _Census(Counter(), {}))
+                if waiting:
+                    await conn.execute(self._sql.bury_document, tenant, document_id, last)
+                else:
+                    await conn.execute(self._sql.forget_document, tenant, document_id)
+                await conn.execute(self._sql.clear_tombstones, tenant, first)
+        return before.chunks
+
+    async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:
+        terms = await conn.fetch(self._sql.terms_of_document, tenant, document_id)
+        corpora = await conn.fetch(self._sql.corpora_of_document, tenant, document_id)
+        return _Census(
+            Counter({row["term"]: row["chunks"] for row in terms}),
+            {(row["embedding_model"], row["dimensions"]): (row["chunks"], row["words"]) for row in corpora},
+        )
+
+    async def _count(self, conn: Connection, tenant: str, before: _Census, after: _Census) -> None:
+        """Bring the tenant's counts from what the document held to what it holds; last, for others wait for it."""
+        change = Counter(after.terms)
+        change.subtract(before.terms)
+        await conn.execute(self._sql.count_terms, tenant, list(change), list(change.values()))
+        gone = sorted(before.terms.keys() - after.terms.keys())
+        if gone:
+            await conn.execute(self._sql.drop_unused_terms, tenant, gone)
+        for key in sorted(before.corpora.keys() | after.corpora.keys()):
+            had, has = before.corpora.get(key, (0, 0)), after.corpora.get(key, (0, 0))
+            await conn.execute(self._sql.count_corpus, tenant, *key, has[0] - had[0], has[1] - had[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Census:
+    """What a document's chunks add to its tenant's counts."""
+
+    terms: Counter[str]
+    corpora: dict[tuple[str, int], tuple[int, int]]
+
+    @property
+    def chunks(self) -> int:
+        return sum(chunks for chunks, _ in self.corpora.values())
+
+
+def chunk_id(document_id: str, position: int) -> str:
+    """The id of a document's n-th chunk: the same whenever it is cut again."""
+    return f"{document_id}#{position}"
+
+
+def _row(taken: Taken, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:
+    return (
+        taken.tenant,
+        chunk_id(taken.document_id, position),
+        taken.document_id,
+        position,
+        taken.name,
+        " ".join(chunk.headings),
+        chunk.text,
+        {**chunk.metadata, **taken.metadata},
+        taken.embedding_model,
+        len(vector),
+        vector,
+    )
+
+
+def _document(row: Record) -> Document:
+    return Document(**dict(row))

@@ -1,0 +1,105 @@
+"""Vectors from any endpoint that speaks OpenAI's embeddings API: OpenAI, Ollama, vLLM, TEI and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from opentelemetry import trace
+from wayline.contracts.errors import Retry, Unavailable
+from wayline.retrieval.embedding import Vectors
+from wayline.retrieval.errors import ProviderRefused
+from wayline.telemetry import names
+
+if TYPE_CHECKING:
+    import httpx2
+
+PLACEHOLDER_KEY = "none"
+RETRY_AFTER_MAX_S = 60.0
+_TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+class OpenAICompatible:
+    """POST {base}/embeddings, in batches, floats on the wire."""
+
+    provider = "openai_compatible"
+    vector_weight = 0.5
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str,
+        api_key: str | None,
+        batch: int,
+        timeout_s: float,
+        dimensions: int | None = None,
+    ) -> None:
+        self.model = model
+        self._url = f"{base_url.rstrip('/')}/embeddings"
+        self._headers = {"Authorization": f"Bearer {api_key or PLACEHOLDER_KEY}"}
+        self._batch = batch
+        self._timeout_s = timeout_s
+        self._dimensions = dimensions
+        self._client: httpx2.AsyncClient | None = None
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        rows: list[list[float]] = []
+        for at in range(0, len(texts), self._batch):
+            rows.extend(await self._ask(list(texts[at : at + self._batch])))
+        vectors = np.asarray(rows, np.float32)
+        if vectors.ndim != 2 or not np.isfinite(vectors).all():
+            raise ProviderRefused(f"{self._url} answered with vectors of different lengths or no numbers")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors / np.where(lengths == 0, np.float32(1), lengths)
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _ask(self, texts: list[str]) -> list[list[float]]:
+        import httpx2
+
+        if self._client is None:
+            self._client = httpx2.AsyncClient(timeout=self._timeout_s, headers=self._headers)
+        body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": "float"}
+        if self._dimensions is not None:
+            body["dimensions"] = self._dimensions
+        try:
+            reply = await self._client.post(self._url, json=body)
+        except httpx2.TransportError as error:
+            raise Unavailable(f"the embedding provider at {self._url}", detail=type(error).__name__) from error
+        if reply.status_code in _TRY_AGAIN:
+            raise Retry(
+                f"the embedding provider at {self._url} answered {reply.status_code}; try again",
+                after_s=_retry_after_s(reply.headers.get("retry-after")),
+            )
+        if reply.status_code != 200:
+            raise ProviderRefused(
+                f"the embedding provider at {self._url} answered {reply.status_code} for model {self.model!r}: check "
+                f"WAYLINE_RETRIEVAL_EMBEDDING_MODEL, _BASE_URL and _API_KEY ({reply.text[:300]})"
+            )
+        return self._rows(reply, len(texts))
+
+    def _rows(self, reply: httpx2.Response, wanted: int) -> list[list[float]]:
+        try:
+            said = reply.json()
+            rows = [item["embedding"] for item in sorted(said["data"], key=lambda item: item["index"])]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ProviderRefused(f"{self._url} does not speak the embeddings API ({type(error).__name__})") from error
+        if len(rows) != wanted:
+            raise ProviderRefused(f"{self._url} answered {len(rows)} vectors for {wanted} texts")
+        tokens = (said.get("usage") or {}).get("prompt_tokens")
+        if isinstance(tokens, int):
+            span = trace.get_current_span()
+            before = (getattr(span, "attributes", None) or {}).get(names.GEN_AI_INPUT_TOKENS, 0)
+            span.set_attribute(names.GEN_AI_INPUT_TOKENS, before + tokens)
+        return rows
+
+
+def _retry_after_s(said: str | None) -> float:
+    try:
+        return min(RETRY_AFTER_MAX_S, max(0.1, float(said or 1)))
+    except ValueError:
+        return 1.0

@@ -1,0 +1,103 @@
+"""Find passages: the words of a query as the index knows them, and the one statement that ranks and fuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from wayline.contracts.knowledge import Filter
+from wayline.retrieval.adapters.postgres import reachable
+from wayline.retrieval.ranking import K1, RRF_K, B, Term
+from wayline.store import Connection, Record, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """How much of a tenant's knowledge was embedded with one model."""
+
+    embedding_model: str
+    dimensions: int
+    chunks: int
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordsLeg:
+    """Rank what matches by BM25."""
+
+    match: str
+    terms: Sequence[str]
+    weights: Sequence[float]
+    average_words: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorLeg:
+    """Rank by cosine to the query's vector."""
+
+    vector: NDArray[Any]
+    embedding_model: str
+    weight: float
+
+
+class Passages:
+    """The search side of the chunks' table."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sql = store.sql
+
+    @asynccontextmanager
+    async def searching(self, tenant: str) -> AsyncIterator[Search]:
+        """One transaction of a tenant with the settings that searching needs."""
+        with reachable():
+            async with self._store.tenant(tenant) as conn:
+                await conn.execute(self._sql.use_search_settings)
+                yield Search(conn, self._sql, tenant)
+
+
+class Search:
+    """The statements of one search."""
+
+    def __init__(self, conn: Connection, sql: Any, tenant: str) -> None:
+        self._conn = conn
+        self._sql = sql
+        self._tenant = tenant
+
+    async def corpora(self) -> list[Corpus]:
+        return [Corpus(**dict(row)) for row in await self._conn.fetch(self._sql.corpora, self._tenant)]
+
+    async def terms(self, query: str) -> list[Term]:
+        rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
+        return [Term(row["term"], chunks=row["chunks"], times=row["times"]) for row in rows]
+
+    async def best(
+        self,
+        words: WordsLeg | None,
+        vector: VectorLeg | None,
+        *,
+        where: Filter,
+        candidates: int,
+        top_k: int,
+        min_score: float | None,
+    ) -> list[Record]:
+        """The best passages by one leg's own score, or by reciprocal rank fusion of both."""
+        dimensions = len(vector.vector) if vector else 1
+        return await self._conn.fetch(
+            self._sql.search.replace("{dimensions}", str(dimensions)),
+            *(self._tenant, list(where.document_ids) or None, where.metadata or None, candidates),
+            *_words_arguments(words),
+            *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
+            *(words.weight if words else 0.0, vector.weight if vector else 0.0),
+            *(float(RRF_K) if words and vector else None, min_score, top_k),
+        )
+
+
+def _words_arguments(words: WordsLeg | None) -> tuple[Any, ...]:
+    if words is None:
+        return (False, "", [], [], K1, B, 1.0)
+    return (True, words.match, list(words.terms), list(words.weights), K1, B, max(1.0, words.average_words))

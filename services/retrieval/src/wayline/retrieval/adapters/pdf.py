@@ -1,0 +1,53 @@
+"""Text out of PDF files, page by page."""
+
+from __future__ import annotations
+
+import io
+import time
+
+from wayline.retrieval.errors import Unreadable
+
+HEADER_WITHIN = 1_024
+"""Readers accept a PDF whose header comes within so many bytes."""
+
+
+def pdf_pages(content: bytes, *, pages_max: int, seconds_max: float) -> list[str]:
+    """The text of each page. Blocking; raises Unreadable for what is encrypted, broken or too much."""
+    if b"%PDF-" not in content[:HEADER_WITHIN]:
+        raise Unreadable("This is not a PDF, whatever its name says: check the file and its media type.")
+    import pypdf
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(content))
+        # Many files are encrypted with an empty password, against changes only.
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("The PDF is encrypted: remove its password and send it again.")
+        count = len(reader.pages)
+        if count > pages_max:
+            raise Unreadable(
+                f"The PDF has {count} pages and at most {pages_max} are read: split it, "
+                f"or raise WAYLINE_RETRIEVAL_PDF_PAGES_MAX."
+            )
+        return _texts(reader, seconds_max)
+    except Unreadable:
+        raise
+    except DependencyError:
+        raise Unreadable("The PDF is encrypted in a way that cannot be undone here: save it without.") from None
+    # A broken file makes the parser raise almost anything: KeyError, RecursionError, struct.error …
+    except Exception as error:
+        raise Unreadable(
+            f"The PDF is damaged and cannot be read ({type(error).__name__}): open it in a viewer and save it anew."
+        ) from error
+
+
+def _texts(reader: object, seconds_max: float) -> list[str]:
+    deadline = time.monotonic() + seconds_max
+    texts: list[str] = []
+    for page in reader.pages:  # pyright: ignore[reportAttributeAccessIssue] - imported lazily
+        if time.monotonic() > deadline:
+            raise Unreadable(
+                f"Reading the PDF took longer than {seconds_max:g} s (it stopped at page {len(texts) + 1}): split it."
+            )
+        texts.append(page.extract_text() or "")
+    return texts

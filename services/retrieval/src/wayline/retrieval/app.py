@@ -1,0 +1,129 @@
+"""Wiring: the store, the embedder, the handlers bound to what they hear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nats import errors as nats_errors
+from nats.js import errors as js_errors
+from wayline.chassis import Bus, BusSettings, Failpoint, Service, Work, asks, reach
+from wayline.chassis.topology import INDEX_RETRIEVAL
+from wayline.contracts.errors import Bug, Unavailable
+from wayline.contracts.knowledge import (
+    AcceptDocument,
+    DeleteDocument,
+    GetDocument,
+    IndexDocument,
+    ListDocuments,
+    SearchKnowledge,
+)
+from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
+from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.embedding import Embedder, LexicalHash
+from wayline.retrieval.handlers import Handlers, Queue
+from wayline.retrieval.indexing import Indexer
+from wayline.retrieval.reading import Limits
+from wayline.retrieval.searching import Searcher
+from wayline.retrieval.settings import LEXICAL_MODEL, Settings
+from wayline.store import Store
+from wayline.telemetry import BusExporter, Telemetry
+
+NAME = "retrieval"
+
+
+async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
+    """The retrieval service, connected and not yet listening."""
+    settings = settings or Settings()
+    bus_settings = bus_settings or BusSettings()
+    if bus_settings.postgres_dsn is None:
+        raise Bug("retrieval needs Postgres: set WAYLINE_POSTGRES_DSN to its role's address (`wayline up` does)")
+    store = await open_store(bus_settings.postgres_dsn, pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
+    try:
+        bus = await Bus.connect(bus_settings, service=NAME)
+    except BaseException:
+        await store.close()
+        raise
+    exporter = BusExporter(NAME)
+    telemetry = Telemetry(NAME, exporter)
+    embedder = make_embedder(settings)
+    handlers = _handlers(settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder)
+
+    async def close() -> None:
+        await embedder.close()
+        await store.close()
+
+    async def postgres() -> None:
+        async with store.system() as conn:
+            await conn.execute("SELECT 1")
+
+    return Service(
+        name=NAME,
+        settings=bus_settings,
+        bus=bus,
+        telemetry=telemetry,
+        exporter=exporter,
+        work=[
+            Work(
+                INDEX_RETRIEVAL,
+                IndexDocument,
+                handlers.on_index,
+                slots=settings.index_slots,
+                after_ack=lambda: reach(Failpoint.RETRIEVAL_ACK_AFTER),
+            )
+        ],
+        asks=[
+            asks(AcceptDocument, handlers.on_accept),
+            asks(GetDocument, handlers.on_get),
+            asks(ListDocuments, handlers.on_list),
+            asks(DeleteDocument, handlers.on_delete),
+            asks(SearchKnowledge, handlers.on_search, slots=settings.search_slots),
+        ],
+        needs={"postgres": postgres},
+        close=close,
+    )
+
+
+def migrations() -> Path:
+    """Where the files are that make the schema `retrieval`; it needs pgvector."""
+    return Path(__file__).parent / "migrations"
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """The embedder that the settings name."""
+    if settings.embedding_model == LEXICAL_MODEL:
+        return LexicalHash()
+    key = settings.embedding_api_key
+    return OpenAICompatible(
+        model=settings.embedding_model,
+        base_url=settings.embedding_base_url,
+        api_key=key.get_secret_value() if key else None,
+        batch=settings.embedding_batch,
+        timeout_s=settings.embedding_timeout_s,
+        dimensions=settings.embedding_dimensions,
+    )
+
+
+def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetry, embedder: Embedder) -> Handlers:
+    documents = Documents(store)
+    limits = Limits(
+        bytes_max=settings.document_bytes_max,
+        pdf_pages_max=settings.pdf_pages_max,
+        read_seconds_max=settings.read_seconds_max,
+        metadata_bytes_max=settings.metadata_bytes_max,
+    )
+    return Handlers(
+        documents=documents,
+        indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
+        searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
+        queue=lambda: _queue(bus),
+    )
+
+
+async def _queue(bus: Bus) -> Queue:
+    try:
+        state = (await bus.js.stream_info(INDEX_RETRIEVAL.stream)).state
+    except (nats_errors.Error, js_errors.Error, TimeoutError) as error:
+        raise Unavailable("the bus", detail=type(error).__name__) from error
+    return Queue(waiting=state.messages, first=state.first_seq, last=state.last_seq)

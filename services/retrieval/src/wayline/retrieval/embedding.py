@@ -1,0 +1,99 @@
+"""Turn texts into vectors: what an embedder is, and the default one, which needs nothing and understands nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import log
+from typing import Protocol
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+GRAM = 4
+GRAM_WEIGHT = 0.5
+WORDS_CACHED_MAX = 50_000
+_TOKEN = re.compile(r"[^\W_]+")
+_STOP = frozenset(
+    "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it "
+    "its me my no not of on or our she should so such t than that the their them then there these they this those to "
+    "was we were what when where which who why will with would you your s".split()
+)
+
+
+class Embedder(Protocol):
+    """Makes vectors that can be compared with each other and with no other embedder's."""
+
+    model: str
+    provider: str
+    vector_weight: float
+    """What the vector leg is worth in hybrid search when the query does not say."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row a text, each of length 1. Raises Retry while the provider is away."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LexicalHash:
+    """Feature hashing of words and of pieces of words: near texts share words or spellings, not meaning.
+
+    It finds misspellings, other endings of a word and scripts that the full-text parser cannot cut; a paraphrase
+    without a common word it does not find.
+    """
+
+    provider = "wayline"
+    vector_weight = 0.2
+
+    def __init__(self, dimensions: int = 384) -> None:
+        self.model = f"lexical-hash-{dimensions}"
+        self._dimensions = dimensions
+        self._features: dict[str, tuple[NDArray[np.intp], Vectors]] = {}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await asyncio.to_thread(self.vectors, texts)
+
+    async def close(self) -> None:
+        pass
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        return np.stack([self._vector(text) for text in texts])
+
+    def _vector(self, text: str) -> Vectors:
+        words = _TOKEN.findall(text.lower())
+        # A text of nothing but stop words or signs still needs a direction: a zero vector has no cosine.
+        kept = [word for word in words if word not in _STOP] or words or [text or " "]
+        vector = np.zeros(self._dimensions, np.float32)
+        for word, times in Counter(kept).items():
+            index, weight = self._of(word)
+            np.add.at(vector, index, weight * np.float32(1 + log(times)))
+        length = float(np.linalg.norm(vector))
+        if length == 0:  # every feature met its opposite
+            vector[0] = length = 1.0
+        return vector / np.float32(length)
+
+    def _of(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
+        """The places and weights of a word's features: itself, and its pieces, which together weigh less."""
+        known = self._features.get(word)
+        if known is None:
+            known = self._hashed(word)
+            if len(self._features) >= WORDS_CACHED_MAX:
+                self._features.clear()
+            self._features[word] = known
+        return known
+
+    def _hashed(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
+        edged = f"<{word}>"
+        grams = [edged[at : at + GRAM] for at in range(max(1, len(edged) - GRAM + 1))]
+        hashes = [crc32(f"w{word}".encode("utf-8", "replace"))]
+        hashes += [crc32(f"g{gram}".encode("utf-8", "replace")) for gram in grams]
+        weights = [1.0] + [GRAM_WEIGHT / len(grams) ** 0.5] * len(grams)
+        signed = [weight if value & 0x80000000 else -weight for value, weight in zip(hashes, weights, strict=True)]
+        places = [(value & 0x7FFFFFFF) % self._dimensions for value in hashes]
+        return np.array(places, np.intp), np.array(signed, np.float32)

@@ -1,0 +1,112 @@
+"""What retrieval does with each message it hears."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from wayline.chassis import Delivery
+from wayline.contracts.base import Message
+from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.knowledge import (
+    AcceptDocument,
+    DeleteDocument,
+    Document,
+    DocumentDeleted,
+    DocumentPage,
+    GetDocument,
+    IndexDocument,
+    ListDocuments,
+    SearchKnowledge,
+    SearchResult,
+)
+from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.indexing import Indexer
+from wayline.retrieval.reading import storable, storable_json
+from wayline.retrieval.searching import Searcher
+
+CURSOR_SIGN = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Where the stream of index messages is: how many wait, its first and its last sequence."""
+
+    waiting: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """One coroutine per message heard."""
+
+    documents: Documents
+    indexer: Indexer
+    searcher: Searcher
+    queue: Callable[[], Awaitable[Queue]]
+
+    async def on_index(self, asked: IndexDocument, delivery: Delivery) -> Sequence[Message]:
+        """Index a document. What is wrong with the document is said in its row, never in a dead letter."""
+
+        async def last() -> int:
+            return (await self.queue()).last
+
+        await self.indexer.index(
+            asked, sequence=delivery.sequence, first_delivery=delivery.deliveries == 1, stream_last=last
+        )
+        return []
+
+    async def on_accept(self, asked: AcceptDocument) -> Document:
+        name = storable(asked.name) or asked.document_id
+        found = await self.documents.accept(asked, name=name, metadata=storable_json(asked.metadata))
+        if found is None:
+            raise NotFound("document", asked.document_id)
+        return found
+
+    async def on_get(self, asked: GetDocument) -> Document:
+        found = await self.documents.get(asked.tenant, asked.document_id)
+        if found is None:
+            raise NotFound("document", asked.document_id)
+        return found
+
+    async def on_list(self, asked: ListDocuments) -> DocumentPage:
+        """The newest documents first."""
+        after = read_cursor(asked.cursor) if asked.cursor else None
+        found = await self.documents.page(asked.tenant, limit=asked.limit + 1, after=after)
+        page = found[: asked.limit]
+        return DocumentPage(
+            documents=tuple(page), next_cursor=cursor_after(page[-1]) if len(found) > asked.limit else None
+        )
+
+    async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
+        """Delete a document and its chunks. An index message that was sent before and comes late is dropped."""
+        queue = await self.queue()
+        deleted = await self.documents.delete(
+            asked.tenant, asked.document_id, queue=(queue.waiting, queue.first, queue.last)
+        )
+        if deleted is None:
+            raise NotFound("document", asked.document_id)
+        return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted)
+
+    async def on_search(self, asked: SearchKnowledge) -> SearchResult:
+        return await self.searcher.search(asked)
+
+
+def cursor_after(document: Document) -> str:
+    assert document.created_at is not None
+    return base64.urlsafe_b64encode(
+        f"{document.created_at.isoformat()}{CURSOR_SIGN}{document.document_id}".encode()
+    ).decode()
+
+
+def read_cursor(cursor: str) -> tuple[datetime, str]:
+    """The place that a cursor stands for. Raises Reject for one that is not ours."""
+    try:
+        created_at, document_id = base64.urlsafe_b64decode(cursor).decode().split(CURSOR_SIGN, 1)
+        return datetime.fromisoformat(created_at), document_id
+    except (binascii.Error, ValueError):
+        raise Reject("this cursor is not one of ours: ask for the first page again", code="invalid_cursor") from None

@@ -1,0 +1,120 @@
+"""What happens to one document: read, cut, embed, stored in its old version's place; or failed, with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from wayline.chassis import Failpoint, reach
+from wayline.contracts.knowledge import IndexDocument
+from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
+from wayline.retrieval.chunking import chunk
+from wayline.retrieval.embedding import Embedder, Vectors
+from wayline.retrieval.errors import ProviderRefused, Unreadable
+from wayline.retrieval.reading import Limits, Page, read, size_of, storable, storable_json
+from wayline.telemetry import Telemetry, names
+
+EMBED_BATCH = 256
+"""Passages between two reports of progress."""
+HEADINGS = "headings"
+PAGE = "page"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Takes documents from `queued` to `ready`, or to `failed` with an error that says what to do."""
+
+    documents: Documents
+    embedder: Embedder
+    telemetry: Telemetry
+    limits: Limits
+    chunk_chars: int
+
+    async def index(self, asked: IndexDocument, *, sequence: int, first_delivery: bool, stream_last: Any) -> None:
+        """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
+        taken = self._taken(asked, sequence)
+        if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
+            return
+        try:
+            chunks = await asyncio.to_thread(self._chunks, asked, taken)
+            vectors = await self._embedded(taken, chunks)
+        except (Unreadable, ProviderRefused) as error:
+            await self.documents.fail(taken, storable(str(error)))
+            return
+        reach(Failpoint.RETRIEVAL_STORE_BEFORE)
+        await self.documents.replace(taken, chunks, vectors)
+        reach(Failpoint.RETRIEVAL_STORE_AFTER)
+
+    async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: Any) -> bool:
+        if await self.documents.begin(taken):
+            return True
+        # Overtaken, finished before, or the stream was made anew and counts from 1 again: then what the row remembers
+        # is the old stream's, and this message is the newer one.
+        before = await self.documents.sequence(taken.tenant, taken.document_id)
+        began_again = before > await stream_last() or (first_delivery and before == taken.sequence)
+        return began_again and await self.documents.begin(taken, anew=True)
+
+    def _taken(self, asked: IndexDocument, sequence: int) -> Taken:
+        content = asked.content_base64
+        metadata = storable_json(asked.metadata)
+        too_large = len(json.dumps(metadata)) > self.limits.metadata_bytes_max
+        return Taken(
+            tenant=asked.tenant,
+            document_id=asked.document_id,
+            name=storable(asked.name) or asked.document_id,
+            media_type=storable(asked.media_type),
+            size_bytes=len(content) * 3 // 4 if content is not None else size_of(asked.text or ""),
+            metadata={} if too_large else metadata,
+            embedding_model=self.embedder.model,
+            sequence=sequence,
+        )
+
+    def _chunks(self, asked: IndexDocument, taken: Taken) -> list[Chunk]:
+        """Read and cut. Blocking; raises Unreadable."""
+        if asked.metadata and not taken.metadata:
+            raise Unreadable(
+                f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
+                f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
+            )
+        return [piece for page in read(asked, self.limits) for piece in self._cut(page)]
+
+    def _cut(self, page: Page) -> list[Chunk]:
+        above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
+        return [
+            Chunk(
+                passage.text,
+                passage.headings,
+                {**above, HEADINGS: list(passage.headings)} if passage.headings else above,
+            )
+            for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown)
+        ]
+
+    async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors:
+        vectors: list[Vectors] = []
+        await self.documents.progress(taken, done=0, total=len(chunks))
+        for at in range(0, len(chunks), EMBED_BATCH):
+            batch = [embeddable(taken.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
+            with embedding_span(self.telemetry, self.embedder) as span:
+                vectors.append(await self.embedder.embed(batch))
+                span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
+            await self.documents.progress(taken, done=at + len(batch), total=len(chunks))
+        return np.concatenate(vectors)
+
+
+def embeddable(name: str, piece: Chunk) -> str:
+    """What stands for a passage in vector space: the text with what says where it stands."""
+    return "\n".join([" > ".join((name, *piece.headings)), piece.text])
+
+
+def embedding_span(telemetry: Telemetry, embedder: Embedder) -> Any:
+    return telemetry.calling(
+        f"embeddings {embedder.model}",
+        {
+            names.GEN_AI_OPERATION: "embeddings",
+            names.GEN_AI_PROVIDER: embedder.provider,
+            names.GEN_AI_REQUEST_MODEL: embedder.model,
+        },
+    )

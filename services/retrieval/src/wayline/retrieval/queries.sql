@@ -1,0 +1,197 @@
+-- name: accept_document
+-- Says queued for a new document or a newer version, and leaves alone what has got further.
+INSERT INTO documents (tenant, document_id, name, media_type, size_bytes, metadata, status)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued')
+ON CONFLICT (tenant, document_id) DO UPDATE SET
+    name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    metadata = excluded.metadata, status = 'queued', chunks_done = 0, chunks_total = NULL, error = NULL
+WHERE CASE documents.status
+    WHEN 'deleted' THEN $7::bigint IS NULL OR $7 > documents.deleted_sequence
+    ELSE $7 > documents.sequence
+END;
+
+-- name: begin_indexing
+-- Takes a document for the message with this sequence; no row comes back when a newer message, a deletion after it or
+-- an earlier delivery of it was there first.
+INSERT INTO documents (
+    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing')
+ON CONFLICT (tenant, document_id) DO UPDATE SET
+    name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    metadata = excluded.metadata, embedding_model = excluded.embedding_model, sequence = excluded.sequence,
+    status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL
+WHERE $9::boolean
+    OR (
+        $8 > coalesce(documents.deleted_sequence, 0)
+        AND ($8 > documents.sequence OR ($8 = documents.sequence AND documents.status IN ('indexing', 'queued')))
+    )
+RETURNING document_id;
+
+-- name: progress
+UPDATE documents SET chunks_done = $4, chunks_total = $5
+WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing';
+
+-- name: fail_document
+UPDATE documents SET status = 'failed', error = $4
+WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing';
+
+-- name: lock_indexing
+SELECT document_id FROM documents
+WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing'
+FOR UPDATE;
+
+-- name: lock_document
+SELECT sequence FROM documents WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted' FOR UPDATE;
+
+-- name: ready_document
+UPDATE documents SET status = 'ready', chunks_done = $3, chunks_total = $3, error = NULL
+WHERE tenant = $1 AND document_id = $2;
+
+-- name: bury_document
+-- Leaves a tombstone, for a message that may still come.
+UPDATE documents SET
+    status = 'deleted', deleted_sequence = $3, name = '', metadata = '{}', error = NULL,
+    chunks_done = 0, chunks_total = NULL, size_bytes = 0
+WHERE tenant = $1 AND document_id = $2;
+
+-- name: forget_document
+DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
+
+-- name: clear_tombstones
+-- The queue's oldest message is past them.
+DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2;
+
+-- name: get_document
+SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_bytes, error, metadata, embedding_model,
+    created_at
+FROM documents
+WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
+
+-- name: sequence_of
+SELECT greatest(sequence, deleted_sequence) FROM documents WHERE tenant = $1 AND document_id = $2;
+
+-- name: list_documents
+SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_bytes, error, metadata, embedding_model,
+    created_at
+FROM documents
+WHERE tenant = $1 AND status <> 'deleted'
+    AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
+ORDER BY created_at DESC, document_id DESC
+LIMIT $4;
+
+-- name: terms_of_document
+SELECT word.lexeme AS term, count(*) AS chunks
+FROM chunks, unnest(words) AS word
+WHERE tenant = $1 AND document_id = $2
+GROUP BY word.lexeme;
+
+-- name: corpora_of_document
+SELECT embedding_model, dimensions, count(*) AS chunks, sum(words_count)::bigint AS words
+FROM chunks
+WHERE tenant = $1 AND document_id = $2
+GROUP BY embedding_model, dimensions;
+
+-- name: delete_chunks
+DELETE FROM chunks WHERE tenant = $1 AND document_id = $2;
+
+-- name: add_chunk
+INSERT INTO chunks (
+    tenant, chunk_id, document_id, position, name, text, metadata, words, words_count, embedding_model, dimensions,
+    embedding
+)
+SELECT $1, $2, $3, $4, $5, $7, $8, words, coalesce((SELECT sum(cardinality(positions)) FROM unnest(words)), 0),
+    $9, $10, $11
+FROM words_of($5, $6, $7) AS words;
+
+-- name: count_terms
+-- In one order for every transaction, so that two of them never wait for each other.
+INSERT INTO terms AS known (tenant, term, chunks)
+SELECT $1, term, sum(chunks)
+FROM unnest($2::text[], $3::bigint[]) AS change (term, chunks)
+GROUP BY term
+HAVING sum(chunks) <> 0
+ORDER BY term COLLATE "C"
+ON CONFLICT (tenant, term) DO UPDATE SET chunks = known.chunks + excluded.chunks;
+
+-- name: drop_unused_terms
+DELETE FROM terms WHERE tenant = $1 AND term = ANY ($2::text[]) AND chunks <= 0;
+
+-- name: count_corpus
+INSERT INTO corpora AS known (tenant, embedding_model, dimensions, chunks, words)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, embedding_model, dimensions) DO UPDATE SET
+    chunks = known.chunks + excluded.chunks, words = known.words + excluded.words;
+
+-- name: use_search_settings
+-- Fewer candidates lose neighbours; with a filter the index must go on until it has enough. A plan made for other
+-- parameters would leave out the index that these need.
+SELECT set_config('hnsw.ef_search', '100', true),
+    set_config('hnsw.iterative_scan', 'relaxed_order', true),
+    set_config('plan_cache_mode', 'force_custom_plan', true),
+    set_config('jit', 'off', true);
+
+-- name: corpora
+SELECT embedding_model, dimensions, chunks, words FROM corpora WHERE tenant = $1 AND chunks > 0;
+
+-- name: query_terms
+-- The words of a query as the index knows them, how often each is in the query, and in how many chunks.
+SELECT word.lexeme AS term, cardinality(word.positions) AS times, coalesce(terms.chunks, 0) AS chunks
+FROM unnest(to_tsvector('english', spaced($2))) AS word
+LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
+
+-- name: search
+-- Both legs and their fusion. A leg that the mode leaves out is a constant false condition and costs nothing.
+--  $1 tenant          $2 document ids or null   $3 metadata or null    $4 candidates of a leg
+--  $5 use words       $6 what must match        $7 terms               $8 their weights
+--  $9 k1             $10 b                     $11 average words      $12 use vectors
+-- $13 query vector   $14 embedding model       $15 weight of words    $16 weight of vectors
+-- $17 RRF k, or null where one leg's own score counts                 $18 least score     $19 top k
+-- {dimensions}: of the vectors, because the index is one for each number of them.
+WITH term AS MATERIALIZED (
+    SELECT quoted::tsquery AS word, weight FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
+),
+by_words AS MATERIALIZED (
+    SELECT chunk_id,
+        sum(weight * ($9 + 1) * (1 - norm / (norm + occurrences(words, word)))) AS score
+    FROM (
+        SELECT chunk_id, words, $9::float8 * (1 - $10::float8 + $10 * words_count / $11::float8) AS norm
+        FROM chunks
+        WHERE $5::boolean AND tenant = $1 AND words @@ ($6::text)::tsquery
+            AND ($2::text[] IS NULL OR document_id = ANY ($2))
+            AND ($3::jsonb IS NULL OR metadata_matches(metadata, $3))
+    ) AS candidate
+    CROSS JOIN term
+    GROUP BY chunk_id
+    ORDER BY score DESC, chunk_id
+    LIMIT $4
+),
+by_vector AS MATERIALIZED (
+    SELECT chunk_id, embedding::vector({dimensions}) <=> $13::vector({dimensions}) AS distance
+    FROM chunks
+    WHERE $12::boolean AND tenant = $1 AND embedding_model = $14 AND dimensions = {dimensions}
+        AND ($2::text[] IS NULL OR document_id = ANY ($2))
+        AND ($3::jsonb IS NULL OR metadata_matches(metadata, $3))
+    ORDER BY embedding::vector({dimensions}) <=> $13::vector({dimensions})
+    LIMIT $4
+),
+ranked_words AS (SELECT chunk_id, score, rank() OVER (ORDER BY score DESC, chunk_id) AS rank FROM by_words),
+ranked_vector AS (
+    SELECT chunk_id, 1 - distance AS score, rank() OVER (ORDER BY distance, chunk_id) AS rank FROM by_vector
+),
+fused AS (
+    SELECT chunk_id,
+        words.rank AS words_rank, words.score AS words_score,
+        vector.rank AS vector_rank, vector.score AS vector_score,
+        CASE WHEN $17::float8 IS NULL THEN coalesce(words.score, vector.score)
+            ELSE coalesce($15::float8 / ($17 + words.rank), 0) + coalesce($16::float8 / ($17 + vector.rank), 0)
+        END AS score
+    FROM ranked_words AS words
+    FULL JOIN ranked_vector AS vector USING (chunk_id)
+)
+SELECT chunk_id, fused.score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata
+FROM fused
+JOIN chunks USING (chunk_id)
+WHERE chunks.tenant = $1 AND ($18::float8 IS NULL OR fused.score >= $18)
+ORDER BY fused.score DESC, chunk_id
+LIMIT $19;

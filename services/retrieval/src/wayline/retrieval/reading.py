@@ -1,0 +1,163 @@
+"""Turn what was sent into text: which format it is, how bytes become characters, what a database can hold."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from wayline.contracts.knowledge import IndexDocument
+from wayline.retrieval.adapters.html import html_text
+from wayline.retrieval.adapters.pdf import pdf_pages
+from wayline.retrieval.errors import Unreadable
+
+BINARY_SHARE = 0.02
+"""Text has no control characters but white space; random bytes have over a tenth."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BY_SUFFIX = {
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".pdf": "application/pdf",
+}
+_MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_PLAIN = frozenset(
+    {"application/json", "application/x-ndjson", "application/yaml", "application/xml", "application/toml"}
+)
+_UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a document may be and how long reading it may take."""
+
+    bytes_max: int
+    pdf_pages_max: int
+    read_seconds_max: float
+    metadata_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of readable text; only a PDF has more than one, and numbers."""
+
+    text: str
+    markdown: bool = False
+    number: int | None = None
+
+
+def read(document: IndexDocument, limits: Limits) -> list[Page]:
+    """The readable text of a document. Blocking; raises Unreadable with what to do about it."""
+    media_type = media_type_of(document)
+    content = _content(document, limits.bytes_max)
+    if media_type == "application/pdf":
+        if isinstance(content, str):
+            raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
+        pages = pdf_pages(content, pages_max=limits.pdf_pages_max, seconds_max=limits.read_seconds_max)
+        found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
+        if not found:
+            raise Unreadable(
+                "The PDF has no text in it, only pictures of pages: run it through text recognition (OCR) first."
+            )
+        return found
+    text = content if isinstance(content, str) else decoded(content)
+    _refuse_binary(text)
+    text = storable(text)
+    if media_type in _HTML:
+        text = storable(html_text(text))
+    if not text.strip():
+        raise Unreadable("The document is empty: there is no text in it.")
+    return [Page(text, markdown=media_type in _MARKDOWN)]
+
+
+def media_type_of(document: IndexDocument) -> str:
+    """The format to read a document as; its name decides where the sender did not. Raises Unreadable."""
+    said = document.media_type.split(";")[0].strip().lower()
+    by_name = _BY_SUFFIX.get(_suffix(document.name), "")
+    if said in _UNSAID:
+        said = by_name
+    if said == "text/plain" and by_name in _MARKDOWN:
+        said = by_name
+    if said in _MARKDOWN | _HTML | _PLAIN or said == "application/pdf" or said.startswith("text/"):
+        return said
+    raise Unreadable(
+        f"Documents of type {document.media_type!r} cannot be read: send text, Markdown, HTML or PDF "
+        f"(text/plain, text/markdown, text/html, application/pdf)."
+    )
+
+
+def _suffix(name: str) -> str:
+    _, dot, suffix = name.rpartition(".")
+    return f"{dot}{suffix}".lower()
+
+
+def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
+    content: str | bytes
+    if document.content_base64 is not None:
+        try:
+            content = base64.b64decode(document.content_base64, validate=True)
+        except (binascii.Error, ValueError):
+            raise Unreadable("content_base64 is not valid base64: encode the file's bytes again.") from None
+    else:
+        content = document.text or ""
+    if not content:
+        raise Unreadable("The document is empty: there is no text in it.")
+    size = len(content) if isinstance(content, bytes) else size_of(content)
+    if size > bytes_max:
+        raise Unreadable(
+            f"The document has {size} bytes and at most {bytes_max} can be read: split it, "
+            f"or raise WAYLINE_RETRIEVAL_DOCUMENT_BYTES_MAX."
+        )
+    return content
+
+
+def size_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def decoded(content: bytes) -> str:
+    """Bytes as text: by their byte order mark, else UTF-8, else what old editors on Windows wrote."""
+    for bom, encoding in _BOMS:
+        if content.startswith(bom):
+            return content.decode(encoding, "replace")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def _refuse_binary(text: str) -> None:
+    strange = len(_CONTROL.findall(text))
+    if strange > BINARY_SHARE * len(text):
+        raise Unreadable(
+            "This is binary data, not text: check the file, and send its real media type "
+            "(text, Markdown, HTML and PDF can be read)."
+        )
+
+
+def storable(text: str) -> str:
+    """The text without what no Postgres column takes: NUL bytes, and halves of surrogate pairs."""
+    return _SURROGATE.sub("\ufffd", text.replace("\x00", "")).replace("\r\n", "\n")
+
+
+def storable_json(value: Any) -> Any:
+    """The same for metadata, whose numbers must be finite too."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_json(item) for item in value]
+    return value

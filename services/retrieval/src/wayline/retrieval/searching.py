@@ -1,0 +1,141 @@
+"""Answer one query: check that its vectors may be compared, choose its words, rank, fuse, say why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
+from wayline.retrieval.adapters.passages import Corpus, Passages, Search, VectorLeg, WordsLeg
+from wayline.retrieval.embedding import Embedder, Vectors
+from wayline.retrieval.errors import EmbedderMismatch
+from wayline.retrieval.indexing import embedding_span
+from wayline.retrieval.ranking import Words, choose_words
+from wayline.retrieval.reading import storable, storable_json
+from wayline.store import Record
+from wayline.telemetry import Telemetry, names
+
+DATA_SOURCE = "knowledge"
+NOTHING_STORED = "Nothing has been ingested yet."
+NO_WORDS = "No word of the query can be searched for: they are too common to tell passages apart, or in none of them."
+SQL_SPAN = {names.DB_SYSTEM: "postgresql", names.DB_OPERATION: "SELECT", names.DB_COLLECTION: "retrieval.chunks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Finds passages of one tenant by words, by vector, or by both."""
+
+    passages: Passages
+    embedder: Embedder
+    telemetry: Telemetry
+    keyword_candidates: int
+    leg_candidates: int
+
+    async def search(self, asked: SearchKnowledge) -> SearchResult:
+        """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""
+        attributes = {
+            names.GEN_AI_OPERATION: "retrieval",
+            names.GEN_AI_DATA_SOURCE: DATA_SOURCE,
+            names.GEN_AI_TOP_K: asked.top_k,
+        }
+        with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
+            return await self._search(asked)
+
+    async def _search(self, asked: SearchKnowledge) -> SearchResult:
+        share = self.embedder.vector_weight if asked.vector_weight is None else asked.vector_weight
+        by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and share < 1)
+        by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and share > 0)
+        query = storable(asked.query)
+        vectors = await self._embedded(query) if by_vector else None
+        async with self.passages.searching(asked.tenant) as search:
+            corpora = await search.corpora()
+            if not corpora:
+                return SearchResult(hits=(), mode=asked.mode, embedding_model=self._model(vectors), note=NOTHING_STORED)
+            if vectors is not None:
+                self._comparable(corpora, vectors.shape[1])
+            chunks = sum(corpus.chunks for corpus in corpora)
+            words = None
+            if by_words:
+                words = choose_words(await search.terms(query), chunks=chunks, candidates=self.keyword_candidates)
+            vector = VectorLeg(vectors[0], self.embedder.model, share) if vectors is not None else None
+            average = sum(corpus.words for corpus in corpora) / chunks
+            rows = await self._ranked(search, asked, words, vector, average=average, words_weight=1 - share)
+        fused = words is not None and vector is not None
+        return SearchResult(
+            hits=tuple(_hit(row, fused_with=share if fused else None) for row in rows),
+            mode=asked.mode,
+            embedding_model=self._model(vectors),
+            note=NO_WORDS if by_words and words is None else None,
+        )
+
+    async def _embedded(self, query: str) -> Vectors:
+        with embedding_span(self.telemetry, self.embedder) as span:
+            vectors = await self.embedder.embed([query])
+            span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors.shape[1])
+        return vectors
+
+    def _model(self, vectors: Vectors | None) -> str | None:
+        return self.embedder.model if vectors is not None else None
+
+    def _comparable(self, corpora: list[Corpus], dimensions: int) -> None:
+        for corpus in corpora:
+            if (corpus.embedding_model, corpus.dimensions) != (self.embedder.model, dimensions):
+                raise EmbedderMismatch(
+                    stored=f"{corpus.embedding_model} ({corpus.dimensions} dimensions)",
+                    configured=f"{self.embedder.model} ({dimensions} dimensions)",
+                    chunks=corpus.chunks,
+                )
+
+    async def _ranked(
+        self,
+        search: Search,
+        asked: SearchKnowledge,
+        words: Words | None,
+        vector: VectorLeg | None,
+        *,
+        average: float,
+        words_weight: float,
+    ) -> list[Record]:
+        """The rows of the first plan that fills top_k: all words where even the rarest is common, then any."""
+        rows: list[Record] = []
+        for match in _matches(words):
+            leg = None
+            if words is not None and match is not None:
+                leg = WordsLeg(match, words.terms, words.weights, average, words_weight)
+            if leg is None and vector is None:
+                break
+            with self.telemetry.calling("SELECT retrieval.chunks", SQL_SPAN):
+                rows = await search.best(
+                    leg,
+                    vector,
+                    where=asked.filter.model_copy(update={"metadata": storable_json(asked.filter.metadata)}),
+                    candidates=max(asked.top_k, self.leg_candidates),
+                    top_k=asked.top_k,
+                    min_score=asked.min_score,
+                )
+            if sum(row["words_rank"] is not None for row in rows) >= asked.top_k:
+                break
+        return rows
+
+
+def _matches(words: Words | None) -> list[str | None]:
+    if words is None:
+        return [None]
+    return [words.any_of] if words.all_of is None else [words.all_of, words.any_of]
+
+
+def _hit(row: Record, *, fused_with: float | None) -> Hit:
+    why: dict[str, Any] = {} if fused_with is None else {"vector_weight": fused_with}
+    if row["words_rank"] is not None:
+        why["keyword"] = {"rank": row["words_rank"], "score": row["words_score"]}
+    if row["vector_rank"] is not None:
+        why["vector"] = {"rank": row["vector_rank"], "score": row["vector_score"]}
+    return Hit(
+        chunk_id=row["chunk_id"],
+        document_id=row["document_id"],
+        document=row["name"],
+        text=row["text"],
+        score=row["score"],
+        why=why,
+        metadata=row["metadata"],
+    )

@@ -1,0 +1,118 @@
+"""A retrieval service on a real bus and a real Postgres, and a client that talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from wayline.chassis import Bus, BusSettings, Service, topology
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import (
+    Document,
+    DocumentStatus,
+    GetDocument,
+    IndexDocument,
+    SearchKnowledge,
+    SearchResult,
+)
+from wayline.retrieval import app
+from wayline.retrieval.settings import Settings
+from wayline.store import migrate
+from wayline.testkit import Database, until
+
+ROLE, PASSWORD = "retrieval_service", "secret"
+ENDED = {DocumentStatus.READY, DocumentStatus.FAILED}
+
+
+@dataclass
+class Client:
+    """Speaks to the service as the gateway does."""
+
+    bus: Bus
+    sent: int = 0
+
+    async def send(self, document_id: str, text: str | None = None, *, tenant: str = "acme", **fields: Any) -> int:
+        """Queue a document; the answer is its sequence in the stream."""
+        self.sent += 1
+        fields.setdefault("name", document_id)
+        message = IndexDocument(tenant=tenant, document_id=document_id, text=text, **fields)
+        return (await self.bus.publish(message, msg_id=f"test-{self.sent}")).seq
+
+    async def ingest(
+        self, document_id: str, text: str | None = None, *, tenant: str = "acme", **fields: Any
+    ) -> Document:
+        """Queue a document and wait until it is ready or failed, whatever version was there before."""
+        waiting = (await self.bus.js.stream_info("INDEX")).state.messages
+        await self.send(document_id, text, tenant=tenant, **fields)
+        if waiting == 0:
+            await self.idle()
+        found = await until(lambda: self.ended(document_id, tenant=tenant), within=30, why=f"{document_id} is indexed")
+        assert found is not None
+        return found
+
+    async def idle(self) -> None:
+        async def done() -> bool:
+            return (await self.bus.js.stream_info("INDEX")).state.messages == 0
+
+        await until(done, within=30, why="every index message is handled")
+
+    async def get(self, document_id: str, *, tenant: str = "acme") -> Document | None:
+        try:
+            return await self.bus.ask(GetDocument(tenant=tenant, document_id=document_id), Document)
+        except Refused:
+            return None
+
+    async def ended(self, document_id: str, *, tenant: str = "acme") -> Document | None:
+        found = await self.get(document_id, tenant=tenant)
+        return found if found and found.status in ENDED else None
+
+    async def search(self, query: str, *, tenant: str = "acme", **fields: Any) -> SearchResult:
+        return await self.bus.ask(SearchKnowledge(tenant=tenant, query=query, **fields), SearchResult)
+
+
+@pytest.fixture
+async def bus_settings(database: Database, nats_factory: Any) -> BusSettings:
+    """A bus with all its streams, and a migrated database."""
+    nats = await nats_factory()
+    settings = BusSettings(nats_url=nats.url, postgres_dsn=database.as_role(ROLE, PASSWORD))
+    await migrate(
+        database.dsn, schema="retrieval", role=ROLE, password=PASSWORD, directory=app.migrations(), vector=True
+    )
+    admin = await Bus.connect(settings, service="admin", exit_when_closed=False)
+    async for _ in topology.declare(admin.js, topology.Limits(memory=True)):
+        pass
+    await admin.close()
+    return settings
+
+
+Start = Callable[..., Awaitable[Service]]
+
+
+@pytest.fixture
+async def start(bus_settings: BusSettings) -> AsyncIterator[Start]:
+    """Start retrieval services; they are stopped after the test."""
+    running: list[Service] = []
+
+    async def started(**settings: Any) -> Service:
+        service = await app.build(Settings(**settings), bus_settings=bus_settings)
+        running.append(service)
+        await service.start()
+        return service
+
+    yield started
+    for service in running:
+        await service.stop(1)
+
+
+@pytest.fixture
+async def service(start: Start) -> Service:
+    return await start()
+
+
+@pytest.fixture
+async def client(bus_settings: BusSettings) -> AsyncIterator[Client]:
+    bus = await Bus.connect(bus_settings, service="gateway", exit_when_closed=False)
+    yield Client(bus)
+    await bus.close()
