@@ -1,7 +1,7 @@
 """What can go wrong between a service and its tables.
 
 StoreError
-├── PostgresUnavailable    nothing answers at the address; the same may work a little later
+├── PostgresUnavailable    nothing answers at the address; a Retry: the same may work a little later
 ├── PostgresRefused        the server answers, and refuses the credentials or does not know the database
 ├── PostgresTooOld         the server is older than we support
 ├── VectorMissing          the server has no pgvector
@@ -18,12 +18,14 @@ StoreError
     └── RoleTooPowerful        the service's role could bypass row-level security
 """
 
+from wayline.contracts.errors import Retry
+
 
 class StoreError(Exception):
     """The root of everything that can go wrong with a store."""
 
 
-class PostgresUnavailable(StoreError):
+class PostgresUnavailable(StoreError, Retry):
     """Nothing answers at the address; the same may work a little later."""
 
     def __init__(self, *, where: str, cause: str, waited_s: float = 0.0) -> None:

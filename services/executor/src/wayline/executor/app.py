@@ -1,0 +1,51 @@
+"""The executor put together."""
+
+from __future__ import annotations
+
+from wayline.chassis import Bus, BusSettings, Service
+from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
+from wayline.executor.afterwards import Afterwards
+from wayline.executor.calling import Models, Tools
+from wayline.executor.lane import Lane
+from wayline.executor.settings import Settings
+from wayline.executor.steps import Hands
+from wayline.llm import Model
+from wayline.llm.offline import PROVIDER, OfflineModel
+from wayline.telemetry import BusExporter, Telemetry
+
+NAME = "executor"
+
+
+async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
+    """Connect, and bind one lane to each run consumer that has slots."""
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    bus = await Bus.connect(shared, service=NAME)
+    exporter = BusExporter(NAME)
+    telemetry = Telemetry(NAME, exporter)
+    models = Models(bus, providers(settings))
+    hands = Hands(
+        models=models,
+        tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
+        afterwards=Afterwards(bus),
+        decision_ttl_s=settings.decision_ttl_s,
+    )
+    slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
+    return Service(
+        name=NAME,
+        settings=shared,
+        bus=bus,
+        telemetry=telemetry,
+        exporter=exporter,
+        parts=[Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n],
+        close=models.close,
+    )
+
+
+def providers(settings: Settings) -> dict[str, Model]:
+    """The models this process can call, by provider."""
+    found: dict[str, Model] = {PROVIDER: OfflineModel()}
+    if settings.chat_base_url:
+        from wayline.llm.openai_chat import ChatCompletions
+
+        found["chat"] = ChatCompletions(settings.chat_base_url, api_key=settings.chat_api_key)
+    return found

@@ -1,0 +1,182 @@
+"""Calls to models and tools on behalf of a held job: the part that touches the world."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from wayline.chassis import Bus, Failpoint, reach
+from wayline.contracts import ids
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.events import DecisionMade
+from wayline.contracts.jobs import Delta
+from wayline.contracts.tools import (
+    CallTool,
+    CancelTool,
+    ListTools,
+    ResolveTool,
+    ToolDefinition,
+    ToolError,
+    ToolList,
+    ToolReply,
+)
+from wayline.journal import Call, Job
+from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta
+from wayline.telemetry import Home
+
+DELTA_S = 0.05
+"""Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
+ASK_AGAIN_S = 0.2
+LISTINGS_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A model call that ended well."""
+
+    finished: Finished
+    duration_ms: float
+    first_token_ms: float | None
+
+
+class Models:
+    """The providers this executor can call."""
+
+    def __init__(self, bus: Bus, providers: Mapping[str, Model]) -> None:
+        self._bus = bus
+        self._providers = providers
+
+    async def call(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> Spoken:
+        """Ask the job's model and stream what it writes as deltas. Raises ModelError."""
+        assert job.route is not None and job.config is not None and job.limits is not None
+        provider = self._providers.get(job.route.provider)
+        if provider is None:
+            known = ", ".join(sorted(self._providers))
+            raise ModelError(
+                "unknown_provider", f"no provider {job.route.provider!r} here; there is {known}", retryable=False
+            )
+        request = ModelRequest(
+            model=job.route.model,
+            system=job.config.instructions,
+            messages=job.messages,
+            tools=tools,
+            max_output_tokens=job.limits.max_output_tokens,
+            attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
+        )
+        deltas = _Deltas(self._bus, job, step, attempt)
+        started, first, finished = time.perf_counter(), None, None
+        async for piece in provider.stream(request):
+            if isinstance(piece, Finished):
+                finished = piece
+            elif isinstance(piece, TextDelta):
+                first = first or time.perf_counter()
+                await deltas.add(piece.text)
+        await deltas.flush()
+        if finished is None:
+            raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True)
+        ended = time.perf_counter()
+        return Spoken(finished, (ended - started) * 1_000, (first - started) * 1_000 if first else None)
+
+    async def close(self) -> None:
+        for provider in self._providers.values():
+            await provider.close()
+
+
+class _Deltas:
+    """Coalesces text pieces into core messages; they are for eyes only, never stored, never waited for."""
+
+    def __init__(self, bus: Bus, job: Job, step: int, attempt: int) -> None:
+        self._bus = bus
+        self._address = {"tenant": job.tenant, "job_id": job.job_id, "step": step, "attempt": attempt}
+        self._held: list[str] = []
+        self._sent_at = time.perf_counter()
+
+    async def add(self, text: str) -> None:
+        self._held.append(text)
+        if time.perf_counter() - self._sent_at >= DELTA_S:
+            await self.flush()
+
+    async def flush(self) -> None:
+        if self._held:
+            await self._bus.send(Delta.model_validate({**self._address, "text": "".join(self._held)}))
+            self._held = []
+        self._sent_at = time.perf_counter()
+
+
+class Tools:
+    """The tool registry, asked until it knows."""
+
+    def __init__(self, bus: Bus, *, fresh_s: float, wait_s: float) -> None:
+        self._bus = bus
+        self._fresh_s = fresh_s
+        self._wait_s = wait_s
+        self._listed: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[ToolDefinition, ...]]] = {}
+
+    async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
+        """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
+        assert job.config is not None
+        key = (job.tenant, job.config.tools)
+        until, tools = self._listed.get(key, (0.0, ()))
+        if until > time.monotonic():
+            return tools
+        if not job.config.tools:
+            return ()
+        while True:
+            try:
+                listed = await self._bus.ask(ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
+                break
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+        if len(self._listed) >= LISTINGS_MAX:
+            self._listed.clear()
+        self._listed[key] = (time.monotonic() + self._fresh_s, listed.tools)
+        return listed.tools
+
+    async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
+        """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
+        assert call.key is not None
+        step, number = job.step, call.wanted.call
+        request = CallTool(
+            tenant=job.tenant,
+            key=call.key,
+            job_id=job.job_id,
+            step=step,
+            call=number,
+            tool=call.wanted.tool,
+            arguments=call.wanted.arguments,
+            deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
+            user_id=job.submitted.user_id if job.submitted else None,
+        )
+        headers = Home.of(job.tenant, job.job_id, ids.tool_span(job.tenant, job.job_id, step, number)).headers()
+        while True:
+            try:
+                reach(Failpoint.EXECUTOR_TOOL_BEFORE)
+                reply = await self._bus.ask(request, ToolReply, timeout_s=self._wait_s, headers=headers)
+                reach(Failpoint.EXECUTOR_TOOL_AFTER)
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                continue
+            except Reject as error:
+                return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+            if reply.status != "in_progress":
+                return reply
+
+    async def resolve(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
+        """Write a human's decision into the ledger; the answer is what the ledger then says of the call."""
+        assert call.key is not None
+        outcome = "succeeded" if decision.outcome == "succeeded" else "failed"
+        content = decision.content or ("" if decision.outcome != "expired" else "nobody decided in time")
+        request = ResolveTool(tenant=job.tenant, key=call.key, outcome=outcome, content=content)
+        while True:
+            try:
+                return await self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+
+    async def cancel(self, job: Job, call: Call) -> None:
+        """Ask every replica to stop a call; whether it acted is the ledger's to say."""
+        if call.key is not None:
+            await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))

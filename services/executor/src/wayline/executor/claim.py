@@ -1,0 +1,52 @@
+"""What a run ticket is still good for: rule 11 of the protocol, decided from the log's last record alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wayline.journal import Head, State
+
+CLAIMS_MAX = 5
+"""Claims in a row without progress; one more ends the job as a crash loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A delivered run ticket."""
+
+    tenant: str
+    job_id: str
+    at: int
+    sequence: int
+    delivery: int
+
+    @property
+    def owner(self) -> str:
+        return f"{self.sequence}:{self.delivery}"
+
+
+class Verdict(StrEnum):
+    CLAIM = "claim"
+    SETTLE = "settle"
+    """The job has ended: finish what comes after the end, then ack."""
+    PARKED = "parked"
+    """This ticket's own holder parked the job and did not get to the ack."""
+    FORGET = "forget"
+    """A later delivery of this ticket lives, or may live: no ack, no nak."""
+    STALE = "stale"
+
+
+def judge(head: Head | None, ticket: Ticket) -> Verdict:
+    """What to do with a ticket, given the log's last record."""
+    if head is None:
+        return Verdict.STALE
+    if head.state is State.ENDED:
+        return Verdict.SETTLE
+    if head.state in (State.NEW, State.PARKED) and ticket.at == head.sequence:
+        return Verdict.CLAIM
+    if head.owner_ticket != ticket.sequence:
+        return Verdict.STALE
+    if head.state is State.PARKED:
+        return Verdict.PARKED
+    return Verdict.CLAIM if ticket.delivery > head.owner_delivery else Verdict.FORGET

@@ -1,0 +1,121 @@
+"""What it is to hold a job: a ticket kept alive, an ear for signals, and the wish to stop when the job is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+from wayline.chassis import Bus, Failpoint
+from wayline.contracts import headers as h
+from wayline.contracts.errors import Retry
+from wayline.executor import signals
+from wayline.executor.claim import Ticket
+from wayline.executor.pen import Pen
+from wayline.journal import Fenced, leader_read
+from wayline.telemetry import metrics
+
+T = TypeVar("T")
+
+
+class Cancelled(Exception):
+    """A cancel arrived while something was being done."""
+
+
+class HandBack(Exception):
+    """The process is being stopped: the job goes on elsewhere."""
+
+
+class Hold:
+    """One held job, the ticket it lives on, and the pen it is written with."""
+
+    def __init__(
+        self, bus: Bus, ticket: Ticket, message: Msg, pen: Pen, *, draining: asyncio.Event, beat_s: float
+    ) -> None:
+        self._bus = bus
+        self.ticket = ticket
+        self.message = message
+        self.pen = pen
+        self.draining = draining
+        self.fenced = False
+        self._beat_s = beat_s
+        self._told = asyncio.Event()
+        self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
+
+    def adopt(self, message: Msg) -> None:
+        """A redelivery of the ticket we live on: beat and ack with the new message, no new claim."""
+        self.message = message
+
+    def tell(self) -> None:
+        """There may be a new signal."""
+        self._told.set()
+
+    async def hear(self) -> None:
+        """Note what was signalled since we last looked. Only a hint makes us look; a park looks for itself."""
+        if not self._told.is_set():
+            return
+        self._told.clear()
+        upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
+        if upto > self.pen.signals_seen:
+            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.pen, upto)
+
+    async def beat(self, holder: asyncio.Task[Any]) -> None:
+        """Keep the ticket ours, and stop the holder when the job is not: a fenced one must not beat for ever."""
+        while True:
+            await asyncio.sleep(self._beat_s)
+            with suppress(nats_errors.Error):
+                await self.message.in_progress()
+            before = self.pen.head.sequence
+            try:
+                last = await leader_read(self._bus, "EVENTS", self._subject)
+            except Retry:
+                continue
+            if last is not None and last.sequence > before and last.headers.get(h.OWNER) != self.ticket.owner:
+                metrics.jobs_fenced.labels("heartbeat").inc()
+                self.fenced = True
+                holder.cancel()
+                return
+            # Hints travel on core NATS and may be lost: look for signals now and then all the same.
+            self._told.set()
+
+    async def hand_back(self) -> None:
+        """Write down what is known and give the ticket back, if the log's last record is still ours."""
+        try:
+            if self.pen.claimed:
+                await self.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+            last = await leader_read(self._bus, "EVENTS", self._subject)
+        except (Fenced, Retry):
+            return
+        if last is not None and last.sequence == self.pen.head.sequence:
+            with suppress(nats_errors.Error):
+                await self.message.nak()
+
+    async def listening(self, doing: Coroutine[Any, Any, T], *, finish_when_draining: bool) -> T:
+        """Do something that takes long, and stop it for a cancel or, unless it may finish, for the process's end.
+
+        Raises Cancelled or HandBack; what was being done has then been stopped.
+        """
+        task = asyncio.ensure_future(doing)
+        draining = asyncio.ensure_future(self.draining.wait())
+        told = asyncio.ensure_future(self._told.wait())
+        try:
+            while True:
+                watched = {task, told} if finish_when_draining else {task, told, draining}
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                if task.done():
+                    return task.result()
+                if draining.done() and not finish_when_draining:
+                    raise HandBack
+                await self.hear()
+                if self.pen.job.cancel is not None:
+                    raise Cancelled
+                told = asyncio.ensure_future(self._told.wait())
+        finally:
+            for waiter in (draining, told):
+                waiter.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)

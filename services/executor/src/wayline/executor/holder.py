@@ -1,0 +1,55 @@
+"""Takes a held job as far as it goes here: decide, do, append, until it ends, parks, or is somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from wayline.executor import steps
+from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.executor.hold import HandBack, Hold
+from wayline.executor.steps import Hands
+from wayline.journal import Fenced
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+
+async def run(hands: Hands, hold: Hold) -> None:
+    """Hold a job: its ticket is acked, handed back or, when we were fenced, forgotten: then somebody else lives on it."""
+    holder = asyncio.current_task()
+    assert holder is not None
+    beat = asyncio.create_task(hold.beat(holder))
+    try:
+        await _go(hands, hold)
+    except Fenced:
+        metrics.jobs_fenced.labels("append").inc()
+        log.info("fenced", job=hold.ticket.job_id)
+    except HandBack:
+        await hold.hand_back()
+    except asyncio.CancelledError:
+        if not hold.fenced:
+            await hold.hand_back()
+    finally:
+        beat.cancel()
+
+
+async def _go(hands: Hands, hold: Hold) -> None:
+    while True:
+        if hold.draining.is_set():
+            raise HandBack
+        await hold.hear()
+        action = decide(hold.pen.job)
+        match action:
+            case CallModel():
+                await steps.call_model(hands, hold, action)
+            case RunTools():
+                await steps.run_tools(hands, hold, action)
+            case Resolve():
+                await steps.resolve(hands, hold, action)
+            case Park():
+                return await steps.park(hands, hold, action)
+            case Complete() | Fail() | Cancel():
+                return await steps.end(hands, hold, action)
+            case None:
+                return

@@ -1,0 +1,184 @@
+"""Run tickets in, held jobs out: one loop a lane."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+from wayline.chassis import Bus, Delivery, Failpoint
+from wayline.chassis.pull import Puller
+from wayline.chassis.topology import Consumer
+from wayline.contracts import events as e
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.jobs import Failure, RunJob
+from wayline.executor import holder, signals
+from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge
+from wayline.executor.hold import Hold
+from wayline.executor.pen import ClaimLost, Pen
+from wayline.executor.steps import Hands
+from wayline.journal import Fenced, Head, Job, JobLog, State, fold, unknown_types
+from wayline.telemetry import Home, Telemetry, metrics, names
+
+log = structlog.get_logger()
+
+UNKNOWN_RETRY_S = 5.0
+"""How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
+
+
+class Lane:
+    """One consumer of run tickets, and the jobs this process holds from it."""
+
+    def __init__(self, bus: Bus, telemetry: Telemetry, hands: Hands, consumer: Consumer, *, slots: int) -> None:
+        self._bus = bus
+        self._telemetry = telemetry
+        self._hands = hands
+        self._consumer = consumer
+        self._name = f"{socket.gethostname()}-{os.getpid()}"
+        self._puller = Puller(bus, consumer, self._on_ticket, slots=slots)
+        self._held: dict[int, Hold] = {}
+        self._by_job: dict[tuple[str, str], Hold] = {}
+        self._draining = asyncio.Event()
+        self._beat_s = consumer.ack_wait_s / 3
+
+    async def start(self) -> None:
+        info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
+        self._beat_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
+        self._hints = await self._bus.nc.subscribe("signals.*.*", cb=self._on_hint)
+        self._bus.reconnected.append(self._tell_all)
+        await self._puller.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no more tickets; model calls in flight may end within the grace, then every job is handed back."""
+        self._draining.set()
+        await self._puller.stop(grace_s)
+        with suppress(nats_errors.Error):
+            await self._hints.unsubscribe()
+
+    async def _on_hint(self, message: Msg) -> None:
+        _, tenant, job_id = message.subject.split(".")
+        hold = self._by_job.get((tenant, job_id))
+        if hold:
+            hold.tell()
+
+    def _tell_all(self) -> None:
+        for hold in self._held.values():
+            hold.tell()
+
+    async def _on_ticket(self, message: Msg) -> None:
+        delivery = Delivery.of(message)
+        held = self._held.get(delivery.sequence)
+        if held is not None:
+            held.adopt(message)
+            return
+        try:
+            run = await self._bus.hear(RunJob, message)
+        except Reject as error:
+            await self._put_aside(message, error.code, str(error))
+            await message.ack()
+            return
+        ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
+        home = Home.of(run.tenant, run.job)
+        attributes = {names.NATS_DELIVERIES: delivery.deliveries, names.TENANT: run.tenant, names.JOB: run.job}
+        try:
+            with self._telemetry.handling(RunJob.subject_template, delivery.headers, home=home, attributes=attributes):
+                await self._take(ticket, message)
+        except Retry as error:
+            log.warning("ticket given back", job=ticket.job_id, why=str(error))
+            with suppress(nats_errors.Error):
+                await message.nak(delay=error.after_s)
+
+    async def _take(self, ticket: Ticket, message: Msg) -> None:
+        """Judge a ticket by the log's last record and do what that says; a lost race is judged again."""
+        jobs = JobLog(self._bus, ticket.tenant, ticket.job_id)
+        while True:
+            head, signalled = await asyncio.gather(jobs.last(), signals.newest(self._bus, ticket.tenant, ticket.job_id))
+            match judge(head, ticket):
+                case Verdict.CLAIM:
+                    assert head is not None
+                    try:
+                        return await self._claim(jobs, head, signalled, ticket, message)
+                    except ClaimLost:
+                        continue
+                case Verdict.SETTLE:
+                    job = fold([event async for event in jobs.read()])
+                    return await self._hands.afterwards.ended(job, message)
+                case Verdict.PARKED:
+                    assert head is not None
+                    return await self._hands.afterwards.parked(ticket.tenant, ticket.job_id, head, message)
+                case Verdict.STALE:
+                    return await message.ack()
+                case Verdict.FORGET:
+                    return None
+
+    async def _claim(self, jobs: JobLog, head: Head, signalled: int, ticket: Ticket, message: Msg) -> None:
+        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
+        unknown = unknown_types([value for record in records for value in record])
+        if unknown:
+            metrics.unknown_events.labels("executor").inc()
+            log.warning("job has events of a newer build", job=ticket.job_id, types=sorted(unknown))
+            return await message.nak(delay=UNKNOWN_RETRY_S)
+        attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
+        if attempt > CLAIMS_MAX:
+            return await self._give_up(jobs, head, ticket, message, attempt)
+        pen = Pen(jobs, head, _folded(records))
+        claim = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
+        pen.claim(**claim)
+        pen.note(e.JobClaimed, executor=self._name, **claim)
+        if head.state is State.PARKED:
+            pen.note(e.JobResumed)
+        hold = Hold(self._bus, ticket, message, pen, draining=self._draining, beat_s=self._beat_s)
+        if signalled > head.signals_seen:
+            hold.tell()
+        await self._hold(hold)
+
+    async def _hold(self, hold: Hold) -> None:
+        key = (hold.ticket.tenant, hold.ticket.job_id)
+        self._held[hold.ticket.sequence] = self._by_job[key] = hold
+        metrics.jobs_in_flight.labels(self._consumer.name).inc()
+        try:
+            await holder.run(self._hands, hold)
+        finally:
+            metrics.jobs_in_flight.labels(self._consumer.name).dec()
+            del self._held[hold.ticket.sequence]
+            if self._by_job.get(key) is hold:
+                del self._by_job[key]
+
+    async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
+        """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
+        reason = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
+        pen = Pen(jobs, head, Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost))
+        claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
+        pen.claim(**claim)
+        pen.note(e.JobClaimed, executor=self._name, **claim)
+        pen.note(e.JobFailed, error=Failure(code="crash_loop", message=reason), cost_usd=head.cost)
+        try:
+            await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
+        except Fenced:
+            raise ClaimLost from None
+        await self._put_aside(message, "crash_loop", reason)
+        await self._hands.afterwards.ended(fold([event async for event in jobs.read()]), message)
+
+    async def _put_aside(self, message: Msg, code: str, reason: str) -> None:
+        delivery = Delivery.of(message)
+        await self._bus.put_aside(
+            stream=delivery.stream,
+            consumer=delivery.consumer,
+            sequence=delivery.sequence,
+            subject=delivery.subject,
+            body=delivery.body,
+            headers=delivery.headers,
+            deliveries=delivery.deliveries,
+            code=code,
+            reason=reason,
+        )
+
+
+def _folded(records: Sequence[Sequence[dict[str, Any]]]) -> Job:
+    return fold(e.read_event(value) for record in records for value in record)

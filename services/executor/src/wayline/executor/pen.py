@@ -1,0 +1,84 @@
+"""Writes a held job's events: stamps them, folds them, and appends what belongs together as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import ids
+from wayline.contracts.events import Event, SpanRef
+from wayline.journal import Fenced, Head, Job, JobLog, evolve
+
+E = TypeVar("E", bound=Event)
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ClaimLost(Exception):
+    """Somebody else appended between our look at the log and our claim: look again."""
+
+
+class Pen:
+    """The one writer of a job while its holder holds it.
+
+    What is noted is folded at once and appended with the next intent, end or hand-back: nothing touches the world
+    before the record that says so is in, and a result shares its record with what follows from it.
+    """
+
+    def __init__(self, log: JobLog, head: Head, job: Job, *, clock: Clock = now) -> None:
+        self._log = log
+        self._clock = clock
+        self.head = head
+        self.job = job
+        self._noted: list[Event] = []
+        self._claim: dict[str, Any] = {}
+        self.signals_seen = head.signals_seen
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the claim itself is in the log."""
+        return not self._claim
+
+    def note(self, kind: type[E], span: str | None = None, **payload: Any) -> E:
+        """Make an event, numbered and timed, and fold it; it stands on the job's span unless `span` says another."""
+        tenant, job_id = self._log.tenant, self._log.job_id
+        event = kind(
+            job_id=job_id,
+            seq=self.job.seq + 1,
+            at=self._clock(),
+            trace=SpanRef(trace_id=ids.trace_id(tenant, job_id), span_id=span or ids.job_span(tenant, job_id)),
+            **payload,
+        )
+        self.job = evolve(self.job, event)
+        self._noted.append(event)
+        return event
+
+    def claim(self, *, owner: str, attempt: int, epoch: int) -> None:
+        """Write the next record as a new holder."""
+        self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
+
+    async def append(self, before: Failpoint, after: Failpoint) -> None:
+        """Append everything noted as one record.
+
+        Raises Fenced when the job has moved on without us, ClaimLost when it had done so before it was ever ours.
+        """
+        if not self._noted:
+            return
+        if self._claim:
+            before, after = Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER
+        reach(before)
+        try:
+            self.head = await self._log.append(
+                self._noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
+            )
+        except Fenced:
+            if self.claimed:
+                raise
+            raise ClaimLost from None
+        self._noted, self._claim = [], {}
+        reach(after)

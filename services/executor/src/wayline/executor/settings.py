@@ -1,0 +1,22 @@
+"""Every knob of the executor."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_EXECUTOR_", frozen=True, extra="ignore")
+
+    interactive_slots: int = Field(default=256, ge=0, description="Interactive jobs held at once.")
+    batch_slots: int = Field(default=64, ge=0, description="Batch jobs held at once.")
+    tools_fresh_s: float = Field(default=2.0, description="How long a listing of tools is used again.")
+    tool_wait_s: float = Field(default=30.0, description="One wait for a tool's reply before it is asked again.")
+    decision_ttl_s: float = Field(default=7 * 86_400, description="How long a human may take to decide.")
+    chat_base_url: str | None = Field(
+        default=None, validation_alias="WAYLINE_CHAT_BASE_URL", description="A Chat Completions endpoint."
+    )
+    chat_api_key: str | None = Field(default=None, validation_alias="WAYLINE_CHAT_API_KEY")

@@ -1,0 +1,239 @@
+"""The steps of a held job: call a model, run tools, write a human's decision down, park, end."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wayline.chassis import Failpoint
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.jobs import SECONDS_MAX, Failure
+from wayline.contracts.tools import Effect, ToolError, ToolReply
+from wayline.executor.afterwards import Afterwards
+from wayline.executor.calling import Models, Spoken, Tools
+from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
+from wayline.executor.hold import Cancelled, Hold
+from wayline.journal import Call
+from wayline.llm import ModelError, price
+
+TOOL_TIMEOUT_S = 60.0
+"""For a call of a tool that was never listed: the registry will refuse it anyway."""
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What every step works with, shared by all jobs of a process."""
+
+    models: Models
+    tools: Tools
+    afterwards: Afterwards
+    decision_ttl_s: float
+
+
+async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
+    """Write the intent, ask the model, note what it said or why it did not."""
+    pen, job = hold.pen, hold.pen.job
+    assert job.route is not None and job.submitted is not None
+    tools = await hands.tools.offered(job)
+    missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
+    if missing:
+        return await end(hands, hold, _missing(missing))
+    if action.delay_s:
+        try:
+            await hold.listening(asyncio.sleep(action.delay_s), finish_when_draining=False)
+        except Cancelled:
+            return None
+    attempt = {
+        "step": action.step,
+        "attempt": action.attempt,
+        "attempt_id": ids.attempt_id(job.tenant, job.job_id, action.step, action.attempt),
+    }
+    span = ids.model_span(job.tenant, job.job_id, action.step, action.attempt)
+    offered = None if tools == job.tools else tools
+    pen.note(e.ModelRequested, span, **attempt, provider=job.route.provider, model=job.route.model, tools=offered)
+    await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    await _hear_model(hands, hold, span, attempt)
+
+
+async def _hear_model(hands: Hands, hold: Hold, span: str, attempt: dict[str, Any]) -> None:
+    pen, job = hold.pen, hold.pen.job
+    call = hands.models.call(job, step=attempt["step"], attempt=attempt["attempt"], tools=job.tools or ())
+    retryable = False
+    try:
+        async with asyncio.timeout(_seconds_left(hold)):
+            spoken = await hold.listening(call, finish_when_draining=True)
+        return _note_spoken(hold, span, attempt, spoken)
+    except ModelError as error:
+        failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
+    except Cancelled:
+        failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
+    except TimeoutError:
+        failure = Failure(code="time_limit", message="the job's time was over before the model had answered")
+        # Not for another try: the limit that is over ends the job with what it has.
+        retryable = True
+    pen.note(e.ModelFailed, span, **attempt, error=failure, retryable=retryable)
+
+
+def _note_spoken(hold: Hold, span: str, attempt: dict[str, Any], spoken: Spoken) -> None:
+    route, finished = hold.pen.job.route, spoken.finished
+    assert route is not None
+    hold.pen.note(
+        e.ModelCompleted,
+        span,
+        **attempt,
+        message=finished.message,
+        usage=finished.usage,
+        cost_usd=price(route.provider, finished.usage),
+        stop_reason=finished.stop_reason,
+        duration_ms=round(spoken.duration_ms, 3),
+        first_token_ms=spoken.first_token_ms and round(spoken.first_token_ms, 3),
+    )
+
+
+def _seconds_left(hold: Hold) -> float:
+    job = hold.pen.job
+    assert job.limits is not None and job.created_at is not None
+    ends_at = job.created_at + timedelta(seconds=job.limits.max_seconds)
+    return max(0.001, (ends_at - datetime.now(UTC)).total_seconds())
+
+
+async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
+    """Write every intent, run the calls beside each other, note each result as it comes."""
+    calls = [_intend(hold, call) for call in action.calls]
+    await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    try:
+        await hold.listening(_finish(hands, hold, calls), finish_when_draining=False)
+    except Cancelled:
+        await _stop(hands, hold)
+
+
+def _intend(hold: Hold, call: Call) -> Call:
+    """The call with its key, noted as an intent unless the log has it already; a human's «do it again» is a new key."""
+    pen, job = hold.pen, hold.pen.job
+    again = call.decision is not None and call.decision.outcome == "retry"
+    if call.key is not None and not again:
+        return call
+    wanted = call.wanted
+    definition = next((tool for tool in job.tools or () if tool.name == wanted.tool), None)
+    pen.note(
+        e.ToolRequested,
+        ids.tool_span(job.tenant, job.job_id, job.step, wanted.call),
+        step=job.step,
+        call=wanted.call,
+        tool=wanted.tool,
+        arguments=wanted.arguments,
+        effect=definition.effect if definition else Effect.ONCE,
+        key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.step, wanted.call),
+    )
+    return next(noted for noted in pen.job.calls if noted.wanted.call == wanted.call)
+
+
+def _next_key(key: str) -> str:
+    """`…/1` → `…/1/2` → `…/1/3`: the first four parts are the call, the fifth its repeat."""
+    parts = key.split("/")
+    return "/".join([*parts[:4], str(int(parts[4]) + 1 if len(parts) == 5 else 2)])
+
+
+async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
+    """Append each result as it ends; the last one is left noted, to share its record with what follows from it."""
+    job = hold.pen.job
+    running = {asyncio.ensure_future(_call_tool(hands, hold, call)): call for call in calls}
+    try:
+        while running:
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                _note_reply(hands, hold, job.step, running.pop(task), task.result())
+            if running:
+                await hold.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+    finally:
+        for task in running:
+            task.cancel()
+
+
+async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:
+    job = hold.pen.job
+    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
+    return await hands.tools.call(job, call, timeout_s=definition.timeout_s if definition else TOOL_TIMEOUT_S)
+
+
+def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolReply) -> None:
+    ticket, wanted = hold.ticket, call.wanted
+    span = ids.tool_span(ticket.tenant, ticket.job_id, step, wanted.call)
+    named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
+    if reply.status == "unknown":
+        assert call.key is not None
+        decision_id = "-".join(call.key.split("/")[2:])
+        pen_events = {"key": call.key, "decision_id": decision_id, "expires_at": _expiry(hands, hold)}
+        hold.pen.note(e.ToolUnknown, span, **named, **pen_events)
+        return
+    hold.pen.note(
+        e.ToolCompleted,
+        span,
+        **named,
+        status="success" if reply.status == "success" else "failed",
+        content=reply.content,
+        citations=reply.citations,
+        error=reply.error,
+        duration_ms=reply.duration_ms,
+        size_bytes=reply.size_bytes,
+        tokens=reply.tokens,
+        cost_usd=reply.cost_usd,
+    )
+
+
+def _expiry(hands: Hands, hold: Hold) -> datetime:
+    created_at = hold.pen.job.created_at
+    assert created_at is not None
+    soon = datetime.now(UTC) + timedelta(seconds=hands.decision_ttl_s)
+    return min(soon, created_at + timedelta(seconds=SECONDS_MAX))
+
+
+async def _stop(hands: Hands, hold: Hold) -> None:
+    """The job was cancelled: stop what runs, and write down that nobody waited for it."""
+    job = hold.pen.job
+    for call in job.calls:
+        if call.done is None and call.key is not None:
+            await hands.tools.cancel(job, call)
+            error = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
+            _note_reply(hands, hold, job.step, call, ToolReply(status="failed", error=error))
+
+
+async def resolve(hands: Hands, hold: Hold, action: Resolve) -> None:
+    """A human has decided: the log says so first, then the ledger is told; a result that arrived meanwhile wins."""
+    assert action.call.decision is not None
+    await hold.pen.append(Failpoint.EXECUTOR_RESOLVE_BEFORE, Failpoint.EXECUTOR_RESOLVE_AFTER)
+    reply = await hands.tools.resolve(hold.pen.job, action.call, action.call.decision)
+    _note_reply(hands, hold, hold.pen.job.step, action.call, reply)
+
+
+async def park(hands: Hands, hold: Hold, action: Park) -> None:
+    """Leave the job to whoever answers: all that the wait needs exists before the record says that it waits."""
+    pen = hold.pen
+    await pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+    await hands.afterwards.schedule(pen.job, action.waiting)
+    pen.note(e.JobParked, waiting=action.waiting, signals_seen=pen.signals_seen)
+    await pen.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
+    await hands.afterwards.parked(hold.ticket.tenant, hold.ticket.job_id, pen.head, hold.message)
+
+
+async def end(hands: Hands, hold: Hold, action: Complete | Fail | Cancel) -> None:
+    """Write the terminal record with the job's sums, and do what follows it."""
+    pen, job = hold.pen, hold.pen.job
+    sums: dict[str, Any] = {"steps": job.step, "usage": job.usage, "cost_usd": job.cost_usd}
+    match action:
+        case Complete(answer, citations, partial, reason):
+            pen.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason, **sums)
+        case Fail(error):
+            pen.note(e.JobFailed, error=error, **sums)
+        case Cancel(reason, by):
+            pen.note(e.JobCancelled, reason=reason, by=by, **sums)
+    await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
+    await hands.afterwards.ended(pen.job, hold.message)
+
+
+def _missing(tools: set[str]) -> Fail:
+    names = ", ".join(sorted(tools))
+    return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
