@@ -21,3 +21,24 @@ setup: $(VENV)/.ready ## Make the virtual environment from requirements.lock
 lock: $(VENV)/.ready ## Resolve the dependencies anew into requirements.lock
 	$(BIN)/uv lock
 	$(BIN)/uv export --quiet --all-packages --all-groups --no-emit-workspace --no-header --format requirements-txt -o requirements.lock
+
+format: $(VENV)/.ready ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit tests/contract tests/integration tests/e2e tests/faults
+
+run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
+	@$(BIN)/wayline up --sample
+
+clean: ## Remove the virtual environment and this checkout's data
+	rm -rf $(VENV) .wayline build dist
+
+.PHONY: help setup lock format check test run clean

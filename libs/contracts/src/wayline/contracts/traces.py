@@ -22,10 +22,13 @@ class Span(Frozen):
     service: str
     kind: str = "internal"
     start: datetime
-    duration_ms: float | None = Field(description="None while the span is open.")
+    duration_ms: float | None = Field(description="Without the time its job was parked; None while the span is open.")
     status: Literal["ok", "error", "unset", "open"]
     attributes: dict[str, Any] = Field(default_factory=dict)
     links: tuple[dict[str, Any], ...] = ()
+    events: tuple[dict[str, Any], ...] = Field(
+        default=(), description="What happened while it ran: `{name, at, attributes?}`, such as a claim or a wait."
+    )
     usage: Usage | None = None
     cost_usd: Decimal | None = None
     children: tuple[Span, ...] = ()
@@ -47,8 +50,23 @@ class Trace(Frozen):
     totals: Totals
 
 
+class StepCall(Frozen):
+    """One tool call of a step."""
+
+    call: str
+    tool: str
+    input: Any = None
+    output: str | None = None
+    duration_ms: float | None = None
+    status: Literal["running", "success", "failed", "skipped"]
+
+
 class Step(Frozen):
-    """A step of a job as the console shows it."""
+    """A step of a job as the console shows it.
+
+    With several tool calls, `tool` names them all, `input` is keyed by call, `output` joins theirs; `calls` tells them
+    apart.
+    """
 
     step: int
     thought: str = ""
@@ -57,6 +75,7 @@ class Step(Frozen):
     output: str | None = None
     duration_ms: float | None = None
     status: Literal["running", "success", "failed", "skipped"]
+    calls: tuple[StepCall, ...] = ()
 
 
 class StepList(Frozen):

@@ -49,6 +49,9 @@ gen_ai_seconds = Histogram(
     buckets=_LONG_SECONDS,
 )
 cost_usd = Gauge("wayline_ledger_cost_usd", "Dollars in the ledger, from Postgres at each scrape.", ["model", "agent"])
+calls_unpriced = Gauge(
+    "wayline_ledger_unpriced_calls", "Calls in the ledger whose price nobody knows.", ["model", "agent"]
+)
 queue_pending = Gauge("jetstream_consumer_num_pending", "Messages waiting.", ["stream_name", "consumer_name"])
 queue_ack_pending = Gauge(
     "jetstream_consumer_num_ack_pending", "Messages out and not acked.", ["stream_name", "consumer_name"]

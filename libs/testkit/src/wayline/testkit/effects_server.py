@@ -1,0 +1,184 @@
+"""An MCP server whose tools have effects that can be counted: one line in a file for each.
+
+`python -m wayline.testkit.effects_server --port P --file PATH --delay-ms 200` serves `http://127.0.0.1:P/mcp`. A tool
+waits the delay, appends `<tool> <key>` to the file, syncs it, and only then answers: whatever happened to the answer,
+the file says how often the effect took place.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from wayline.testkit.waiting import until
+
+KEY = "wayline/key"
+RECONCILE = "wayline/reconcile"
+COST = "wayline/cost_usd"
+
+EFFECTS = {
+    "pay_once": "once",
+    "put_idempotent": "idempotent",
+    "book_reconcile": "reconcile",
+    "look_read": "read",
+}
+START_WITHIN_S = 30.0
+
+
+@dataclass
+class EffectsServer:
+    """The server as a process of its own, for a test to start, count, kill and start again."""
+
+    file: Path
+    delay_ms: int = 0
+    port: int = 0
+    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """This server as an entry of `WAYLINE_TOOL_REGISTRY_SERVERS`."""
+        return {"name": "effects", "url": self.url, "effects": EFFECTS, **more}
+
+    async def start(self) -> Self:
+        """Start it, on the same port as before if it ran already; it accepts connections when this returns."""
+        self.port = self.port or _free_port()
+        self.process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "wayline.testkit.effects_server", "--port", str(self.port)),
+            *("--file", str(self.file), "--delay-ms", str(self.delay_ms)),
+        )
+        await until(self._accepts, within=START_WITHIN_S, why="the effects server accepts connections")
+        return self
+
+    def _accepts(self) -> bool:
+        assert self.process is not None and self.process.returncode is None, "the effects server ended at its start"
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(signal.SIGKILL)
+            await self.process.wait()
+
+    def calls(self) -> list[tuple[str, str]]:
+        """Every effect so far as `(tool, key)`, oldest first."""
+        text = self.file.read_text() if self.file.exists() else ""
+        return [(tool, key) for tool, _, key in (line.partition(" ") for line in text.splitlines())]
+
+    def count(self, tool: str, key: str | None = None) -> int:
+        """How often a tool acted, for one key or for all."""
+        return sum(1 for said, by in self.calls() if said == tool and key in {None, by})
+
+    def repeated(self, tool: str) -> dict[str, int]:
+        """The keys under which a tool acted more than once."""
+        counted = Counter(key for said, key in self.calls() if said == tool)
+        return {key: n for key, n in counted.items() if n > 1}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Effects:
+    """What the tools do: wait, write the line, and remember which keys are under way."""
+
+    def __init__(self, file: Path, delay_s: float) -> None:
+        self._file = file
+        self._delay_s = delay_s
+        self._under_way: dict[str, asyncio.Event] = {}
+
+    async def act(self, tool: str, key: str) -> str:
+        """Have the effect once for this call."""
+        ended = self._under_way[key] = asyncio.Event()
+        try:
+            await asyncio.sleep(self._delay_s)
+            self._append(f"{tool} {key}\n".encode())
+        finally:
+            ended.set()
+            self._under_way.pop(key, None)
+        return f"{tool} done"
+
+    def _append(self, line: bytes) -> None:
+        handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, line)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    async def outcome(self, tool: str, key: str) -> dict[str, Any]:
+        """What became of a key; one under way is waited for, so that `found: false` is a promise."""
+        if running := self._under_way.get(key):
+            await running.wait()
+        found = self._file.exists() and f"{tool} {key}" in self._file.read_text().splitlines()
+        return {"found": found, "content": f"{tool} done" if found else None}
+
+
+def serve(file: Path, *, port: int, delay_ms: int) -> None:
+    """Serve the four tools until the process is ended."""
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver import Context
+    from mcp_types import CallToolResult, TextContent, ToolAnnotations
+
+    effects = Effects(file, delay_ms / 1000)
+    server = MCPServer("effects", log_level="WARNING")
+
+    def said(text: str, **meta: Any) -> CallToolResult:
+        return CallToolResult(content=[TextContent(type="text", text=text)], _meta=meta or None)
+
+    def meta(ctx: Context) -> dict[str, Any]:
+        return dict(ctx.request_context.meta or {})
+
+    async def pay_once(ctx: Context, amount: int = 1) -> CallToolResult:
+        """Pay an amount; paying twice is paying twice."""
+        return said(await effects.act("pay_once", meta(ctx).get(KEY, "-")), **{COST: "0.01"})
+
+    async def put_idempotent(ctx: Context, value: str = "") -> CallToolResult:
+        """Put a value; the same key again changes nothing."""
+        return said(await effects.act("put_idempotent", meta(ctx).get(KEY, "-")))
+
+    async def book_reconcile(ctx: Context, what: str = "") -> CallToolResult:
+        """Book something; can be asked by key whether it was booked."""
+        key = meta(ctx).get(KEY, "-")
+        if meta(ctx).get(RECONCILE):
+            return said(json.dumps(await effects.outcome("book_reconcile", key)))
+        return said(await effects.act("book_reconcile", key))
+
+    async def look_read(ctx: Context, query: str = "") -> CallToolResult:
+        """Look something up; changes nothing but the count."""
+        return said(await effects.act("look_read", meta(ctx).get(KEY, "-")))
+
+    for tool, hints in (
+        (pay_once, ToolAnnotations(destructive_hint=True)),
+        (put_idempotent, ToolAnnotations(idempotent_hint=True)),
+        (book_reconcile, ToolAnnotations()),
+        (look_read, ToolAnnotations(read_only_hint=True)),
+    ):
+        server.tool(annotations=hints, structured_output=False)(tool)
+    server.run("streamable-http", port=port, json_response=True, stateless_http=True)
+
+
+def main() -> None:
+    """Read the command line and serve."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    arguments.add_argument("--port", type=int, required=True)
+    arguments.add_argument("--file", type=Path, required=True)
+    arguments.add_argument("--delay-ms", type=int, default=200)
+    said = arguments.parse_args()
+    serve(said.file, port=said.port, delay_ms=said.delay_ms)
+
+
+if __name__ == "__main__":
+    main()
