@@ -1,0 +1,1 @@
+"""Tracing's outside systems: Postgres and the collector."""

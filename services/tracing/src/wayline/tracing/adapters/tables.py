@@ -1,0 +1,97 @@
+"""Writes rows to Postgres: one statement a table, however many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from wayline.store import Connection, Store
+from wayline.telemetry import metrics
+from wayline.tracing.rows import Rows, SpanRow
+
+Key = tuple[str, str]
+"""A job: its tenant and its id."""
+
+NO_PARTITION = "no partition of relation"
+
+
+class Tables:
+    """Tracing's tables, written for all tenants."""
+
+    def __init__(self, store: Store, *, spans_days: int) -> None:
+        self._store = store
+        self._spans_days = spans_days
+        self._first = self._last = date.min
+
+    async def keep_spans(self) -> None:
+        """Make the partitions that are needed next, and drop those whose time is over."""
+        async with self._store.system() as conn:
+            row = await conn.fetchrow(self._store.sql.keep_spans, self._spans_days)
+        assert row is not None
+        self._first, self._last = row["first_day"], row["last_day"]
+
+    async def forget(self, *, days: int) -> int:
+        """Delete jobs, steps and ledger entries older than `days`; returns how many rows."""
+        sql, before = self._store.sql, datetime.now(UTC) - timedelta(days=days)
+        gone = 0
+        async with self._store.system() as conn:
+            for statement in (sql.forget_jobs, sql.forget_steps, sql.forget_ledger):
+                gone += int((await conn.execute(statement, before)).rpartition(" ")[2])
+        return gone
+
+    async def progress(self, keys: Sequence[Key]) -> dict[Key, int]:
+        """The last event that was projected of each job that is known."""
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.progress_of_jobs, *_columns(keys, 2))
+        return {(row["tenant"], row["job_id"]): row["seq"] for row in rows}
+
+    async def tenants(self, trace_ids: Iterable[str]) -> dict[str, str]:
+        """Whose job each trace is."""
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.tenants_of_traces, list(trace_ids))
+        return {row["trace_id"]: row["tenant"] for row in rows}
+
+    async def write(self, rows: Rows) -> set[Key]:
+        """Write in one transaction; returns the jobs that really moved on."""
+        try:
+            return await self._write(rows)
+        except asyncpg.CheckViolationError as error:
+            if NO_PARTITION not in str(error):
+                raise
+            # Another replica has moved the window on.
+            await self.keep_spans()
+            return await self._write(rows)
+
+    async def _write(self, rows: Rows) -> set[Key]:
+        sql = self._store.sql
+        # In one order everywhere, so that two replicas never wait for each other.
+        spans = sorted(self._storable(rows.spans), key=lambda row: row[:3])
+        async with self._store.system() as conn:
+            moved = await _put(conn, sql.put_jobs, sorted(rows.jobs, key=lambda row: row[:2]))
+            await _put(conn, sql.put_steps, sorted(rows.steps, key=lambda row: row[:3]))
+            await _put(conn, sql.put_ledger, sorted(rows.ledger, key=lambda row: row[:3]))
+            await _put(conn, sql.put_spans, spans)
+        return {(row["tenant"], row["job_id"]) for row in moved}
+
+    def _storable(self, spans: Sequence[SpanRow]) -> list[SpanRow]:
+        """The spans whose day has a partition; the others are dropped, and counted."""
+        kept = [span for span in spans if self._first <= span.start.astimezone(UTC).date() <= self._last]
+        if len(kept) < len(spans):
+            metrics.spans_dropped.labels("tracing", "too old").inc(len(spans) - len(kept))
+        return kept
+
+    async def empty(self) -> None:
+        """Delete everything that was made from the log."""
+        async with self._store.system() as conn:
+            await conn.execute(self._store.sql.empty)
+
+
+async def _put(conn: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    return await conn.fetch(statement, *_columns(rows, len(rows[0]))) if rows else []
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]

@@ -1,0 +1,106 @@
+"""Puts tracing together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wayline.chassis import Bus, BusSettings, Part, Service, asks
+from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs
+from wayline.store import Store
+from wayline.telemetry import BusExporter, Telemetry
+from wayline.tracing.adapters.collector import Collector
+from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.batches import Batches
+from wayline.tracing.gauges import Gauges
+from wayline.tracing.handlers import Answers
+from wayline.tracing.keeping import Keeper
+from wayline.tracing.leaves import Leaves
+from wayline.tracing.owners import Owners
+from wayline.tracing.projecting import Projector
+from wayline.tracing.settings import Settings
+
+SERVICE = "tracing"
+SCHEMA = "tracing"
+HERE = Path(__file__).parent
+CONNECTIONS_MAX = 6
+
+
+def migrations() -> Path:
+    """Where the migrations of tracing's schema are."""
+    return HERE / "migrations"
+
+
+async def open_store(settings: Settings, bus_settings: BusSettings) -> Store:
+    """Tracing's tables. Raises what the store says when they cannot be reached."""
+    if bus_settings.postgres_dsn is None:
+        raise Unavailable("Postgres", detail="no address: set WAYLINE_POSTGRES_DSN")
+    return await Store.connect(
+        bus_settings.postgres_dsn,
+        schema=SCHEMA,
+        queries=HERE / "queries.sql",
+        max_size=CONNECTIONS_MAX,
+        wait_s=settings.postgres_wait_s,
+    )
+
+
+async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
+    """Connect and wire everything; nothing runs until the service is started."""
+    settings, bus_settings = settings or Settings(), bus_settings or BusSettings()
+    bus = await Bus.connect(bus_settings, service=SERVICE)
+    try:
+        store = await open_store(settings, bus_settings)
+    except BaseException:
+        await bus.close()
+        raise
+    tables = Tables(store, spans_days=settings.spans_days)
+    owners = Owners(tables)
+    collector = None
+    if settings.otlp_endpoint:
+        collector = Collector(settings.otlp_endpoint, headers=settings.otlp_headers, timeout_s=settings.otlp_timeout_s)
+    projector = Projector(
+        bus,
+        tables,
+        owners,
+        stories_max=settings.jobs_in_memory_max,
+        forward=collector.forward_rows if collector else None,
+    )
+    leaves = Leaves(tables, owners, collector)
+    batching = {"size": settings.batch_max, "linger_s": settings.linger_ms / 1_000}
+    parts: list[Part] = [
+        # First: nothing can be stored before there are partitions.
+        Keeper(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
+        *([collector] if collector else []),
+        Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, **batching),
+        Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, **batching),
+        Gauges(bus, store, every_s=settings.gauges_every_s),
+    ]
+    answers = Answers(store)
+    exporter = BusExporter(SERVICE)
+
+    async def postgres() -> None:
+        async with store.system() as conn:
+            await conn.execute("SELECT 1")
+
+    async def close() -> None:
+        if collector:
+            await collector.close()
+        await store.close()
+
+    return Service(
+        SERVICE,
+        bus_settings,
+        bus,
+        Telemetry(SERVICE, exporter),
+        exporter,
+        asks=[
+            asks(GetTrace, answers.get_trace),
+            asks(GetSteps, answers.get_steps),
+            asks(ListJobs, answers.list_jobs),
+            asks(GetCosts, answers.get_costs),
+        ],
+        parts=parts,
+        needs={"postgres": postgres},
+        close=close,
+    )

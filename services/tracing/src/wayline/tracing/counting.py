@@ -1,0 +1,30 @@
+"""Counts what a job's log tells, each fact once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wayline.telemetry import metrics
+from wayline.tracing.story import Fact, JobEnded, ModelEnded
+
+
+def count(facts: Sequence[Fact]) -> None:
+    """Add facts to the metrics."""
+    for fact in facts:
+        if isinstance(fact, JobEnded):
+            metrics.jobs_ended.labels(fact.outcome, fact.agent).inc()
+            metrics.job_seconds.labels(fact.outcome).observe(fact.seconds)
+        elif isinstance(fact, ModelEnded):
+            _count_model(fact)
+        else:
+            metrics.tool_calls.labels(fact.tool, fact.effect, fact.status).inc()
+            metrics.tool_seconds.labels(fact.tool).observe(fact.seconds)
+
+
+def _count_model(fact: ModelEnded) -> None:
+    metrics.gen_ai_seconds.labels(fact.provider, fact.model).observe(fact.seconds)
+    if fact.usage is None:
+        return
+    for kind, tokens in fact.usage.model_dump().items():
+        if tokens:
+            metrics.gen_ai_tokens.labels(fact.provider, fact.model, kind).inc(tokens)

@@ -1,0 +1,40 @@
+"""What can go wrong in tracing.
+
+WaylineError
+└── Reject
+    ├── NotARecord        a message on `events.>` that is no record of a job
+    ├── NotSpans          a message on `telemetry.traces` that is no OTLP batch
+    └── BadCursor         a page was asked for with a cursor that no page gave
+"""
+
+from __future__ import annotations
+
+from wayline.contracts.errors import Reject
+
+
+class NotARecord(Reject):
+    """A message on `events.>` that is no record of a job."""
+
+    code = "invalid_record"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"not a record of a job: {reason}")
+
+
+class NotSpans(Reject):
+    """A message on `telemetry.traces` that is no OTLP batch."""
+
+    code = "invalid_spans"
+
+    def __init__(self) -> None:
+        super().__init__("not an OTLP ExportTraceServiceRequest in protobuf")
+
+
+class BadCursor(Reject):
+    """A page was asked for with a cursor that no page gave."""
+
+    code = "invalid_cursor"
+    status = 422
+
+    def __init__(self, cursor: str) -> None:
+        super().__init__(f"{cursor[:64]!r} is no cursor: use the `next_cursor` of the page before, unchanged")

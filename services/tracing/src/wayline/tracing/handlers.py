@@ -1,0 +1,109 @@
+"""What tracing answers."""
+
+from __future__ import annotations
+
+from wayline.contracts.errors import InvalidMessage, NotFound
+from wayline.contracts.traces import (
+    CostTable,
+    GetCosts,
+    GetSteps,
+    GetTrace,
+    JobPage,
+    ListJobs,
+    StepList,
+    Totals,
+    Trace,
+)
+from wayline.store import Record, Store
+from wayline.tracing import reading, tree
+from wayline.tracing.rows import NOBODY
+
+SPANS_MAX = 20_000
+"""Spans of one trace that are read; those made from the log come first."""
+COST_ROWS_MAX = 2_000
+
+
+class Answers:
+    """Reads for one tenant at a time; another tenant's id is not found."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get_trace(self, asked: GetTrace) -> Trace:
+        """The one tree of a trace, whatever became of the processes that made its spans."""
+        if (asked.job_id is None) == (asked.trace_id is None):
+            raise InvalidMessage(schema=GetTrace.schema_id(), reason="give either job_id or trace_id")
+        sql, job, totals = self._store.sql, None, None
+        async with self._store.tenant(asked.tenant) as conn:
+            if asked.job_id is not None:
+                job = await conn.fetchrow(sql.job, asked.tenant, asked.job_id)
+            else:
+                job = await conn.fetchrow(sql.job_of_trace, asked.tenant, asked.trace_id)
+            if job is not None:
+                totals = await conn.fetchrow(sql.job_totals, asked.tenant, job["job_id"])
+        trace_id = job["trace_id"] if job else asked.trace_id
+        if trace_id is None:
+            raise NotFound("job", asked.job_id or "")
+        nodes = await self._nodes(trace_id, asked.tenant, is_job=job is not None)
+        if not nodes and job is None:
+            raise NotFound("trace", trace_id)
+        return _trace(trace_id, nodes, job, totals)
+
+    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[tree.Node]:
+        # The trace is this tenant's job, so what nobody claimed in it is the tenant's too.
+        owners = [tenant, NOBODY] if is_job else [tenant]
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, owners, SPANS_MAX)
+        return [reading.node(row) for row in rows]
+
+    async def get_steps(self, asked: GetSteps) -> StepList:
+        sql = self._store.sql
+        async with self._store.tenant(asked.tenant) as conn:
+            if await conn.fetchrow(sql.job, asked.tenant, asked.job_id) is None:
+                raise NotFound("job", asked.job_id)
+            rows = await conn.fetch(sql.steps_of_job, asked.tenant, asked.job_id)
+        return StepList(job_id=asked.job_id, steps=tuple(reading.step(row) for row in rows))
+
+    async def list_jobs(self, asked: ListJobs) -> JobPage:
+        """A page, newest first; one row more than asked for says whether there is another."""
+        after = reading.after_cursor(asked.cursor) if asked.cursor else (None, None)
+        rows = await self._store.fetch(
+            asked.tenant,
+            self._store.sql.newest_jobs,
+            asked.tenant,
+            asked.status.value if asked.status else None,
+            asked.agent,
+            *after,
+            asked.limit + 1,
+        )
+        page = rows[: asked.limit]
+        more = len(rows) > asked.limit
+        return JobPage(
+            jobs=tuple(reading.job_view(row) for row in page),
+            next_cursor=reading.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
+        )
+
+    async def get_costs(self, asked: GetCosts) -> CostTable:
+        rows = await self._store.fetch(
+            asked.tenant, self._store.sql.costs, asked.tenant, list(asked.group_by), asked.since, COST_ROWS_MAX
+        )
+        return CostTable(rows=tuple(reading.cost_row(row, asked.group_by) for row in rows))
+
+
+def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Record | None) -> Trace:
+    """The answer; its totals are the ledger's, never sums over spans."""
+    if job is not None:
+        made = reading.root_of(job)
+        root = next((node for node in nodes if node.span_id == made.span_id), made)
+    else:
+        root = tree.first_of(nodes)
+    tree.grow(nodes, root)
+    totals = Totals(
+        duration_ms=root.duration_ms,
+        tokens=spent["tokens"] if spent else 0,
+        cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
+        spans=len(nodes),
+    )
+    return Trace.model_construct(
+        trace_id=trace_id, job_id=job["job_id"] if job else None, root=tree.shown(root, trace_id), totals=totals
+    )

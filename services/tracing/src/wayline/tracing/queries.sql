@@ -1,0 +1,175 @@
+-- name: put_jobs
+INSERT INTO jobs AS old (
+    tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, answer, partial, citations, error_code,
+    error_message, waiting_for, created_at, ended_at
+)
+SELECT
+    tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
+    route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, answer, partial, citations::jsonb,
+    error_code, error_message, waiting_for::jsonb, created_at, ended_at
+FROM unnest(
+    $1::text[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::text[], $14::numeric[], $15::int[], $16::text[], $17::bigint[],
+    $18::numeric[], $19::text[], $20::bool[], $21::text[], $22::text[], $23::text[], $24::text[], $25::timestamptz[],
+    $26::timestamptz[]
+) AS new (
+    tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, answer, partial, citations, error_code,
+    error_message, waiting_for, created_at, ended_at
+)
+ON CONFLICT (tenant, job_id) DO UPDATE SET
+    seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
+    session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
+    model = excluded.model, tier = excluded.tier, route_reason = excluded.route_reason,
+    estimated_cost_usd = excluded.estimated_cost_usd, steps = excluded.steps, usage = excluded.usage,
+    tokens = excluded.tokens, cost_usd = excluded.cost_usd, answer = excluded.answer, partial = excluded.partial,
+    citations = excluded.citations, error_code = excluded.error_code, error_message = excluded.error_message,
+    waiting_for = excluded.waiting_for, created_at = excluded.created_at, ended_at = excluded.ended_at
+WHERE old.seq < excluded.seq
+RETURNING tenant, job_id
+
+-- name: put_steps
+INSERT INTO steps AS old (
+    tenant, job_id, step, seq, started_at, thought, tool, input, output, calls, duration_ms, status
+)
+SELECT tenant, job_id, step, seq, started_at, thought, tool, input::jsonb, output, calls::jsonb, duration_ms, status
+FROM unnest(
+    $1::text[], $2::text[], $3::int[], $4::int[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::float8[], $12::text[]
+) AS new (tenant, job_id, step, seq, started_at, thought, tool, input, output, calls, duration_ms, status)
+ON CONFLICT (tenant, job_id, step) DO UPDATE SET
+    seq = excluded.seq, started_at = excluded.started_at, thought = excluded.thought, tool = excluded.tool,
+    input = excluded.input, output = excluded.output, calls = excluded.calls, duration_ms = excluded.duration_ms,
+    status = excluded.status
+WHERE old.seq < excluded.seq
+
+-- name: put_ledger
+INSERT INTO ledger AS old (
+    tenant, job_id, attempt_id, seq, step, kind, provider, model, tool, agent, user_id, session_id, input_tokens,
+    cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_usd, open,
+    settled, at
+)
+SELECT * FROM unnest(
+    $1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::text[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[],
+    $18::bigint[], $19::numeric[], $20::bool[], $21::bool[], $22::timestamptz[]
+)
+ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
+    seq = excluded.seq, provider = excluded.provider, model = excluded.model, tool = excluded.tool,
+    agent = excluded.agent, user_id = excluded.user_id, session_id = excluded.session_id,
+    input_tokens = excluded.input_tokens, cache_read_tokens = excluded.cache_read_tokens,
+    cache_write_5m_tokens = excluded.cache_write_5m_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
+    output_tokens = excluded.output_tokens, reasoning_tokens = excluded.reasoning_tokens,
+    cost_usd = excluded.cost_usd, open = excluded.open, settled = excluded.settled, at = excluded.at
+WHERE old.seq < excluded.seq
+
+-- name: put_spans
+INSERT INTO spans AS old (
+    trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind, duration_ms, status, attributes,
+    links, events, usage, cost_usd, seq
+)
+SELECT
+    trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind, duration_ms, status,
+    attributes::jsonb, links::jsonb, events::jsonb, usage::jsonb, cost_usd, seq
+FROM unnest(
+    $1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::float8[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::numeric[], $17::int[]
+) AS new (
+    trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind, duration_ms, status, attributes,
+    links, events, usage, cost_usd, seq
+)
+ON CONFLICT (trace_id, span_id, start) DO UPDATE SET
+    tenant = excluded.tenant, parent_span_id = excluded.parent_span_id, anchor = excluded.anchor,
+    service = excluded.service, name = excluded.name, kind = excluded.kind, duration_ms = excluded.duration_ms,
+    status = excluded.status, attributes = excluded.attributes, links = excluded.links, events = excluded.events,
+    usage = excluded.usage, cost_usd = excluded.cost_usd, seq = excluded.seq
+WHERE old.seq < excluded.seq
+
+-- name: progress_of_jobs
+SELECT tenant, job_id, seq FROM jobs JOIN unnest($1::text[], $2::text[]) AS asked (tenant, job_id) USING (tenant, job_id)
+
+-- name: tenants_of_traces
+SELECT trace_id, tenant FROM jobs WHERE trace_id = ANY ($1)
+
+-- name: job
+SELECT * FROM jobs WHERE tenant = $1 AND job_id = $2
+
+-- name: job_of_trace
+SELECT * FROM jobs WHERE tenant = $1 AND trace_id = $2
+
+-- name: job_totals
+SELECT
+    count(*) AS calls,
+    coalesce(sum(input_tokens + output_tokens), 0)::bigint AS tokens,
+    coalesce(sum(cost_usd), 0) AS cost_usd,
+    bool_or(cost_usd IS NULL) AS unknown
+FROM ledger
+WHERE tenant = $1 AND job_id = $2 AND NOT open
+
+-- name: spans_of_trace
+-- A job's leaves may have come before its log did: they are nobody's ('-') until somebody asks who owns the trace.
+SELECT
+    span_id, parent_span_id, anchor, name, service, kind, start, duration_ms, status, attributes::text AS attributes,
+    links::text AS links, events::text AS events, usage::text AS usage, cost_usd
+FROM spans
+WHERE trace_id = $1 AND tenant = ANY ($2)
+ORDER BY seq = 0, start
+LIMIT $3
+
+-- name: steps_of_job
+SELECT * FROM steps WHERE tenant = $1 AND job_id = $2 ORDER BY step
+
+-- name: newest_jobs
+SELECT * FROM jobs
+WHERE tenant = $1
+    AND ($2::text IS NULL OR status = $2)
+    AND ($3::text IS NULL OR agent = $3)
+    AND ($4::timestamptz IS NULL OR (created_at, job_id) < ($4, $5::text))
+ORDER BY created_at DESC, job_id DESC
+LIMIT $6
+
+-- name: costs
+SELECT
+    CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(model, '-') END AS model,
+    CASE WHEN 'agent' = ANY ($2) THEN agent END AS agent,
+    CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') END AS day,
+    CASE WHEN 'tool' = ANY ($2) THEN coalesce(tool, '-') END AS tool,
+    CASE WHEN 'user' = ANY ($2) THEN coalesce(user_id, '-') END AS "user",
+    count(*) AS calls,
+    count(*) FILTER (WHERE cost_usd IS NULL) AS calls_unknown,
+    sum(input_tokens)::bigint AS input,
+    sum(cache_read_tokens)::bigint AS cache_read,
+    sum(cache_write_5m_tokens)::bigint AS cache_write_5m,
+    sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
+    sum(output_tokens)::bigint AS output,
+    sum(reasoning_tokens)::bigint AS reasoning,
+    coalesce(sum(cost_usd), 0) AS cost_usd
+FROM ledger
+WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+GROUP BY 1, 2, 3, 4, 5
+ORDER BY cost_usd DESC, calls DESC
+LIMIT $4
+
+-- name: spent
+SELECT coalesce(model, 'tool ' || tool) AS model, agent, coalesce(sum(cost_usd), 0)::float8 AS cost_usd,
+    count(*) FILTER (WHERE cost_usd IS NULL) AS unknown
+FROM ledger
+WHERE NOT open
+GROUP BY 1, 2
+
+-- name: keep_spans
+SELECT first_day, last_day FROM keep_spans($1)
+
+-- name: forget_jobs
+DELETE FROM jobs WHERE created_at < $1
+
+-- name: forget_steps
+DELETE FROM steps WHERE started_at < $1
+
+-- name: forget_ledger
+DELETE FROM ledger WHERE at < $1
+
+-- name: empty
+WITH gone_jobs AS (DELETE FROM jobs), gone_steps AS (DELETE FROM steps), gone_ledger AS (DELETE FROM ledger)
+DELETE FROM spans WHERE seq > 0

@@ -1,0 +1,135 @@
+"""Database rows as the models that are answered."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from datetime import datetime
+
+import orjson
+
+from wayline.contracts import ids
+from wayline.contracts.jobs import Failure, JobView, Route, Status
+from wayline.contracts.money import Usage
+from wayline.contracts.traces import CostRow, Step, StepCall
+from wayline.store import Record
+from wayline.telemetry import names
+from wayline.tracing.errors import BadCursor
+from wayline.tracing.story import JOB_STATUS
+from wayline.tracing.tree import Node
+
+
+def job_view(row: Record) -> JobView:
+    route = None
+    if row["provider"] is not None:
+        route = Route(
+            provider=row["provider"],
+            model=row["model"],
+            tier=row["tier"],
+            reason=row["route_reason"],
+            estimated_cost_usd=row["estimated_cost_usd"],
+        )
+    error = None
+    if row["error_code"] is not None:
+        error = Failure(code=row["error_code"], message=row["error_message"])
+    return JobView.model_validate(
+        {
+            **{name: row[name] for name in _SAME if name in row},
+            "status": Status(row["status"]),
+            "route": route,
+            "error": error,
+            "usage": row["usage"],
+            "citations": row["citations"],
+            "waiting_for": row["waiting_for"],
+        }
+    )
+
+
+_SAME = (
+    *("job_id", "agent", "agent_version", "session_id", "user_id", "steps", "cost_usd", "answer", "partial"),
+    *("created_at", "ended_at", "trace_id"),
+)
+
+
+def step(row: Record) -> Step:
+    return Step(
+        step=row["step"],
+        thought=row["thought"],
+        tool=row["tool"],
+        input=row["input"],
+        output=row["output"],
+        duration_ms=row["duration_ms"],
+        status=row["status"],
+        calls=tuple(StepCall.model_validate(call) for call in row["calls"]),
+    )
+
+
+def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
+    return CostRow(
+        group={name: row[name] for name in group_by},
+        calls=row["calls"],
+        calls_unknown=row["calls_unknown"],
+        usage=Usage(**{name: row[name] for name in Usage.model_fields}),
+        cost_usd=row["cost_usd"],
+    )
+
+
+def node(row: Record) -> Node:
+    usage = row["usage"]
+    return Node(
+        span_id=row["span_id"],
+        parent=row["parent_span_id"],
+        anchor=row["anchor"],
+        name=row["name"],
+        service=row["service"],
+        kind=row["kind"],
+        start=row["start"],
+        duration_ms=row["duration_ms"],
+        status=row["status"],
+        attributes=orjson.loads(row["attributes"]),
+        links=tuple(orjson.loads(row["links"])) if row["links"] else (),
+        events=tuple(orjson.loads(row["events"])) if row["events"] else (),
+        usage=Usage(**orjson.loads(usage)) if usage else None,
+        cost_usd=row["cost_usd"],
+    )
+
+
+def root_of(job: Record) -> Node:
+    """The root of a job's trace from its row: for a job whose own root span is past its retention."""
+    ended = job["ended_at"]
+    status = {"completed": "ok", "failed": "error", "cancelled": "unset"}.get(job["status"], "open")
+    return Node(
+        span_id=ids.job_span(job["tenant"], job["job_id"]),
+        parent=None,
+        anchor=None,
+        name=f"invoke_agent {job['agent']}",
+        service="executor",
+        kind="internal",
+        start=job["created_at"],
+        duration_ms=(ended - job["created_at"]).total_seconds() * 1_000 if ended else None,
+        status=status,
+        attributes={
+            names.GEN_AI_OPERATION: "invoke_agent",
+            names.GEN_AI_AGENT_NAME: job["agent"],
+            names.TENANT: job["tenant"],
+            names.JOB: job["job_id"],
+            JOB_STATUS: job["status"],
+        },
+    )
+
+
+def cursor(created_at: datetime, job_id: str) -> str:
+    """Where a page ended."""
+    return urlsafe_b64encode(f"{created_at.isoformat()} {job_id}".encode()).decode()
+
+
+def after_cursor(text: str) -> tuple[datetime, str]:
+    """Where the next page begins. Raises BadCursor."""
+    try:
+        at, _, job_id = urlsafe_b64decode(text.encode()).decode().partition(" ")
+        moment = datetime.fromisoformat(at)
+    except (ValueError, NotBase64):
+        raise BadCursor(text) from None
+    if moment.tzinfo is None or not job_id:
+        raise BadCursor(text)
+    return moment, job_id

@@ -1,0 +1,131 @@
+"""The rows that tracing writes: their columns in the order of queries.sql, and nothing that Postgres would refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import orjson
+
+from wayline.contracts.money import Usage
+
+NOBODY = "-"
+"""The tenant of a span whose job and owner are not known; no tenant can have this name."""
+
+Json = str | None
+
+
+class JobRow(NamedTuple):
+    tenant: str
+    job_id: str
+    seq: int
+    trace_id: str
+    status: str
+    agent: str
+    agent_version: int | None
+    session_id: str | None
+    user_id: str | None
+    provider: str | None
+    model: str | None
+    tier: str | None
+    route_reason: str | None
+    estimated_cost_usd: Decimal | None
+    steps: int
+    usage: Json
+    tokens: int
+    cost_usd: Decimal | None
+    answer: str | None
+    partial: bool
+    citations: Json
+    error_code: str | None
+    error_message: str | None
+    waiting_for: Json
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class StepRow(NamedTuple):
+    tenant: str
+    job_id: str
+    step: int
+    seq: int
+    started_at: datetime
+    thought: str
+    tool: str | None
+    input: Json
+    output: str | None
+    calls: Json
+    duration_ms: float | None
+    status: str
+
+
+class LedgerRow(NamedTuple):
+    tenant: str
+    job_id: str
+    attempt_id: str
+    seq: int
+    step: int
+    kind: str
+    provider: str | None
+    model: str | None
+    tool: str | None
+    agent: str
+    user_id: str | None
+    session_id: str | None
+    input_tokens: int
+    cache_read_tokens: int
+    cache_write_5m_tokens: int
+    cache_write_1h_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost_usd: Decimal | None
+    open: bool
+    settled: bool
+    at: datetime
+
+
+class SpanRow(NamedTuple):
+    trace_id: str
+    span_id: str
+    start: datetime
+    tenant: str
+    parent_span_id: str | None
+    anchor: str | None
+    service: str
+    name: str
+    kind: str
+    duration_ms: float | None
+    status: str
+    attributes: Json
+    links: Json
+    events: Json
+    usage: Json
+    cost_usd: Decimal | None
+    seq: int
+
+
+@dataclass
+class Rows:
+    """What one transaction writes."""
+
+    jobs: list[JobRow] = field(default_factory=list)
+    steps: list[StepRow] = field(default_factory=list)
+    ledger: list[LedgerRow] = field(default_factory=list)
+    spans: list[SpanRow] = field(default_factory=list)
+
+
+def clean(text: str) -> str:
+    """Text as Postgres takes it: it has no NUL."""
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
+
+
+def as_json(value: Any) -> str:
+    """A value for a jsonb column."""
+    text = orjson.dumps(value, default=str).decode()
+    return text.replace("\\u0000", "\\ufffd") if "\\u0000" in text else text
+
+
+def usage_json(usage: Usage) -> str:
+    return as_json(usage.model_dump(exclude_defaults=True))

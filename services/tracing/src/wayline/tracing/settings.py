@@ -1,0 +1,26 @@
+"""Every knob of tracing."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Tracing's own settings, from `WAYLINE_TRACING_…` variables."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_TRACING_", frozen=True, extra="ignore")
+
+    batch_max: int = Field(default=256, ge=1, description="Messages written in one transaction at most.")
+    linger_ms: float = Field(default=40, ge=0, description="How long the first message of a batch waits for others.")
+    jobs_in_memory_max: int = Field(default=2_000, ge=1, description="Running jobs whose fold is kept in memory.")
+    spans_days: int = Field(default=7, ge=1, description="Days that spans are kept.")
+    ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
+    keep_every_s: float = Field(default=3_600, gt=0, description="How often what is too old is removed.")
+    gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
+    otlp_endpoint: str | None = Field(
+        default=None, description="An OTLP/HTTP collector, for instance http://localhost:4318; none: forward nothing."
+    )
+    otlp_headers: str = Field(default="", description="Headers for the collector: `name=value,name=value`.")
+    otlp_timeout_s: float = Field(default=10, gt=0)
+    postgres_wait_s: float = Field(default=30, ge=0, description="How long a start waits for Postgres.")

@@ -1,0 +1,121 @@
+"""The tree of a trace: every span has its place, also when the process that held its parent was killed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from wayline.contracts.money import Usage
+from wayline.contracts.traces import Span
+
+DEPTH_MAX = 64
+"""Spans below this depth are shown at it: a tree is read by programs that recurse."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A span as it is stored, and what hangs under it."""
+
+    span_id: str
+    parent: str | None
+    anchor: str | None
+    name: str
+    service: str
+    kind: str
+    start: datetime
+    duration_ms: float | None
+    status: str
+    attributes: dict[str, Any] = field(default_factory=dict)
+    links: tuple[dict[str, Any], ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+    children: list[Node] = field(default_factory=list)
+
+
+def grow(nodes: Sequence[Node], root: Node) -> Node:
+    """Hang every node under `root`: under its parent, else under its anchor, else under the root itself."""
+    by_id = {node.span_id: node for node in nodes}
+    by_id[root.span_id] = root
+    for node in by_id.values():
+        if node is not root:
+            place = by_id.get(node.parent or "") or by_id.get(node.anchor or "") or root
+            (root if place is node else place).children.append(node)
+    _adopt_circles(by_id, root)
+    return root
+
+
+def _adopt_circles(by_id: dict[str, Node], root: Node) -> None:
+    """Spans that name each other as parents are reached from nowhere: cut the circle, hang it under the root."""
+    reached = _reached(root)
+    for node in by_id.values():
+        if node.span_id in reached:
+            continue
+        parent = by_id.get(node.parent or "") or by_id.get(node.anchor or "")
+        if parent is not None and node in parent.children:
+            parent.children.remove(node)
+        root.children.append(node)
+        reached |= _reached(node)
+
+
+def _reached(start: Node) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        node = waiting.pop()
+        if node.span_id not in found:
+            found.add(node.span_id)
+            waiting.extend(node.children)
+    return found
+
+
+def first_of(nodes: Sequence[Node]) -> Node:
+    """The root of a trace that is no job's: its earliest span without a parent."""
+    ids = {node.span_id for node in nodes}
+    tops = [node for node in nodes if node.parent is None or node.parent not in ids]
+    return min(tops or nodes, key=lambda node: (node.parent is not None, node.start))
+
+
+def shown(node: Node, trace_id: str, *, parent: str | None = None, depth: int = 0) -> Span:
+    """A node and what hangs under it, as it is answered. `parent` is where it really hangs."""
+    children = sorted(node.children, key=lambda child: child.start)
+    if depth == DEPTH_MAX:
+        children, below = [], sorted(_below(node), key=lambda child: child.start)
+        spans = tuple(_span(child, trace_id, node.span_id, ()) for child in below)
+    else:
+        spans = tuple(shown(child, trace_id, parent=node.span_id, depth=depth + 1) for child in children)
+    return _span(node, trace_id, parent, spans)
+
+
+def _below(node: Node) -> list[Node]:
+    found: list[Node] = []
+    waiting = list(node.children)
+    while waiting:
+        child = waiting.pop()
+        found.append(child)
+        waiting.extend(child.children)
+    return found
+
+
+def _span(node: Node, trace_id: str, parent: str | None, children: tuple[Span, ...]) -> Span:
+    # Not validated: a trace of thousands of spans is answered in the time that would take, and we wrote every one.
+    return Span.model_construct(
+        trace_id=trace_id,
+        span_id=node.span_id,
+        parent_span_id=parent,
+        name=node.name,
+        service=node.service,
+        kind=node.kind,
+        start=node.start,
+        duration_ms=node.duration_ms,
+        status=node.status,
+        attributes=node.attributes,
+        links=node.links,
+        events=node.events,
+        usage=node.usage,
+        cost_usd=node.cost_usd,
+        children=children,
+    )

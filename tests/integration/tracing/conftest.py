@@ -1,0 +1,261 @@
+"""A bus, a database, and a hand that writes job logs into EVENTS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from wayline.chassis import Bus, BusSettings, Service, topology
+from wayline.contracts import events as e
+from wayline.contracts import headers as h
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect, ToolError
+from wayline.contracts.traces import GetTrace, Span, Trace
+from wayline.journal import encode
+from wayline.store import Store, migrate
+from wayline.telemetry import Home, Telemetry
+from wayline.testkit import Database, until
+from wayline.tracing.app import HERE, SCHEMA, build, migrations
+from wayline.tracing.settings import Settings
+
+ROLE, PASSWORD = "wayline_tracing", "secret"
+QUICK = Settings(linger_ms=5, gauges_every_s=0.1)
+
+
+@dataclass
+class Platform:
+    """Where tracing runs: its bus, its database, and a client's view of both."""
+
+    bus: Bus
+    settings: BusSettings
+    store: Store
+    database: Database
+
+    async def trace(self, job_id: str, *, tenant: str = "acme") -> Trace:
+        return await self.bus.ask(GetTrace(tenant=tenant, job_id=job_id), Trace)
+
+    async def rows(self, sql: str) -> list[dict[str, Any]]:
+        async with self.store.system() as conn:
+            return [dict(row) for row in await conn.fetch(sql)]
+
+    async def seq(self, job_id: str) -> int:
+        found = await self.rows(f"SELECT seq FROM jobs WHERE job_id = '{job_id}'")
+        return found[0]["seq"] if found else 0
+
+    async def send_spans(self, spans: tuple[ReadableSpan, ...]) -> bytes:
+        body = encode_spans(spans).SerializeToString()
+        await self.bus.store("telemetry.traces", body, {})
+        return body
+
+    async def drained(self) -> None:
+        """Until tracing has acked everything there is."""
+
+        async def idle() -> bool:
+            for consumer in (topology.EVENTS_TRACING, topology.TELEMETRY_TRACING):
+                info = await self.bus.js.consumer_info(consumer.stream, consumer.name)
+                if info.num_pending or info.num_ack_pending:
+                    return False
+            return True
+
+        await until(idle, why="tracing has read everything")
+
+
+@pytest.fixture
+async def platform(nats_factory: Any, database: Database) -> AsyncIterator[Platform]:
+    server = await nats_factory()
+    await migrate(database.dsn, schema=SCHEMA, role=ROLE, password=PASSWORD, directory=migrations())
+    dsn = database.as_role(ROLE, PASSWORD)
+    settings = BusSettings(nats_url=server.url, postgres_dsn=dsn, drain_grace_s=2)
+    bus = await Bus.connect(settings, service="gateway", exit_when_closed=False)
+    async for _ in topology.declare(bus.js):
+        pass
+    store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", max_size=2)
+    yield Platform(bus, settings, store, database)
+    await store.close()
+    await bus.close()
+
+
+Start = Callable[..., Awaitable[Service]]
+
+
+@pytest.fixture
+async def start(platform: Platform) -> AsyncIterator[Start]:
+    """Start tracing, as often as a test likes; all are stopped after it."""
+    running: list[Service] = []
+
+    async def begin(settings: Settings = QUICK) -> Service:
+        service = await build(settings, bus_settings=platform.settings)
+        running.append(service)
+        await service.start()
+        return service
+
+    yield begin
+    for service in running:
+        if not service.bus.nc.is_closed:
+            await service.stop(1)
+
+
+@dataclass
+class Log:
+    """One job's log, written by hand. Time passes by a second an event, unless told otherwise."""
+
+    bus: Bus
+    job_id: str = "j1"
+    tenant: str = "acme"
+    at: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=2))
+    seq: int = 0
+
+    def _say(self, kind: type[e.Event], **fields: Any) -> e.Event:
+        self.seq += 1
+        self.at += timedelta(seconds=1)
+        ref = e.SpanRef(trace_id=ids.trace_id(self.tenant, self.job_id), span_id=ids.job_span(self.tenant, self.job_id))
+        return kind(job_id=self.job_id, seq=self.seq, at=self.at, trace=ref, **fields)
+
+    async def append(self, *events: e.Event) -> None:
+        body, claimed = await self.bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
+        await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, {h.CLAIMS: "1"} if claimed else {})
+
+    def submitted(self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1") -> e.Event:
+        job = SubmitJob(agent=agent, input="why?", user_id=user_id, session_id="s1")
+        return self._say(e.JobSubmitted, tenant=self.tenant, job=job, content_hash="x", caller=caller)
+
+    def routed(self) -> e.Event:
+        return self._say(
+            e.JobRouted,
+            agent="assistant",
+            agent_version=3,
+            config=AgentConfig(),
+            route=Route(provider="anthropic", model="claude", tier="standard", reason="it is a question"),
+            limits=e.Limits(max_steps=5, max_seconds=60, max_output_tokens=100),
+        )
+
+    def claimed(self, *, epoch: int = 1) -> e.Event:
+        return self._say(e.JobClaimed, executor=f"x{epoch}", epoch=epoch, owner=f"1:{epoch}", attempt=1)
+
+    def asked_model(self, step: int, attempt: int = 1) -> e.Event:
+        attempt_id = ids.attempt_id(self.tenant, self.job_id, step, attempt)
+        return self._say(
+            e.ModelRequested, step=step, attempt=attempt, attempt_id=attempt_id, provider="anthropic", model="claude"
+        )
+
+    def model_said(
+        self,
+        step: int,
+        text: str = "",
+        *,
+        calls: tuple[str, ...] = (),
+        attempt: int = 1,
+        cost: str | None = "0.001",
+    ) -> e.Event:
+        return self._say(
+            e.ModelCompleted,
+            step=step,
+            attempt=attempt,
+            attempt_id=ids.attempt_id(self.tenant, self.job_id, step, attempt),
+            message=AssistantMessage(
+                text=text,
+                tool_calls=tuple(ToolCall(call=c, tool="search", arguments={"q": c}) for c in calls),
+            ),
+            usage=Usage(input=10, cache_read=4, output=5),
+            cost_usd=None if cost is None else Decimal(cost),
+            stop_reason="end_turn",
+            duration_ms=800,
+            first_token_ms=200,
+        )
+
+    def model_failed(self, step: int, attempt: int = 1) -> e.Event:
+        return self._say(
+            e.ModelFailed,
+            step=step,
+            attempt=attempt,
+            attempt_id=ids.attempt_id(self.tenant, self.job_id, step, attempt),
+            error=Failure(code="overloaded", message="busy"),
+            retryable=True,
+            duration_ms=100,
+        )
+
+    def asked_tool(self, step: int, call: str = "1") -> e.Event:
+        key = ids.tool_key(self.tenant, self.job_id, step, call)
+        return self._say(
+            e.ToolRequested, step=step, call=call, tool="search", arguments={"q": call}, effect=Effect.READ, key=key
+        )
+
+    def tool_said(
+        self, step: int, content: str = "found", *, call: str = "1", cost: str | None = None, failed: bool = False
+    ) -> e.Event:
+        return self._say(
+            e.ToolCompleted,
+            step=step,
+            call=call,
+            tool="search",
+            status="failed" if failed else "success",
+            content=content,
+            error=ToolError(code="tool_failed", message="no luck") if failed else None,
+            duration_ms=300,
+            cost_usd=None if cost is None else Decimal(cost),
+        )
+
+    def parked(self) -> e.Event:
+        return self._say(e.JobParked, waiting=Waiting(why="needs_decision", wait_id="w1"), signals_seen=0)
+
+    def resumed(self) -> e.Event:
+        return self._say(e.JobResumed)
+
+    def completed(self, answer: str = "because") -> e.Event:
+        return self._say(e.JobCompleted, answer=answer)
+
+    def failed(self) -> e.Event:
+        return self._say(e.JobFailed, error=Failure(code="unknown_agent", message="no such agent"))
+
+    def cancelled(self) -> e.Event:
+        return self._say(e.JobCancelled, reason="enough")
+
+    async def whole(self) -> None:
+        """A job with one tool call and two model calls, from its beginning to its end, in six records."""
+        await self.append(self.submitted(), self.routed())
+        await self.append(self.claimed(), self.asked_model(1))
+        await self.append(self.model_said(1, "let me look", calls=("1",)), self.asked_tool(1))
+        await self.append(self.tool_said(1, cost="0.01"), self.asked_model(2))
+        await self.append(self.model_said(2, "because"))
+        await self.append(self.completed())
+
+
+@dataclass
+class Leaves:
+    """A service that makes spans under a job's log-made spans."""
+
+    service: str = "tool_registry"
+
+    def __post_init__(self) -> None:
+        self.exporter = InMemorySpanExporter()
+        self.telemetry = Telemetry(self.service, SimpleSpanProcessor(self.exporter))
+
+    def handling(self, home: Home, template: str = "tools.call.{tenant}") -> Any:
+        return self.telemetry.handling(template, home.headers(), home=home)
+
+    @property
+    def finished(self) -> tuple[ReadableSpan, ...]:
+        return self.exporter.get_finished_spans()
+
+
+def flat(span: Span) -> list[Span]:
+    """A tree's spans, parents first."""
+    return [span, *(below for child in span.children for below in flat(child))]
+
+
+def outline(span: Span, depth: int = 0) -> list[str]:
+    """A tree as indented names."""
+    return ["  " * depth + span.name, *(line for child in span.children for line in outline(child, depth + 1))]
