@@ -1,0 +1,211 @@
+"""A call whose repeat would matter: begun in the ledger, executed by one holder, finished there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import ids
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.store import PostgresUnavailable
+from wayline.tool_registry.adapters.ledger import Lease, Ledger
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.errors import Cut, NotBegun, Unusable
+from wayline.tool_registry.ledger import Next, Row, State, next_step
+from wayline.tool_registry.results import failed
+from wayline.tool_registry.stopping import Why
+
+JOIN_POLL_FIRST_S = 0.02
+JOIN_POLL_MAX_S = 0.25
+POSTGRES_WAIT_S = 15.0
+"""How long a call waits for a Postgres that is away before its caller is told to ask again."""
+RECORD_WAIT_S = 120.0
+"""How long an outcome is held for a Postgres that is away, before it is lost to the ledger."""
+
+Find = Callable[[], Awaitable[Bound | ToolReply]]
+"""The tool, ready to be called with these arguments, or why it cannot be."""
+
+
+class Acting:
+    """Leads one key from the ledger's word to an outcome in the ledger."""
+
+    def __init__(self, ask: CallTool, find: Find, ledger: Ledger, *, attempts_max: int, join_s: float) -> None:
+        self._ask = ask
+        self._find = find
+        self._ledger = ledger
+        self._attempts_max = attempts_max
+        self._join_s = join_s
+        # Of this one run: whoever finds it in the row after a lost answer from Postgres knows the row as its own.
+        self._owner = ids.new_id("run")
+        self._why: Why | None = None
+        self._request: asyncio.Task[ToolReply | None] | None = None
+        self._sent = False
+
+    async def reply(self) -> ToolReply:
+        """The outcome, now or from before; `in_progress` while another process is busy with it."""
+        gone_s = time.monotonic() + POSTGRES_WAIT_S
+        while True:
+            try:
+                return await self._lead()
+            except PostgresUnavailable as error:
+                if time.monotonic() > gone_s:
+                    raise Unavailable("the ledger", detail=str(error)) from error
+                await asyncio.sleep(JOIN_POLL_MAX_S)
+
+    def stop(self, why: Why) -> None:
+        """End the request to the tool, if it is out; what that means is the ledger's business."""
+        self._why = self._why or why
+        if self._request is not None:
+            self._request.cancel()
+
+    async def _lead(self) -> ToolReply:
+        lease = await self._begin()
+        if isinstance(lease, ToolReply):
+            return lease
+        patience_s, poll_s = time.monotonic() + self._join_s, JOIN_POLL_FIRST_S
+        while True:
+            if lease is not None:
+                outcome = await self._hold(lease, again=lease.attempt > 1)
+                if outcome is not None:
+                    return outcome
+            row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
+            if row is None:
+                return failed("refused", "its deadline had passed before it could begin")
+            answer = await self._by(row)
+            lease = answer if isinstance(answer, Lease) else None
+            if isinstance(answer, ToolReply):
+                return answer
+            if lease is None:
+                if time.monotonic() > patience_s:
+                    return ToolReply(status="in_progress", effect=row.effect, attempts=row.attempt)
+                await asyncio.sleep(poll_s)
+                poll_s = min(poll_s * 2, JOIN_POLL_MAX_S)
+
+    async def _begin(self) -> Lease | ToolReply | None:
+        """Make the row, unless the call cannot be made: then only a row that is there already counts."""
+        bound = await self._find()
+        if isinstance(bound, ToolReply):
+            row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
+            return bound if row is None else None
+        reach(Failpoint.REGISTRY_LEDGER_BEFORE)
+        lease = await self._ledger.begin(self._ask, effect=bound.tool.effect, owner=self._owner)
+        reach(Failpoint.REGISTRY_LEDGER_AFTER)
+        return lease
+
+    async def _by(self, row: Row) -> ToolReply | Lease | None:
+        """What a row allows us: an answer, the lease, or to wait."""
+        ask, ledger = self._ask, self._ledger
+        if row.state is State.STARTED and row.owner == self._owner and row.attempt == 1 and not self._sent:
+            # Postgres made our row and its answer was lost on the way.
+            return ledger.regain(ask, row)
+        match next_step(row, attempts_max=self._attempts_max):
+            case Next.STORED:
+                assert row.result is not None
+                return row.result.model_copy(update={"repeated": True})
+            case Next.UNKNOWN:
+                return unknown(row.effect, row.attempt)
+            case Next.GIVE_UP:
+                await ledger.give_up(ask.tenant, ask.key, seen=row.attempt)
+            case Next.AGAIN | Next.ASK_TOOL:
+                return await ledger.take(ask, seen=row.attempt, owner=self._owner)
+            case Next.WAIT:
+                pass
+        return None
+
+    async def _hold(self, lease: Lease, *, again: bool) -> ToolReply | None:
+        """Execute under our lease and write the outcome down; None: look at the row again."""
+        bound = await self._find()
+        if isinstance(bound, ToolReply):
+            # The tool is not there now: an earlier attempt may have acted, so the lease runs out and the row decides.
+            return await self._record(lease, bound) if not again else None
+        async with self._renewed(lease):
+            try:
+                reply = await self._execute(bound, lease, again=again)
+            except (NotBegun, Cut, Unusable, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and self._why is None:
+                    raise
+                return await self._without_answer(bound, lease, error)
+            if reply is None:
+                return None
+            reach(Failpoint.REGISTRY_EFFECT_AFTER)
+            return await self._record(lease, reply)
+
+    async def _execute(self, bound: Bound, lease: Lease, *, again: bool) -> ToolReply | None:
+        if again and bound.tool.effect is Effect.RECONCILE:
+            outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
+            if outcome is not None:
+                return outcome
+        # Last thing before the effect. A young lease needs no question: nobody takes one that has not run out.
+        if lease.age_s > self._ledger.lease_s / 2 and not await self._ledger.renew(lease):
+            return None
+        if self._why is Why.CANCELLED:
+            raise NotBegun("the call was cancelled before it was sent")
+        return await self._run(bound.call(self._ask, attempt=lease.attempt))
+
+    async def _run(self, request: Awaitable[ToolReply | None]) -> ToolReply | None:
+        self._sent = True
+        self._request = asyncio.ensure_future(request)
+        return await self._request
+
+    async def _without_answer(self, bound: Bound, lease: Lease, error: BaseException) -> ToolReply | None:
+        """What it means that the tool did not answer: nothing happened, or nobody knows."""
+        effect = bound.tool.effect
+        if isinstance(error, NotBegun) and lease.attempt == 1:
+            code = "cancelled" if self._why is Why.CANCELLED else "unavailable"
+            return await self._record(lease, failed(code, str(error), effect=effect))
+        if self._why is Why.FENCED:
+            return None
+        if effect is Effect.ONCE:
+            await self._patiently(lambda: self._ledger.disown(lease))
+            return None
+        if self._why is Why.CANCELLED:
+            message = "the call was cancelled; it may have taken effect"
+            return await self._record(lease, failed("cancelled", message, effect=effect, attempts=lease.attempt))
+        # The lease is left to run out: by then what was under way has ended, and the rules of a dead lease hold.
+        return None
+
+    async def _record(self, lease: Lease, reply: ToolReply) -> ToolReply | None:
+        if not await self._patiently(lambda: self._ledger.finish(lease, reply)):
+            return None
+        reach(Failpoint.REGISTRY_FINISH_AFTER)
+        return reply
+
+    async def _patiently(self, write: Callable[[], Awaitable[bool]]) -> bool:
+        """Write an outcome, for as long as it takes: it is known nowhere else."""
+        gone_s = time.monotonic() + RECORD_WAIT_S
+        while True:
+            try:
+                return await write()
+            except PostgresUnavailable:
+                if time.monotonic() > gone_s:
+                    raise
+                await asyncio.sleep(JOIN_POLL_MAX_S)
+
+    @asynccontextmanager
+    async def _renewed(self, lease: Lease) -> AsyncIterator[None]:
+        keeper = asyncio.create_task(self._keep(lease))
+        try:
+            yield
+        finally:
+            keeper.cancel()
+
+    async def _keep(self, lease: Lease) -> None:
+        """Extend the lease while the tool works; stop the call when somebody else has it."""
+        while True:
+            await asyncio.sleep(self._ledger.lease_s / 3)
+            try:
+                held = await self._ledger.renew(lease)
+            except PostgresUnavailable:
+                continue
+            if not held:
+                self.stop(Why.FENCED)
+                return
+
+
+def unknown(effect: Effect, attempts: int) -> ToolReply:
+    """Nobody knows what became of the call."""
+    return ToolReply(status="unknown", effect=effect, attempts=attempts)

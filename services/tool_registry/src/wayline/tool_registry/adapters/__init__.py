@@ -1,0 +1,1 @@
+"""The outside systems: MCP servers and Postgres."""

@@ -1,0 +1,87 @@
+"""The built-in tools, served by an MCP server inside this process."""
+
+# No `from __future__ import annotations`: the MCP library evaluates the tools' annotations where it finds them.
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field
+from wayline.contracts.chat import Citation
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.knowledge import Filter, SearchKnowledge, SearchResult
+from wayline.contracts.tools import Effect
+from wayline.tool_registry.adapters.failures import AWAY
+from wayline.tool_registry.results import CITATIONS, TENANT
+from wayline.tool_registry.settings import ServerSettings
+
+SERVER = ServerSettings(
+    name="builtin",
+    url="inside:",
+    trusted=True,
+    effects={"search_knowledge": Effect.READ, "get_current_time": Effect.READ},
+)
+TOP_K_MAX = 50
+
+Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
+
+
+def builtin_server(search: Search) -> Any:
+    """An MCP server with the built-in tools; the call's tenant comes in its `_meta`."""
+    from mcp import MCPError
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp_types import CallToolResult, TextContent
+
+    server = MCPServer("wayline", log_level="WARNING")
+
+    async def search_knowledge(
+        ctx: Context,
+        query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
+        top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages at most.")] = 5,
+        document_ids: Annotated[list[str] | None, Field(description="Only in these documents.")] = None,
+    ) -> CallToolResult:
+        """Find passages in the documents of the knowledge base; each comes with the document it is from."""
+        asked = SearchKnowledge(
+            tenant=(ctx.request_context.meta or {})[TENANT],
+            query=query,
+            top_k=top_k,
+            filter=Filter(document_ids=tuple(document_ids or ())),
+        )
+        try:
+            found = await search(asked)
+        except Retry as error:
+            raise MCPError(AWAY, f"the knowledge base is away: {error}") from error
+        except Reject as error:
+            return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+        citations = [
+            Citation(document=hit.document, quote=hit.text, document_id=hit.document_id, chunk_id=hit.chunk_id)
+            for hit in found.hits
+        ]
+        return CallToolResult(
+            content=[TextContent(type="text", text=passages(found))],
+            _meta={CITATIONS: [citation.model_dump() for citation in citations]},
+        )
+
+    async def get_current_time(
+        timezone: Annotated[str, Field(description="An IANA name such as Europe/Zurich.")] = "UTC",
+    ) -> str:
+        """Tell the current date and time."""
+        try:
+            now = datetime.now(ZoneInfo(timezone))
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ToolError(f"{timezone!r} is no IANA time zone; Europe/Zurich and UTC are") from None
+        return f"{now.isoformat(timespec='seconds')} ({now:%A})"
+
+    for tool in (search_knowledge, get_current_time):
+        server.tool(structured_output=False)(tool)
+    return server
+
+
+def passages(found: SearchResult) -> str:
+    """The passages as a model reads them, numbered in the order of the citations."""
+    if not found.hits:
+        return f"No passage was found.{f' {found.note}' if found.note else ''}"
+    return "\n\n".join(f"[{n}] {hit.document}\n{hit.text}" for n, hit in enumerate(found.hits, start=1))

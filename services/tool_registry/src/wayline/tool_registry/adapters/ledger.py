@@ -1,0 +1,106 @@
+"""The ledger in Postgres: every change of a row is one compare-and-set."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.store import Store
+from wayline.tool_registry.ledger import Row, State
+
+# Counts the time a suspended machine slept, too, where the system has such a clock.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+@dataclass
+class Lease:
+    """Our hold on a key, and when we last asked the database for it."""
+
+    tenant: str
+    key: str
+    attempt: int
+    owner: str
+    asked_at: float = field(repr=False)
+
+    @property
+    def age_s(self) -> float:
+        """Never less than the age by the database's clock: counted from before we asked."""
+        return time.clock_gettime(_CLOCK) - self.asked_at
+
+
+class Ledger:
+    """One row a key."""
+
+    def __init__(self, store: Store, *, lease_s: float) -> None:
+        self._store = store
+        self._sql = store.sql
+        self.lease_s = lease_s
+
+    async def begin(self, ask: CallTool, *, effect: Effect, owner: str) -> Lease | None:
+        """Make the row of a key that nobody has begun; None: somebody has, or its deadline has passed."""
+        asked_at = time.clock_gettime(_CLOCK)
+        row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, owner, self.lease_s, ask.deadline)
+        attempt = await self._store.fetchval(ask.tenant, self._sql.begin, *row)
+        return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
+
+    async def find(self, tenant: str, key: str, *, deadline: datetime) -> Row | None:
+        """A key's row as it is now."""
+        row = await self._store.fetchrow(tenant, self._sql.find, tenant, key, deadline)
+        if row is None:
+            return None
+        result = None if row["result"] is None else ToolReply.model_validate_json(row["result"])
+        return Row(
+            State(row["state"]), Effect(row["effect"]), row["attempt"], row["owner"], row["live"], row["late"], result
+        )
+
+    async def stored(self, tenant: str, key: str) -> ToolReply:
+        """The outcome of a finished key."""
+        text = await self._store.fetchval(tenant, self._sql.stored, tenant, key)
+        return ToolReply.model_validate_json(text)
+
+    async def take(self, ask: CallTool, *, seen: int, owner: str) -> Lease | None:
+        """Take over a key whose lease has run out; None: somebody was faster, or the deadline has passed."""
+        asked_at = time.clock_gettime(_CLOCK)
+        row = (ask.tenant, ask.key, seen, owner, self.lease_s, ask.deadline)
+        attempt = await self._store.fetchval(ask.tenant, self._sql.take, *row)
+        return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
+
+    def regain(self, ask: CallTool, row: Row) -> Lease:
+        """Our own lease as found in its row, to be renewed before it is used."""
+        return Lease(ask.tenant, ask.key, row.attempt, row.owner, asked_at=float("-inf"))
+
+    async def renew(self, lease: Lease) -> bool:
+        """Extend our lease; False: it is not ours any more."""
+        asked_at = time.clock_gettime(_CLOCK)
+        held = await self._change(self._sql.renew, lease, self.lease_s)
+        if held:
+            lease.asked_at = asked_at
+        return held
+
+    async def finish(self, lease: Lease, reply: ToolReply) -> bool:
+        """Write the outcome down; False: another outcome is there already, or another holder."""
+        return await self._change(self._sql.finish, lease, reply.model_dump_json())
+
+    async def disown(self, lease: Lease) -> bool:
+        """Write down that nobody knows what became of our own call."""
+        return await self._change(self._sql.disown, lease)
+
+    async def give_up(self, tenant: str, key: str, *, seen: int) -> bool:
+        """Write down that nobody knows what became of a call whose holder is gone."""
+        return await self._store.fetchval(tenant, self._sql.give_up, tenant, key, seen) is not None
+
+    async def resolve(self, tenant: str, key: str, *, job_id: str, reply: ToolReply) -> bool:
+        """Write a person's decision down; False: a result was there already."""
+        row = (tenant, key, job_id, reply.model_dump_json())
+        return await self._store.fetchval(tenant, self._sql.resolve, *row) is not None
+
+    async def forget(self, *, after_days: int) -> None:
+        """Delete what no job can ask for any more."""
+        async with self._store.system() as conn:
+            await conn.execute(self._sql.forget, after_days)
+
+    async def _change(self, sql: str, lease: Lease, *more: object) -> bool:
+        row = (lease.tenant, lease.key, lease.attempt, lease.owner, *more)
+        return await self._store.fetchval(lease.tenant, sql, *row) is not None

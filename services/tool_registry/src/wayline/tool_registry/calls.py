@@ -1,0 +1,158 @@
+"""The calls that run in this process: joined by their key, answered in time, stopped when asked."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from wayline.contracts.errors import Unavailable, WaylineError
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.telemetry import Telemetry, metrics
+from wayline.tool_registry.acting import Acting
+from wayline.tool_registry.adapters.ledger import Ledger
+from wayline.tool_registry.adapters.upstreams import Upstreams
+from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.catalogue import nearest
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.reading import Reading
+from wayline.tool_registry.results import failed
+from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.stopping import Why
+
+log = structlog.get_logger()
+
+KEPT_S = 30.0
+"""How long an answer that nobody waited for is kept for the caller who asks again: a read has no ledger row."""
+RECORD_S = 5.0
+"""How long stopped calls may take to write down what became of them."""
+
+
+class Work(Protocol):
+    """One call on its way to an answer."""
+
+    async def reply(self) -> ToolReply: ...
+
+    def stop(self, why: Why) -> None: ...
+
+
+@dataclass
+class Running:
+    """A call under way, and how many callers wait for it."""
+
+    task: asyncio.Task[ToolReply] | None = None
+    work: Work | None = None
+    effect: Effect = Effect.ONCE
+    waiting: int = 0
+    why: Why | None = None
+
+    def stop(self, why: Why) -> None:
+        self.why = why
+        if self.work is not None:
+            self.work.stop(why)
+
+
+class Calls:
+    """Runs each key once in this process, however often it is asked for."""
+
+    def __init__(
+        self, *, upstreams: Upstreams, ledger: Ledger, arguments: Arguments, telemetry: Telemetry, settings: Settings
+    ) -> None:
+        self._upstreams = upstreams
+        self._ledger = ledger
+        self._arguments = arguments
+        self._telemetry = telemetry
+        self._settings = settings
+        self._running: dict[str, Running] = {}
+        self._stopping = False
+
+    async def start(self) -> None:
+        await self._upstreams.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Begin nothing more, let what runs end, write down what had to be cut, leave the servers."""
+        self._stopping = True
+        if tasks := self._tasks():
+            await asyncio.wait(tasks, timeout=grace_s)
+        for running in list(self._running.values()):
+            running.stop(Why.STOPPING)
+        if tasks := self._tasks():
+            await asyncio.wait(tasks, timeout=RECORD_S)
+        await self._upstreams.stop()
+
+    async def call(self, ask: CallTool) -> ToolReply:
+        """The answer to a call, or `in_progress` once the caller has waited long enough."""
+        running = self._running.get(ask.key) or self._begin(ask)
+        assert running.task is not None
+        running.waiting += 1
+        try:
+            done, _ = await asyncio.wait({running.task}, timeout=self._settings.answer_within_s)
+        finally:
+            running.waiting -= 1
+        if not done:
+            return ToolReply(status="in_progress", effect=running.effect)
+        return running.task.result()
+
+    def cancel(self, key: str) -> None:
+        """Stop a call if it runs here."""
+        if running := self._running.get(key):
+            running.stop(Why.CANCELLED)
+
+    def _begin(self, ask: CallTool) -> Running:
+        if self._stopping:
+            raise Unavailable("tool-registry", detail="it is being stopped")
+        if len(self._running) >= self._settings.calls_max:
+            raise Unavailable("tool-registry", detail=f"all its {self._settings.calls_max} slots for calls are taken")
+        running = self._running[ask.key] = Running()
+        running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
+        running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))
+        return running
+
+    async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
+        bound = await self.bind(ask)
+        if isinstance(bound, Bound) and bound.tool.effect is Effect.READ:
+            work: Work = Reading(ask, bound)
+        else:
+            # Also where the tool cannot be called: the key may have its outcome already.
+            work = Acting(
+                ask,
+                lambda: self.bind(ask),
+                self._ledger,
+                attempts_max=self._settings.attempts_max,
+                join_s=self._settings.answer_within_s,
+            )
+        if isinstance(bound, Bound):
+            running.effect = bound.tool.effect
+        running.work = work
+        if running.why is not None:
+            work.stop(running.why)
+        reply = await work.reply()
+        if isinstance(bound, Bound) and reply.status != "in_progress":
+            metrics.tool_calls.labels(bound.tool.name, reply.effect, reply.status).inc()
+        return reply
+
+    async def bind(self, ask: CallTool) -> Bound | ToolReply:
+        """The tool with its arguments checked, or why it cannot be called."""
+        tool, upstream = await self._upstreams.find(ask.tool)
+        if tool is None and not await upstream.ready(self._settings.available_within_s):
+            return failed("unavailable", f"{ask.tool}: the server {upstream.name!r} is not connected; try it later")
+        tool = tool or upstream.tools.get(ask.tool)
+        if tool is None:
+            meant = nearest(ask.tool, await self._upstreams.tools())
+            return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
+        if problem := self._arguments.problem(tool.definition.input_schema, ask.arguments):
+            return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
+        return Bound(tool, upstream, self._telemetry, self._settings.result_max_bytes)
+
+    def _ended(self, key: str, running: Running, task: asyncio.Task[ToolReply]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, WaylineError):
+            log.error("call failed", key=key, error=repr(error), exc_info=error)
+        if isinstance(running.work, Reading) and not running.waiting and error is None and not task.cancelled():
+            asyncio.get_running_loop().call_later(KEPT_S, self._running.pop, key, None)
+        else:
+            self._running.pop(key, None)
+
+    def _tasks(self) -> list[asyncio.Task[ToolReply]]:
+        return [r.task for r in self._running.values() if r.task is not None and not r.task.done()]

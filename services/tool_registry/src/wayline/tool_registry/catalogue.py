@@ -1,0 +1,109 @@
+"""What a server's tool becomes here: its name, its effect, its limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.tool_registry.settings import SEPARATOR, ServerSettings, ToolSettings
+
+NAME_MAX = 64
+"""What model providers allow."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_PLAIN = ToolSettings()
+
+
+class Hints(Protocol):
+    """What a server says about its own tool (MCP annotations)."""
+
+    @property
+    def read_only_hint(self) -> bool | None: ...
+    @property
+    def idempotent_hint(self) -> bool | None: ...
+
+
+class Offered(Protocol):
+    """A tool as its server lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str | None: ...
+    @property
+    def input_schema(self) -> dict[str, Any]: ...
+    @property
+    def annotations(self) -> Hints | None: ...
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool as the registry knows it."""
+
+    definition: ToolDefinition
+    offered_as: str
+    """Its name on its server."""
+    retry_after_s: tuple[float, ...]
+    reconcile_with: str
+    """The tool of the same server that says what became of a key."""
+    trusted: bool
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def effect(self) -> Effect:
+        return self.definition.effect
+
+
+def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:
+    """Take a server's tool in under the settings for it."""
+    own = server.tools.get(offered.name, _PLAIN)
+    name = f"{server.name}{SEPARATOR}{offered.name}" if prefix else offered.name
+    definition = ToolDefinition(
+        name=_NOT_IN_NAMES.sub("_", name)[:NAME_MAX],
+        description=offered.description or "",
+        input_schema=offered.input_schema,
+        effect=effect_of(offered, server),
+        in_order=server.in_order if own.in_order is None else own.in_order,
+        timeout_s=own.timeout_s or server.timeout_s,
+        server=server.name,
+    )
+    return Tool(
+        definition=definition,
+        offered_as=offered.name,
+        retry_after_s=retry_after_s if own.retry_after_s is None else own.retry_after_s,
+        reconcile_with=own.reconcile_tool or server.reconcile_tool or offered.name,
+        trusted=server.trusted,
+    )
+
+
+def effect_of(offered: Offered, server: ServerSettings) -> Effect:
+    """What repeating a tool would do: as declared, else as a trusted server hints, else the worst."""
+    if declared := server.effects.get(offered.name):
+        return declared
+    hints = offered.annotations
+    if server.trusted and hints is not None:
+        if hints.read_only_hint:
+            return Effect.READ
+        if hints.idempotent_hint:
+            return Effect.IDEMPOTENT
+    return Effect.ONCE
+
+
+def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefinition, ...]:
+    """The definitions whose names match any pattern, sorted by name."""
+    wanted = tuple(patterns)
+    names = sorted(name for name in tools if any(fnmatchcase(name, pattern) for pattern in wanted))
+    return tuple(tools[name].definition for name in names)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was most likely meant."""
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.4)), None)

@@ -1,0 +1,89 @@
+"""One request to one tool, under one span."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.telemetry import Telemetry, metrics, names
+from wayline.tool_registry.catalogue import Tool
+from wayline.tool_registry.errors import Unusable
+from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+
+class Server(Protocol):
+    """Where a tool is: an MCP server, whatever it is connected by."""
+
+    @property
+    def inside(self) -> bool: ...
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
+    ) -> CallToolResult: ...
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A tool, its server, and what is needed to call it."""
+
+    tool: Tool
+    server: Server
+    telemetry: Telemetry
+    max_bytes: int
+
+    async def call(self, ask: CallTool, *, attempt: int) -> ToolReply:
+        """Send the request once; an answer that reports a failure is an answer. Raises NotBegun or Cut."""
+        effect, started = self.tool.effect, time.perf_counter()
+        with self._span(self.tool.offered_as, attempt) as span:
+            try:
+                result = await self._send(self.tool.offered_as, ask, {})
+                reply = reply_of(result, effect=effect, trusted=self.tool.trusted, max_bytes=self.max_bytes)
+            except Unusable as error:
+                reply = failed("tool_failed", str(error), effect=effect)
+            if reply.error:
+                span.set_attribute(names.ERROR_TYPE, reply.error.code)
+        taken_s = time.perf_counter() - started
+        metrics.tool_seconds.labels(self.tool.name).observe(taken_s)
+        return reply.model_copy(update={"duration_ms": taken_s * 1000, "attempts": attempt})
+
+    async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:
+        """Ask the tool what became of the key: its outcome, or None where nothing has begun. Raises NotBegun or Cut."""
+        name = self.tool.reconcile_with
+        with self._span(name, attempt):
+            result = await self._send(name, ask, {RECONCILE: True})
+        try:
+            found, content = reconciled(result)
+        except ValueError as error:
+            raise Unusable(str(error)) from error
+        if not found:
+            return None
+        reply = reply_of(result, effect=Effect.RECONCILE, trusted=False, max_bytes=self.max_bytes)
+        return reply.model_copy(update={"content": content, "attempts": attempt})
+
+    async def _send(self, name: str, ask: CallTool, meta: dict[str, Any]) -> CallToolResult:
+        said = {KEY: ask.key, **meta}
+        if self.server.inside:
+            said[TENANT] = ask.tenant
+        return await self.server.call(
+            name,
+            ask.arguments,
+            meta=said,
+            timeout_s=self.tool.definition.timeout_s,
+            effect=self.tool.effect is not Effect.READ,
+        )
+
+    def _span(self, name: str, attempt: int) -> Any:
+        return self.telemetry.calling(
+            f"tools/call {name}",
+            {
+                names.MCP_METHOD: "tools/call",
+                names.GEN_AI_TOOL_NAME: self.tool.name,
+                names.EFFECT: self.tool.effect,
+                names.ATTEMPT: attempt,
+            },
+        )

@@ -1,0 +1,31 @@
+"""What can go wrong between the registry and a tool.
+
+CallError
+├── NotBegun        the request never reached the tool: nothing happened
+├── Cut             it was sent, no answer came: nobody here knows what happened
+│   └── TimedOut        because the tool took too long
+└── Unusable        the server refused it, or answered with something that is no result
+"""
+
+
+class CallError(Exception):
+    """A call that brought no result."""
+
+
+class NotBegun(CallError):
+    """The request never reached the tool."""
+
+
+class Cut(CallError):
+    """The request was sent and no answer came."""
+
+
+class TimedOut(Cut):
+    """The tool took too long."""
+
+    def __init__(self, *, after_s: float) -> None:
+        super().__init__(f"no answer within {after_s:g} s")
+
+
+class Unusable(CallError):
+    """The server refused the request, or answered with something that is no result."""

@@ -1,0 +1,62 @@
+"""What the registry does with each message it hears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wayline.contracts.errors import Reject, Unavailable
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolError, ToolList, ToolReply
+from wayline.store import PostgresUnavailable
+from wayline.tool_registry.adapters.ledger import Ledger
+from wayline.tool_registry.adapters.upstreams import Upstreams
+from wayline.tool_registry.calls import Calls
+from wayline.tool_registry.catalogue import select
+from wayline.tool_registry.results import tokens_of
+
+
+@dataclass(frozen=True)
+class Handlers:
+    """One coroutine a message."""
+
+    upstreams: Upstreams
+    calls: Calls
+    ledger: Ledger
+
+    async def list_tools(self, ask: ListTools) -> ToolList:
+        """Say which tools there are."""
+        return ToolList(tools=select(await self.upstreams.tools(), ask.patterns))
+
+    async def call_tool(self, ask: CallTool) -> ToolReply:
+        """Run a tool, once for its key."""
+        _check_key(ask.key, f"{ask.tenant}/{ask.job_id}/{ask.step}/{ask.call}")
+        return await self.calls.call(ask)
+
+    async def cancel_tool(self, said: CancelTool) -> None:
+        """Stop a call if it runs in this replica."""
+        if said.key.startswith(f"{said.tenant}/"):
+            self.calls.cancel(said.key)
+
+    async def resolve_tool(self, ask: ResolveTool) -> ToolReply:
+        """Write down what a person decided about an unknown outcome; a result that is there already wins."""
+        _check_key(ask.key, ask.tenant)
+        decided = _decided(ask)
+        try:
+            if await self.ledger.resolve(ask.tenant, ask.key, job_id=ask.key.split("/")[1], reply=decided):
+                return decided
+            stored = await self.ledger.stored(ask.tenant, ask.key)
+        except PostgresUnavailable as error:
+            raise Unavailable("the ledger", detail=str(error)) from error
+        return stored.model_copy(update={"repeated": True})
+
+
+def _decided(ask: ResolveTool) -> ToolReply:
+    if ask.outcome == "succeeded":
+        size = len(ask.content.encode())
+        return ToolReply(status="success", content=ask.content, size_bytes=size, tokens=tokens_of(size))
+    message = ask.content or "a person found that this call did not take effect"
+    return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message))
+
+
+def _check_key(key: str, prefix: str) -> None:
+    if key != prefix and not key.startswith(f"{prefix}/"):
+        raise Reject(f"the key {key!r} must begin with {prefix!r}", code="invalid_key", status=422)

@@ -1,0 +1,60 @@
+"""A call of a `read` tool: repeated freely, so it needs no ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
+from wayline.tool_registry.results import failed
+from wayline.tool_registry.stopping import Why
+
+
+class Reading:
+    """Tries until the tool answers, its waits are used up, or the caller's deadline has passed."""
+
+    def __init__(self, ask: CallTool, bound: Bound) -> None:
+        self._ask = ask
+        self._bound = bound
+        self._why: Why | None = None
+        self._work: asyncio.Task[ToolReply] | None = None
+
+    async def reply(self) -> ToolReply:
+        """The tool's answer, or a failure that says what was tried."""
+        self._work = asyncio.create_task(self._tries())
+        try:
+            return await self._work
+        except asyncio.CancelledError:
+            if self._why is Why.CANCELLED:
+                return failed("cancelled", "the call was cancelled")
+            if self._why is Why.STOPPING:
+                raise Unavailable("tool-registry", detail="it is being stopped") from None
+            raise
+
+    def stop(self, why: Why) -> None:
+        """End the call early."""
+        self._why = why
+        if self._work is not None:
+            self._work.cancel()
+
+    async def _tries(self) -> ToolReply:
+        if self._late():
+            return failed("refused", "its deadline had passed before it could begin")
+        waits_s = self._bound.tool.retry_after_s
+        for attempt in range(1, len(waits_s) + 2):
+            try:
+                return await self._bound.call(self._ask, attempt=attempt)
+            except (NotBegun, Cut) as error:
+                if attempt > len(waits_s) or self._late():
+                    code = "timeout" if isinstance(error, TimedOut) else "unavailable"
+                    return failed(code, f"{self._ask.tool}: {error}", effect=Effect.READ, attempts=attempt)
+                # Jitter: the calls that failed together do not come back together.
+                await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
+        raise AssertionError("the last attempt returns")
+
+    def _late(self) -> bool:
+        return datetime.now(UTC) >= self._ask.deadline

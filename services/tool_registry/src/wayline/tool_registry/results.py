@@ -1,0 +1,105 @@
+"""What a tool answered, as the caller gets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+from wayline.contracts.chat import Citation
+from wayline.contracts.money import usd
+from wayline.contracts.tools import Effect, ToolError, ToolReply
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+KEY = "wayline/key"
+TENANT = "wayline/tenant"
+"""Said to built-in tools only."""
+RECONCILE = "wayline/reconcile"
+COST = "wayline/cost_usd"
+CITATIONS = "wayline/citations"
+"""Names in a call's `_meta`: the first three we say, the others a tool may answer."""
+
+BYTES_PER_TOKEN = 4
+
+_CITATIONS = TypeAdapter(tuple[Citation, ...])
+
+
+def tokens_of(size_bytes: int) -> int:
+    """Estimated tokens of a text of this size, for a tool's reply: a provider's count replaces it later."""
+    return -(-size_bytes // BYTES_PER_TOKEN)
+
+
+def reply_of(result: CallToolResult, *, effect: Effect, trusted: bool, max_bytes: int) -> ToolReply:
+    """The reply for a tool's result; citations count only from a server that is trusted."""
+    content = text_of(result)
+    meta = result.meta or {}
+    size = len(content.encode())
+    common = {"effect": effect, "size_bytes": size, "tokens": tokens_of(size), "cost_usd": cost_of(meta)}
+    if size > max_bytes:
+        reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}; ask it for less"
+        return failed("tool_failed", reason, effect=effect).model_copy(update={"cost_usd": common["cost_usd"]})
+    if result.is_error:
+        message = content or "the tool failed without saying why"
+        return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message), **common)
+    citations = citations_of(meta) if trusted else ()
+    return ToolReply(status="success", content=content, citations=citations, **common)
+
+
+def text_of(result: CallToolResult) -> str:
+    """Everything a model can read in a result, in order; what it cannot is named."""
+    parts = [_part(block) for block in result.content]
+    if not parts and result.structured_content is not None:
+        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    # Half a surrogate pair is not text: nothing downstream could encode it.
+    return "\n".join(parts).encode("utf-8", "replace").decode()
+
+
+def _part(block: Any) -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "resource" if hasattr(block.resource, "text"):
+            return block.resource.text
+        case "resource":
+            return f"[{block.resource.mime_type or 'binary'} resource {block.resource.uri}]"
+        case "resource_link":
+            return f"[resource {block.uri}]"
+        case kind:
+            return f"[{kind} {block.mime_type}]"
+
+
+def cost_of(meta: Mapping[str, Any]) -> Decimal | None:
+    """What the tool says it charged; nonsense is no cost."""
+    try:
+        said = Decimal(str(meta[COST]))
+    except (KeyError, InvalidOperation):
+        return None
+    return usd(said) if said.is_finite() and 0 <= said < 1_000_000 else None
+
+
+def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
+    """The passages that a tool's answer rests on."""
+    try:
+        return _CITATIONS.validate_python(meta.get(CITATIONS, ()))
+    except ValidationError:
+        return ()
+
+
+def reconciled(result: CallToolResult) -> tuple[bool, str]:
+    """A tool's word on what became of a key: whether it was done, and its content. Raises ValueError."""
+    said = result.structured_content
+    if not isinstance(said, dict) or "found" not in said:
+        said = json.loads(text_of(result))
+    if result.is_error or not isinstance(said, dict) or not isinstance(said.get("found"), bool):
+        raise ValueError("a reconcile answer is {found: true or false, content}")
+    content = said.get("content")
+    return said["found"], content if isinstance(content, str) else json.dumps(content)
+
+
+def failed(code: Any, message: str, *, effect: Effect = Effect.READ, attempts: int = 1) -> ToolReply:
+    """A call that did not succeed, and why."""
+    return ToolReply(status="failed", error=ToolError(code=code, message=message), effect=effect, attempts=attempts)

@@ -1,0 +1,76 @@
+"""Every knob of the registry; servers come as JSON in `WAYLINE_TOOL_REGISTRY_SERVERS`."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from wayline.contracts.tools import Effect
+
+SEPARATOR = "__"
+"""Between a server's name and its tool's: `github__search_issues`."""
+
+
+class ToolSettings(BaseModel):
+    """What differs for one tool of a server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    timeout_s: float | None = Field(default=None, gt=0)
+    in_order: bool | None = None
+    retry_after_s: tuple[float, ...] | None = Field(default=None, description="Waits before each repeat of a read.")
+    reconcile_tool: str | None = None
+
+
+class ServerSettings(BaseModel):
+    """An MCP server: where it is and how far its tools are trusted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")
+    url: str | None = Field(default=None, description="Streamable HTTP endpoint.")
+    command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict, description="Added to a scratch environment.")
+    effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
+    trusted: bool = Field(default=False, description="Believe the server's own hints where `effects` says nothing.")
+    timeout_s: float = Field(default=60, gt=0)
+    in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")
+    reconcile_tool: str | None = Field(default=None, description="Asked by key what became of a `reconcile` call.")
+    tools: dict[str, ToolSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _reachable_in_one_way(self) -> Self:
+        if (self.url is None) == (self.command is None):
+            raise ValueError(f"server {self.name!r} needs either `url` or `command`")
+        return self
+
+
+class Settings(BaseSettings):
+    """The registry's own settings."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_TOOL_REGISTRY_", frozen=True, extra="ignore")
+
+    servers: tuple[ServerSettings, ...] = Field(default=(), description="MCP servers beside the built-in tools.")
+    lease_s: float = Field(default=6, gt=0, description="A call that was not renewed for this long is nobody's.")
+    answer_within_s: float = Field(default=4, gt=0, description="A caller is told `in_progress` after this long.")
+    attempts_max: int = Field(default=3, ge=1, description="Executions of one key before a person must decide.")
+    calls_max: int = Field(default=256, ge=1, description="Calls running at once in this process.")
+    retry_after_s: tuple[float, ...] = Field(default=(1, 2), description="Waits before each repeat of a read.")
+    knowledge_timeout_s: float = Field(default=20, gt=0, description="How long `search_knowledge` may take.")
+    connect_timeout_s: float = Field(default=20, gt=0, description="How long connecting to a server may take.")
+    available_within_s: float = Field(default=2, gt=0, description="How long a call waits for a server that is away.")
+    list_within_s: float = Field(default=4, gt=0, description="How long a listing waits for servers never reached yet.")
+    reconnect_wait_max_s: float = Field(default=15, gt=0)
+    probe_every_s: float = Field(default=30, gt=0, description="How often a quiet server is asked for its tools.")
+    keep_days: int = Field(default=45, ge=31, description="Ledger rows outlive the job logs, which are kept 30 days.")
+    result_max_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+
+    @field_validator("servers")
+    @classmethod
+    def _named_once(cls, servers: tuple[ServerSettings, ...]) -> tuple[ServerSettings, ...]:
+        names = [server.name for server in servers]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"server names must differ; twice: {', '.join(sorted(twice))}")
+        return servers

@@ -1,0 +1,14 @@
+"""Why a running call is ended early."""
+
+from enum import StrEnum
+
+
+class Why(StrEnum):
+    """Who no longer wants a call that runs."""
+
+    CANCELLED = "cancelled"
+    """The job asked for it."""
+    STOPPING = "stopping"
+    """This process ends."""
+    FENCED = "fenced"
+    """Another holder has taken the key over."""

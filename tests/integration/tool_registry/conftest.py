@@ -1,0 +1,177 @@
+"""Registries on a real bus and ledger, as services in this process or as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from wayline.chassis import Bus, BusSettings, Failpoint, Service
+from wayline.contracts import ids
+from wayline.contracts.errors import Retry
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply
+from wayline.embedded import NatsServer
+from wayline.store import Record, Store, migrate
+from wayline.testkit import Database, until
+from wayline.testkit.effects_server import EffectsServer
+from wayline.tool_registry.app import HERE, SCHEMA, build, migrations
+from wayline.tool_registry.settings import Settings
+
+TENANT = "acme"
+LEASE_S = 0.9
+ASKED_AGAIN_MAX = 200
+
+
+@dataclass
+class Registry:
+    """A registry in this process."""
+
+    service: Service
+    spans: InMemorySpanExporter
+
+    async def stop(self, grace_s: float = 5) -> None:
+        await self.service.stop(grace_s)
+
+
+@dataclass
+class World:
+    """One bus, one ledger, and whoever works on them."""
+
+    nats_url: str
+    dsn: str
+    bus: Bus
+    store: Store
+    effects: EffectsServer
+    registries: list[Registry] = field(default_factory=list)
+    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
+
+    def settings(self, servers: tuple[dict[str, Any], ...] | None = None, **more: Any) -> dict[str, Any]:
+        return {
+            "servers": [self.effects.settings()] if servers is None else list(servers),
+            "lease_s": LEASE_S,
+            "answer_within_s": 0.4,
+            "retry_after_s": [0.01, 0.02],
+            "available_within_s": 0.5,
+            "reconnect_wait_max_s": 0.3,
+            **more,
+        }
+
+    async def registry(self, *servers: dict[str, Any], **settings: Any) -> Registry:
+        """Start a registry here; without servers, it has the effects server."""
+        service = await build(
+            Settings.model_validate(self.settings(servers or None, **settings)),
+            bus_settings=BusSettings(nats_url=self.nats_url, postgres_dsn=self.dsn),
+        )
+        spans = InMemorySpanExporter()
+        service.telemetry.add_processor(SimpleSpanProcessor(spans))
+        await service.start()
+        self.registries.append(Registry(service, spans))
+        return self.registries[-1]
+
+    async def process(self, failpoint: Failpoint | None = None, **settings: Any) -> asyncio.subprocess.Process:
+        """Start a registry as a process; it hears when this returns."""
+        knobs = {f"WAYLINE_TOOL_REGISTRY_{k.upper()}": json.dumps(v) for k, v in self.settings(**settings).items()}
+        env = {
+            **os.environ,
+            **knobs,
+            "WAYLINE_NATS_URL": self.nats_url,
+            "WAYLINE_POSTGRES_DSN": self.dsn,
+            "WAYLINE_FAILPOINT": failpoint or "",
+        }
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tool_registry", env=env)
+        self.processes.append(process)
+        await until(self.hears, within=30, why="the registry process answers")
+        return process
+
+    async def hears(self) -> bool:
+        try:
+            return bool((await self.bus.ask(ListTools(tenant=TENANT), ToolList, timeout_s=6)).tools)
+        except Retry:
+            return False
+
+    def ask(self, tool: str, arguments: dict[str, Any] | None = None, *, job: str = "j1", **more: Any) -> CallTool:
+        """A call as the executor asks for it."""
+        step, call = more.pop("step", 1), more.pop("call", "1")
+        values = {
+            "tenant": TENANT,
+            "key": ids.tool_key(TENANT, job, step, call),
+            "job_id": job,
+            "step": step,
+            "call": call,
+            "tool": tool,
+            "arguments": arguments or {},
+            "deadline": datetime.now(UTC) + timedelta(seconds=60),
+        }
+        return CallTool(**{**values, **more})
+
+    async def once(self, ask: CallTool, *, timeout_s: float = 10) -> ToolReply:
+        """Ask and take the answer, whatever it is."""
+        return await self.bus.ask(ask, ToolReply, timeout_s=timeout_s)
+
+    async def call(self, ask: CallTool) -> ToolReply:
+        """Ask as the executor does: again with the same key until somebody knows."""
+        for _ in range(ASKED_AGAIN_MAX):
+            try:
+                reply = await self.once(ask, timeout_s=2)
+            except Retry:
+                await asyncio.sleep(0.05)
+                continue
+            if reply.status != "in_progress":
+                return reply
+        raise AssertionError(f"{ask.key} is still in progress after {ASKED_AGAIN_MAX} questions")
+
+    async def cancel(self, key: str) -> None:
+        await self.bus.send(CancelTool(tenant=TENANT, key=key))
+
+    async def resolve(self, key: str, outcome: str, content: str = "") -> ToolReply:
+        said = {"tenant": TENANT, "key": key, "outcome": outcome, "content": content}
+        return await self.bus.ask(ResolveTool(**said), ToolReply)
+
+    async def row(self, key: str) -> Record | None:
+        """The ledger's row as it is."""
+        return await self.store.fetchrow(TENANT, "SELECT * FROM calls WHERE key = $1", key)
+
+    async def until_state(self, key: str, state: str) -> None:
+        async def is_so() -> bool:
+            row = await self.row(key)
+            return row is not None and row["state"] == state
+
+        await until(is_so, why=f"{key} is {state}")
+
+
+@pytest.fixture
+async def dsn(database: Database) -> str:
+    await migrate(database.dsn, schema=SCHEMA, role="tool_registry", password="secret", directory=migrations())
+    return database.as_role("tool_registry", "secret")
+
+
+@pytest.fixture
+async def effects(tmp_path: Path) -> AsyncIterator[EffectsServer]:
+    server = await EffectsServer(tmp_path / "effects.txt", delay_ms=200).start()
+    yield server
+    await server.kill()
+
+
+@pytest.fixture
+async def world(nats_server: NatsServer, dsn: str, effects: EffectsServer) -> AsyncIterator[World]:
+    bus = await Bus.connect(BusSettings(nats_url=nats_server.url), service="test", exit_when_closed=False)
+    store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql")
+    world = World(nats_server.url, dsn, bus, store, effects)
+    yield world
+    for process in world.processes:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    for registry in world.registries:
+        await registry.stop()
+    await bus.close()
+    await store.close()

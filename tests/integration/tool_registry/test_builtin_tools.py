@@ -1,0 +1,107 @@
+"""The tools that every registry has."""
+
+from __future__ import annotations
+
+from nats.aio.msg import Msg
+from wayline.contracts.chat import Citation
+from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
+from wayline.contracts.tools import Effect, ListTools, ToolList
+
+TENANT = "acme"
+
+
+async def answer_searches(world, result: SearchResult, asked: list[SearchKnowledge]) -> None:
+    """Stand in for retrieval on the bus."""
+
+    async def on_search(message: Msg) -> None:
+        asked.append(SearchKnowledge.from_wire(message.data, message.subject))
+        await message.respond(result.model_dump_json().encode())
+
+    await world.bus.nc.subscribe("retrieval.search.*", cb=on_search)
+    await world.bus.nc.flush()
+
+
+async def test_a_listing_names_the_built_in_tools_and_their_effect(world):
+    await world.registry()
+
+    listed = await world.bus.ask(ListTools(tenant=TENANT, patterns=("*_*e*",)), ToolList)
+
+    own = [tool for tool in listed.tools if tool.server == "builtin"]
+    assert [(tool.name, tool.effect) for tool in own] == [
+        ("get_current_time", Effect.READ),
+        ("search_knowledge", Effect.READ),
+    ]
+    assert set(own[1].input_schema["properties"]) == {"query", "top_k", "document_ids"}
+
+
+async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(world):
+    await world.registry()
+    asked: list[SearchKnowledge] = []
+    hit = Hit(chunk_id="c1", document_id="d1", document="Guide", text="Tea is brewed at 80 degrees.", score=1)
+    await answer_searches(world, SearchResult(hits=(hit,), mode="hybrid"), asked)
+
+    reply = await world.once(world.ask("search_knowledge", {"query": "tea", "top_k": 3, "document_ids": ["d1"]}))
+
+    assert (asked[0].tenant, asked[0].query, asked[0].top_k, asked[0].filter.document_ids) == (
+        "acme",
+        "tea",
+        3,
+        ("d1",),
+    )
+    assert reply.status == "success"
+    assert reply.content == "[1] Guide\nTea is brewed at 80 degrees."
+    assert reply.citations == (Citation(document="Guide", quote=hit.text, document_id="d1", chunk_id="c1"),)
+    assert (reply.size_bytes, reply.tokens) == (len(reply.content), -(-len(reply.content) // 4))
+
+
+async def test_a_search_while_retrieval_is_away_is_tried_three_times_and_then_unavailable(world):
+    await world.registry()
+
+    reply = await world.once(world.ask("search_knowledge", {"query": "tea"}))
+
+    assert reply.error is not None
+    assert (reply.error.code, reply.attempts) == ("unavailable", 3)
+    assert "knowledge base" in reply.error.message
+
+
+async def test_the_time_is_told_in_a_zone_and_a_wrong_zone_says_what_would_be_right(world):
+    await world.registry()
+
+    told = await world.once(world.ask("get_current_time", {"timezone": "Europe/Zurich"}))
+    wrong = await world.once(world.ask("get_current_time", {"timezone": "Mars"}, job="j2"))
+
+    assert told.status == "success"
+    assert wrong.error is not None
+    assert "no IANA time zone" in wrong.error.message
+
+
+async def test_reads_leave_no_row_in_the_ledger(world):
+    await world.registry()
+    ask = world.ask("get_current_time")
+
+    await world.once(ask)
+
+    assert await world.row(ask.key) is None
+
+
+async def test_a_search_hangs_under_the_call_in_one_trace_and_no_span_holds_content(world):
+    registry = await world.registry()
+    traceparents: list[str] = []
+
+    async def on_search(message: Msg) -> None:
+        traceparents.append((message.headers or {})["traceparent"])
+        await message.respond(SearchResult(hits=(), mode="hybrid").model_dump_json().encode())
+
+    await world.bus.nc.subscribe("retrieval.search.*", cb=on_search)
+    await world.bus.nc.flush()
+
+    await world.once(world.ask("search_knowledge", {"query": "a secret question"}))
+
+    spans = {span.name: span for span in registry.spans.get_finished_spans()}
+    call, consumer = spans["tools/call search_knowledge"], spans["process tools.call.{tenant}"]
+    assert call.parent is not None
+    assert call.parent.span_id == consumer.context.span_id
+    assert traceparents[0].split("-")[2] == format(call.context.span_id, "016x")
+    assert call.attributes["mcp.method.name"] == "tools/call"
+    assert call.attributes["wayline.tool.effect"] == "read"
+    assert "secret" not in "".join(span.to_json() for span in spans.values())
