@@ -1,0 +1,47 @@
+"""What a ticket is good for: every row of rule 11."""
+
+import pytest
+
+from wayline.executor.claim import Ticket, Verdict, judge
+from wayline.journal import Head, State
+
+TICKET = Ticket(tenant="default", job_id="j", at=10, sequence=5, delivery=2)
+
+
+def head(state: State, *, sequence: int = 10, owner: str = "") -> Head:
+    return Head(sequence=sequence, state=state, seq=2, content_hash="c", owner=owner)
+
+
+@pytest.mark.parametrize(
+    ("last", "verdict"),
+    [
+        (None, Verdict.STALE),
+        (head(State.NEW), Verdict.CLAIM),
+        (head(State.NEW, sequence=11), Verdict.STALE),
+        (head(State.PARKED), Verdict.CLAIM),
+        (head(State.PARKED, sequence=12, owner="4:1"), Verdict.STALE),
+        (head(State.PARKED, sequence=12, owner="5:1"), Verdict.PARKED),
+        (head(State.ACTIVE, sequence=12, owner="5:1"), Verdict.CLAIM),
+        (head(State.ACTIVE, sequence=12, owner="5:2"), Verdict.FORGET),
+        (head(State.ACTIVE, sequence=12, owner="5:3"), Verdict.FORGET),
+        (head(State.ACTIVE, sequence=12, owner="4:1"), Verdict.STALE),
+        (head(State.ENDED, sequence=12, owner="5:1"), Verdict.SETTLE),
+        (head(State.ENDED, sequence=12, owner="4:1"), Verdict.SETTLE),
+    ],
+    ids=[
+        "no log",
+        "new, from its first record",
+        "new, from another record",
+        "parked, woken from this very record",
+        "parked later, by another ticket",
+        "parked by this ticket's own holder",
+        "active under an earlier delivery of this ticket",
+        "active under this delivery",
+        "active under a later delivery",
+        "active under another ticket",
+        "ended under this ticket",
+        "ended under another ticket",
+    ],
+)
+def test_a_ticket_is_judged_by_the_last_record_alone(last, verdict):
+    assert judge(last, TICKET) is verdict

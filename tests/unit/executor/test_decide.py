@@ -1,0 +1,135 @@
+"""What a job needs next, from its state alone."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.journal import Call, Job
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
+LIMITS = e.Limits(max_steps=3, max_seconds=60, max_output_tokens=100)
+ASKED = Job(
+    job_id="j",
+    tenant="default",
+    at=NOW,
+    created_at=NOW,
+    config=AgentConfig(),
+    limits=LIMITS,
+    messages=(UserMessage(parts=(TextPart(text="why?"),)),),
+)
+
+
+def stamp(**payload):
+    return {"job_id": "j", "seq": 9, "at": NOW, "trace": TRACE, **payload}
+
+
+def call(number: str, **changes) -> Call:
+    return Call(wanted=ToolCall(call=number, tool="look", arguments={"n": number}), **changes)
+
+
+def test_a_fresh_job_asks_its_model():
+    assert decide(ASKED) == CallModel(step=1, attempt=1)
+
+
+def test_a_job_that_has_ended_needs_nothing():
+    ended = e.JobCompleted(**stamp(answer="because"))
+
+    assert decide(replace(ASKED, ended=ended)) is None
+
+
+def test_an_answer_without_tool_calls_completes_the_job():
+    said = AssistantMessage(text="because")
+
+    assert decide(replace(ASKED, step=1, messages=(*ASKED.messages, said))) == Complete("because")
+
+
+def test_independent_tool_calls_run_beside_each_other():
+    job = replace(ASKED, step=1, calls=(call("1"), call("2")))
+
+    assert decide(job) == RunTools((call("1"), call("2")))
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        {"config": AgentConfig(tools_in_order=True)},
+        {"tools": (ToolDefinition(name="look", in_order=True),)},
+    ],
+    ids=["the agent asks for order", "a tool asks for order"],
+)
+def test_where_order_is_asked_for_calls_run_one_after_another(ordered):
+    job = replace(ASKED, step=1, calls=(call("1"), call("2")), **ordered)
+
+    assert decide(job) == RunTools((call("1"),))
+
+
+def test_a_cancel_comes_before_everything_else():
+    cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
+
+    assert decide(replace(ASKED, calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
+
+
+def test_a_call_that_was_open_when_its_holder_died_is_a_new_attempt_of_the_same_step():
+    assert decide(replace(ASKED, step=2, model_attempt=1)) == CallModel(step=2, attempt=2)
+
+
+def test_a_retryable_failure_is_tried_again_later_and_not_for_ever():
+    def failed(attempt: int) -> Job:
+        event = e.ModelFailed(
+            **stamp(
+                step=1, attempt=attempt, attempt_id="a", error=Failure(code="http_500", message="no"), retryable=True
+            )
+        )
+        return replace(ASKED, step=1, model_failed=event, model_attempt=attempt)
+
+    assert decide(failed(1)) == CallModel(step=1, attempt=2, delay_s=1.0)
+    assert decide(failed(4)) == Fail(Failure(code="http_500", message="no"))
+
+
+def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():
+    undecided = call("1", key="k1", decision_id="1-1", expires_at=NOW)
+
+    assert decide(replace(ASKED, step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
+    assert decide(replace(ASKED, step=1, calls=(undecided,))) == Park(
+        Waiting(
+            why="needs_decision",
+            wait_id="1-1",
+            question="Nobody knows whether look did its work: did it?",
+            tool="look",
+            arguments={"n": "1"},
+            expires_at=NOW,
+        )
+    )
+
+
+def test_a_decision_is_written_into_the_ledger_and_do_it_again_runs_the_tool():
+    def decided(outcome) -> Call:
+        decision = e.DecisionMade(**stamp(decision_id="1-1", outcome=outcome))
+        return call("1", key="k1", effect=Effect.ONCE, decision_id="1-1", decision=decision)
+
+    assert decide(replace(ASKED, step=1, calls=(decided("succeeded"),))) == Resolve(decided("succeeded"))
+    assert decide(replace(ASKED, step=1, calls=(decided("expired"),))) == Resolve(decided("expired"))
+    assert decide(replace(ASKED, step=1, calls=(decided("retry"),))) == RunTools((decided("retry"),))
+
+
+def test_at_the_step_limit_the_job_answers_with_what_it_has():
+    found = ToolMessage(call="1", tool="look", content="half of it")
+    job = replace(ASKED, step=3, messages=(*ASKED.messages, AssistantMessage(tool_calls=()), found))
+
+    assert decide(job) == Complete("half of it", partial=True, reason="the job's 3 steps are used up")
+
+
+def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
+    late = replace(ASKED, at=NOW + timedelta(seconds=60))
+
+    assert decide(late) == Fail(
+        Failure(code="time_limit", message="the job's 60 s are over and there is nothing to answer with")
+    )

@@ -1,0 +1,223 @@
+"""Histories as an executor would write them, played against a scripted world: no bus, no clock, no chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect, ToolError
+from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.journal import Call, Job, evolve, fold
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+TENANT, JOB_ID = "default", "j1"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the world answers to one model call: text, or that many tool calls."""
+
+    text: str = ""
+    calls: int = 0
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything outside the job: the same question gets the same answer, however often it is asked."""
+
+    replies: tuple[Reply, ...]
+    unknown: frozenset[str] = frozenset()
+    """Tool keys whose outcome nobody knows."""
+    decisions: tuple[str, ...] = ("succeeded",)
+    cancel_after: int | None = None
+    max_steps: int = 6
+
+    def reply(self, step: int) -> Reply:
+        return self.replies[min(step, len(self.replies)) - 1]
+
+
+@dataclass
+class Play:
+    """Plays a job forward from some log, as records."""
+
+    world: World
+    records: list[list[e.Event]] = field(default_factory=list)
+    job: Job = field(default_factory=Job)
+
+    def note(self, kind: type[e.Event], **payload) -> e.Event:
+        event = kind(
+            job_id=JOB_ID,
+            seq=self.job.seq + 1,
+            at=EPOCH + timedelta(milliseconds=self.job.seq),
+            trace=e.SpanRef(trace_id=ids.trace_id(TENANT, JOB_ID), span_id=ids.job_span(TENANT, JOB_ID)),
+            **payload,
+        )
+        self.job = evolve(self.job, event)
+        self.records[-1].append(event)
+        return event
+
+    def begin(self) -> None:
+        submit = SubmitJob(tenant=TENANT, agent="a", input="why?")
+        self.records.append([])
+        self.note(e.JobSubmitted, tenant=TENANT, job=submit, content_hash=submit.content_hash())
+        self.note(
+            e.JobRouted,
+            agent="a",
+            agent_version=1,
+            config=AgentConfig(),
+            route=Route(provider="p", model="m", tier="flash", reason="r"),
+            limits=e.Limits(max_steps=self.world.max_steps, max_seconds=1e6, max_output_tokens=10),
+        )
+
+    def claim(self) -> None:
+        self.records.append([])
+        self.note(e.JobClaimed, executor="x", epoch=self.job.epoch + 1, owner="1:1", attempt=1)
+
+    def run(self) -> Job:
+        """Decide and do until the end; a new record begins where the executor would append one."""
+        if self.job.ended is None:
+            self.claim()
+        while (action := decide(self.job)) is not None:
+            if self._wants_cancel() and not isinstance(action, Cancel):
+                self.note(e.CancelRequested, reason="enough", by="ann")
+                continue
+            self._do(action)
+        return self.job
+
+    def _wants_cancel(self) -> bool:
+        after = self.world.cancel_after
+        return after is not None and self.job.step >= after and self.job.cancel is None
+
+    def _do(self, action) -> None:
+        match action:
+            case CallModel(step, attempt):
+                self._model(step, attempt)
+            case RunTools(calls):
+                self._tools(calls)
+            case Resolve(call):
+                assert call.decision is not None
+                self.records.append([])
+                self._completed(call, failed=call.decision.outcome != "succeeded")
+            case Park(waiting):
+                self.note(e.JobParked, waiting=waiting, signals_seen=0)
+                self.claim()
+                self.note(e.JobResumed)
+                n = sum(isinstance(event, e.DecisionMade) for record in self.records for event in record)
+                outcome = self.world.decisions[min(n, len(self.world.decisions) - 1)]
+                self.note(e.DecisionMade, decision_id=waiting.wait_id, outcome=outcome)
+            case Complete(answer, citations, partial, reason):
+                self.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason)
+            case Fail(error):
+                self.note(e.JobFailed, error=error)
+            case Cancel(reason, by):
+                self.note(e.JobCancelled, reason=reason, by=by)
+
+    def _model(self, step: int, attempt: int) -> None:
+        named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id(TENANT, JOB_ID, step, attempt)}
+        self.note(e.ModelRequested, **named, provider="p", model="m")
+        self.records.append([])
+        reply = self.world.reply(step)
+        if reply.fails:
+            error = Failure(code="http_400", message="no")
+            self.note(e.ModelFailed, **named, error=error, retryable=False)
+            return
+        calls = tuple(ToolCall(call=str(n), tool="t", arguments={"step": step}) for n in range(1, reply.calls + 1))
+        message = AssistantMessage(text=reply.text, tool_calls=calls)
+        usage = Usage(input=10, output=2)
+        self.note(
+            e.ModelCompleted, **named, message=message, usage=usage, cost_usd=None, stop_reason="end", duration_ms=1
+        )
+
+    def _tools(self, calls: tuple[Call, ...]) -> None:
+        for call in calls:
+            again = call.decision is not None and call.decision.outcome == "retry"
+            if call.key is None or again:
+                key = f"{call.key}/2" if again else ids.tool_key(TENANT, JOB_ID, self.job.step, call.wanted.call)
+                self.note(
+                    e.ToolRequested,
+                    step=self.job.step,
+                    call=call.wanted.call,
+                    tool="t",
+                    arguments=call.wanted.arguments,
+                    effect=Effect.ONCE,
+                    key=key,
+                )
+        numbers = {call.wanted.call for call in calls}
+        for call in [c for c in self.job.calls if c.wanted.call in numbers]:
+            self.records.append([])
+            assert call.key is not None
+            if call.key in self.world.unknown:
+                self.note(
+                    e.ToolUnknown,
+                    step=self.job.step,
+                    call=call.wanted.call,
+                    tool="t",
+                    key=call.key,
+                    decision_id=call.key.replace("/", "-"),
+                    expires_at=EPOCH,
+                )
+            else:
+                self._completed(call, failed=False)
+
+    def _completed(self, call: Call, *, failed: bool) -> None:
+        self.note(
+            e.ToolCompleted,
+            step=self.job.step,
+            call=call.wanted.call,
+            tool="t",
+            status="failed" if failed else "success",
+            content=f"result of {self.job.step}/{call.wanted.call}",
+            error=ToolError(code="tool_failed", message="it did not") if failed else None,
+        )
+
+
+def play(world: World) -> Play:
+    """A whole history."""
+    played = Play(world)
+    played.begin()
+    played.run()
+    return played
+
+
+def resumed(world: World, records: list[list[e.Event]]) -> Play:
+    """The history that follows when every process died right after these records."""
+    played = Play(world, [list(record) for record in records])
+    played.job = fold(event for record in records for event in record)
+    played.run()
+    return played
+
+
+def outcome(job: Job) -> tuple[object, ...]:
+    """What a job came to, apart from how often it was claimed and when."""
+    ended = job.ended
+    assert ended is not None
+    said = ended.model_dump(exclude={"seq", "at", "usage", "cost_usd"})
+    # A cancel falls where it falls: what the model had said by then may differ.
+    return said, () if job.status == "cancelled" else job.messages
+
+
+_replies = st.one_of(
+    st.builds(Reply, text=st.just(""), calls=st.integers(1, 3)),
+    st.builds(Reply, text=st.text(max_size=5), calls=st.just(0)),
+    st.just(Reply(fails=True)),
+)
+_keys = st.builds(
+    lambda step, call: ids.tool_key(TENANT, JOB_ID, step, str(call)), st.integers(1, 4), st.integers(1, 3)
+)
+worlds = st.builds(
+    World,
+    replies=st.lists(_replies, min_size=1, max_size=5).map(tuple),
+    unknown=st.frozensets(_keys, max_size=3),
+    decisions=st.lists(st.sampled_from(["succeeded", "failed", "retry", "expired"]), min_size=1, max_size=2).map(tuple),
+    cancel_after=st.one_of(st.none(), st.integers(1, 4)),
+    max_steps=st.integers(1, 6),
+)

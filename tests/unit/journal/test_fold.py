@@ -1,0 +1,107 @@
+"""The fold: total on valid logs, blind to what it does not know, and the same wherever a crash falls."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import orjson
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wayline.contracts import events as e
+from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
+from wayline.journal.record import decode, state_after
+
+_spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
+assert _spec and _spec.loader
+histories = sys.modules.setdefault("histories", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(histories)
+
+TERMINAL = {"job.completed", "job.failed", "job.cancelled"}
+
+
+@given(world=histories.worlds)
+def test_every_history_ends_once_and_its_numbers_have_no_gap(world):
+    played = histories.play(world)
+
+    events = [event for record in played.records for event in record]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert [event.type in TERMINAL for event in events] == [False] * (len(events) - 1) + [True]
+
+
+@settings(max_examples=60)
+@given(world=histories.worlds)
+def test_a_crash_after_any_record_ends_in_the_same_place(world):
+    whole = histories.play(world)
+
+    for kept in range(1, len(whole.records) + 1):
+        again = histories.resumed(world, whole.records[:kept])
+        assert histories.outcome(again.job) == histories.outcome(whole.job), f"after record {kept}"
+
+
+@settings(max_examples=60)
+@given(world=histories.worlds)
+def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
+    whole = histories.play(world)
+
+    for kept in range(1, len(whole.records) + 1):
+        again = histories.resumed(world, whole.records[:kept])
+        done: set[tuple[int, str]] = set()
+        for event in (event for record in again.records for event in record):
+            if isinstance(event, e.ToolRequested):
+                assert (event.step, event.call) not in done
+            elif isinstance(event, e.ToolCompleted):
+                done.add((event.step, event.call))
+
+
+@given(world=histories.worlds)
+def test_a_log_reads_back_as_it_was_written(world):
+    for record in histories.play(world).records:
+        assert encode(read_record(encode(record))) == encode(record)
+
+
+@given(world=histories.worlds, places=st.lists(st.integers(0, 100), min_size=1, max_size=4))
+def test_events_of_a_newer_build_change_nothing_but_the_place_in_the_log(world, places):
+    events = [event for record in histories.play(world).records for event in record]
+    values = decode(encode(events))
+    for place in places:
+        stranger = {**values[min(place, len(values) - 1)], "type": "job.teleported", "to": "mars"}
+        values.insert(min(place, len(values)), stranger)
+
+    job = fold(read_record(orjson.dumps({"events": values})))
+
+    assert histories.outcome(job) == histories.outcome(fold(events))
+    assert unknown_types(values) == {"job.teleported"}
+
+
+@given(world=histories.worlds)
+def test_a_record_says_in_its_state_what_the_fold_says(world):
+    job, state = Job(), State.NEW
+    for record in histories.play(world).records:
+        job = fold(record, job)
+        state = state_after(state, record)
+        if job.ended:
+            assert state is State.ENDED
+        else:
+            # The first record leaves a job new; from then on it is held or parked.
+            assert state in (State.NEW, State.ACTIVE, State.PARKED)
+            assert (state is State.PARKED) == (job.status == "parked")
+
+
+def test_evolve_never_changes_the_state_it_was_given():
+    played = histories.play(histories.World(replies=(histories.Reply(calls=2), histories.Reply(text="so"))))
+    events = [event for record in played.records for event in record]
+
+    states = [Job()]
+    for event in events:
+        before = states[-1]
+        states.append(evolve(before, event))
+        assert before == fold(events[: len(states) - 2])
+
+
+def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
+    played = histories.play(histories.World(replies=(histories.Reply(calls=1), histories.Reply(text="so"))))
+
+    seen = view(played.job)
+
+    assert (seen.status, seen.answer, seen.steps, seen.usage.total, seen.cost_usd) == ("completed", "so", 2, 24, None)
