@@ -31,9 +31,13 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+	$(BIN)/python tools/make_proto.py --check
 
 test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit tests/contract tests/integration tests/e2e tests/faults
+
+proto: $(VENV)/.ready ## Write proto/ from the contracts
+	$(BIN)/python tools/make_proto.py
 
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
@@ -41,4 +45,4 @@ run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a f
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test run clean
+.PHONY: help setup lock format check test proto run clean

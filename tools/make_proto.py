@@ -1,0 +1,370 @@
+"""Write proto/ from the contracts: a JSON Schema a message, the AsyncAPI document, and a table for people.
+
+`python tools/make_proto.py` writes; `--check` says what is stale and fails; `--seal` adds new samples to SHA256SUMS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from pydantic import BaseModel
+
+import wayline.contracts
+from wayline.chassis import topology
+from wayline.chassis.permissions import CLIENT_PUBLISH, CLIENT_SUBSCRIBE, IDENTITIES
+from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
+from wayline.contracts.errors import Problem
+from wayline.contracts.events import EVENT_TYPES, AnyEvent, Event
+
+ROOT = Path(__file__).parents[1] / "proto"
+SAMPLES = ROOT / "samples"
+SUMS = SAMPLES / "SHA256SUMS"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+for module in iter_modules(wayline.contracts.__path__):
+    import_module(f"wayline.contracts.{module.name}")
+
+
+class Record(Frozen):
+    """One step of a job: all its events or none. A job's log is the records on its subject."""
+
+    events: tuple[AnyEvent, ...]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A subject, what travels on it, and how."""
+
+    subject: str
+    message: str
+    """Its name in the tables."""
+    schema: str | None
+    """Its file in proto/; None: the body is somebody else's."""
+    about: str
+    kind: str
+    """`queue`, `log`, `stream`, `request` or `core`."""
+    replies: type[BaseModel] | None = None
+
+    @property
+    def listens(self) -> str:
+        return ".".join("*" if token.startswith("{") else token for token in self.subject.split("."))
+
+
+BESIDES = (
+    Channel(
+        "events.{tenant}.{job_id}", "Record", "messages/Record.json", "A job's log: one message is one step.", "log"
+    ),
+    Channel(
+        "live.{tenant}.{job_id}",
+        "Record",
+        "messages/Record.json",
+        "The same records, republished as they land.",
+        "core",
+    ),
+    Channel(
+        "dead.{stream}.{consumer}",
+        "dead letter",
+        None,
+        "What could not be handled: the original body, with why and where from in `Wayline-Dead-…` headers.",
+        "stream",
+    ),
+)
+"""Subjects whose bodies are not one message of the catalogue."""
+
+
+def channels() -> list[Channel]:
+    """Every subject of the bus, sorted."""
+    return sorted([*map(_channel, CATALOGUE.values()), *BESIDES], key=lambda one: one.subject)
+
+
+def _channel(kind: type[Message]) -> Channel:
+    stored = stream_of(kind.listens())
+    queue = stored is not None and any(c.stream == stored for c in topology.CONSUMERS)
+    how = "request" if issubclass(kind, Request) else "queue" if queue else "stream" if stored else "core"
+    return Channel(
+        subject=kind.subject_template,
+        message=kind.__name__,
+        schema=f"messages/{kind.__name__}.json",
+        about=about(kind),
+        kind=how,
+        replies=kind.replies if issubclass(kind, Request) else None,
+    )
+
+
+def about(kind: type[BaseModel]) -> str:
+    """The first sentence of a model's docstring, where it has one of its own."""
+    said = kind.__dict__.get("__doc__") or ""
+    return " ".join(said.split("\n\n", 1)[0].split())
+
+
+def meets(pattern: str, subject: str) -> bool:
+    """Whether a NATS pattern and a subject with `*` in it have a literal subject in common."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for n, token in enumerate(wanted):
+        if token == ">":
+            return len(given) > n
+        if n >= len(given) or (token != "*" and given[n] not in ("*", token)):
+            return False
+    return len(wanted) == len(given)
+
+
+def stream_of(subject: str) -> str | None:
+    """The stream that stores a subject."""
+    for stream in topology.streams(topology.Limits()):
+        if any(meets(pattern, subject) for pattern in stream.subjects or []):
+            return stream.name
+    return None
+
+
+def consumers_of(subject: str) -> list[topology.Consumer]:
+    return [c for c in topology.CONSUMERS if c.stream == stream_of(subject) and meets(c.subject, subject)]
+
+
+def who_says(channel: Channel) -> list[str]:
+    """The identities whose allow-list covers publishing here; the bus itself republishes and schedules."""
+    said = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
+    if any(meets(p, channel.listens) for p in CLIENT_PUBLISH):
+        said.append("client")
+    by_bus = {"live.{tenant}.{job_id}": "the bus", "due.{tenant}.{job_id}.{wait_id}": "the bus"}
+    return [by_bus[channel.subject]] if channel.subject in by_bus else said
+
+
+def who_hears(channel: Channel) -> list[str]:
+    """The identities that subscribe here or are bound to a consumer of it."""
+    heard = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.subscribe)]
+    heard += [c.service for c in consumers_of(channel.listens)]
+    if any(meets(p, channel.listens) for p in CLIENT_SUBSCRIBE):
+        heard.append("client")
+    return list(dict.fromkeys(heard))
+
+
+def schema_of(model: type[BaseModel], *, comment: str = "") -> dict[str, Any]:
+    """What a reader accepts as the body: a message's address is its subject's to say, so it is left out."""
+    made = model.model_json_schema(mode="validation", ref_template="#/$defs/{model}")
+    for name, field in model.model_fields.items():
+        if field.exclude:
+            made["properties"].pop(name, None)
+    made.pop("description", None)
+    text = about(model)
+    return {
+        "$schema": DIALECT,
+        **({"$comment": comment} if comment else {}),
+        "title": made.pop("title"),
+        **({"description": text} if text else {}),
+        **made,
+    }
+
+
+def replies() -> dict[str, type[BaseModel]]:
+    """Every model that answers a request."""
+    kinds = {kind.replies for kind in CATALOGUE.values() if issubclass(kind, Request)} | {Problem}
+    return {kind.__name__: kind for kind in sorted(kinds, key=lambda one: one.__name__)}
+
+
+def messages() -> dict[str, type[Message]]:
+    return {kind.__name__: kind for kind in sorted(CATALOGUE.values(), key=lambda one: one.__name__)}
+
+
+def asyncapi() -> dict[str, Any]:
+    """The bus as AsyncAPI 3.0."""
+    found = channels()
+    operations = dict(pair for channel in found for pair in _operations(channel))
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Wayline's bus",
+            "version": "1",
+            "description": "Generated from wayline.contracts, wayline.chassis.topology and wayline.chassis.permissions "
+            "by `make proto`. Subjects are NATS subjects; braces are one token each.",
+            "license": {"name": "Apache-2.0"},
+        },
+        "servers": {"bus": {"host": "127.0.0.1:4222", "protocol": "nats", "description": "As in `wayline up`."}},
+        "defaultContentType": "application/json",
+        "channels": {_id(channel): _described(channel) for channel in found},
+        "operations": operations,
+        "components": {"messages": _components(found)},
+    }
+
+
+def _id(channel: Channel) -> str:
+    return channel.subject.replace("{", "").replace("}", "")
+
+
+def _described(channel: Channel) -> dict[str, Any]:
+    names = [token[1:-1] for token in channel.subject.split(".") if token.startswith("{")]
+    stream = stream_of(channel.listens)
+    bound = [{"name": c.name, "service": c.service} for c in consumers_of(channel.listens)]
+    return {
+        "address": channel.subject,
+        "description": channel.about,
+        "messages": {_component(channel): {"$ref": f"#/components/messages/{_component(channel)}"}},
+        "parameters": {name: {"description": f"One token: the {name.replace('_', ' ')}."} for name in names},
+        "x-wayline-kind": channel.kind,
+        "x-wayline-says": who_says(channel),
+        "x-wayline-hears": who_hears(channel),
+        **({"x-wayline-stream": stream} if stream else {}),
+        **({"x-wayline-consumers": bound} if bound else {}),
+    }
+
+
+def _component(channel: Channel) -> str:
+    return channel.message.replace(" ", "")
+
+
+def _operations(channel: Channel) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What each identity does here: a service `receive`s what it hears."""
+    for name in who_hears(channel):
+        yield (
+            f"{name}.hears.{_id(channel)}",
+            {
+                "action": "receive",
+                "channel": {"$ref": f"#/channels/{_id(channel)}"},
+                **({"reply": {"messages": [_reply_ref(channel.replies)]}} if channel.replies else {}),
+            },
+        )
+    for name in who_says(channel):
+        if name != "the bus":
+            yield (
+                f"{name}.says.{_id(channel)}",
+                {"action": "send", "channel": {"$ref": f"#/channels/{_id(channel)}"}},
+            )
+
+
+def _reply_ref(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"#/components/messages/{model.__name__}"}
+
+
+def _components(found: list[Channel]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for channel in found:
+        payload = {"payload": {"$ref": f"./{channel.schema}"}} if channel.schema else {}
+        kind = CATALOGUE.get(channel.subject)
+        if kind is not None and kind.__name__ == "Spans":
+            payload = {"contentType": "application/x-protobuf"}
+        made[_component(channel)] = {
+            "name": kind.schema_id() if kind else channel.message,
+            "summary": channel.about,
+            **payload,
+        }
+    for name, model in replies().items():
+        made[name] = {"name": name, "summary": about(model), "payload": {"$ref": f"./replies/{name}.json"}}
+    return dict(sorted(made.items()))
+
+
+def table() -> str:
+    """proto/README.md."""
+    rows = ["| subject | message | says | hears | stream |", "|---|---|---|---|---|"]
+    for channel in channels():
+        name = f"[{channel.message}]({channel.schema})" if channel.schema else channel.message
+        answer = channel.replies.__name__ if channel.replies else ""
+        reply = f" → [{answer}](replies/{answer}.json)" if answer else ""
+        says, hears = ", ".join(who_says(channel)), ", ".join(who_hears(channel))
+        rows.append(
+            f"| `{channel.subject}` | {name}{reply} | {says} | {hears} | {stream_of(channel.listens) or 'core'} |"
+        )
+    events = [f"| [`{name}`](events/{name}.json) | {_carried(kind)} |" for name, kind in EVENT_TYPES.items()]
+    parts = [
+        "# The bus, as others may rely on it",
+        "Generated by `make proto` from `wayline.contracts`, `wayline.chassis.topology` and "
+        "`wayline.chassis.permissions`; `make check` fails when it is stale. Only `samples/` is kept by hand.",
+        "- `messages/`, `events/`, `replies/`: one JSON Schema (2020-12) each: what a reader accepts as the body. "
+        "Fields that the subject already says (`tenant`, `job_id` …) are not part of a body.\n"
+        "- `asyncapi.json`: the whole bus as AsyncAPI 3.0.\n"
+        "- `samples/`: a real body of each message, event and reply version. They must parse for ever and say the same "
+        "when written again, so they are never edited: a change that needs that is a new version. "
+        "`python tools/make_proto.py --seal` adds a new one to `SHA256SUMS`.",
+        "A request is answered once on its reply subject: with its reply, or with a "
+        "[Problem](replies/Problem.json) and the header `Wayline-Error`. `client` is whoever connects to the loopback "
+        "bus of `wayline up` without credentials; it may use tenant `default` only. *core* is not stored.",
+        "## Subjects",
+        "\n".join(rows),
+        "## Events",
+        'A record on `events.{tenant}.{job_id}` is `{"events": [...]}`; these are the types. The vocabulary is closed: '
+        "a reader passes over a type that it does not know, an executor does not claim its job.",
+        "\n".join(["| type | carries, beside `job_id`, `seq`, `at` and `trace` |", "|---|---|", *events]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _carried(event: type[Event]) -> str:
+    return ", ".join(f"`{name}`" for name in event.model_fields if name not in Event.model_fields)
+
+
+def files() -> dict[Path, str]:
+    """Every generated file and what must be in it."""
+    made: dict[Path, str] = {}
+    for name, kind in messages().items():
+        said = schema_of(kind, comment=f"{kind.schema_id()} on {kind.subject_template}")
+        made[ROOT / "messages" / f"{name}.json"] = _json(said)
+    record = schema_of(Record, comment="Record/1 on events.{tenant}.{job_id}")
+    made[ROOT / "messages" / "Record.json"] = _json(record)
+    for name, event in EVENT_TYPES.items():
+        made[ROOT / "events" / f"{name}.json"] = _json(schema_of(event))
+    for name, model in replies().items():
+        made[ROOT / "replies" / f"{name}.json"] = _json(schema_of(model))
+    made[ROOT / "asyncapi.json"] = _json(asyncapi())
+    made[ROOT / "README.md"] = table()
+    return made
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def stale() -> list[str]:
+    """What is missing, differs, or should not be there."""
+    wanted = files()
+    said = [f"{p.relative_to(ROOT.parent)}" for p, text in wanted.items() if not p.exists() or p.read_text() != text]
+    present = {p for folder in ("messages", "events", "replies") for p in (ROOT / folder).glob("*.json")}
+    return said + [f"{p.relative_to(ROOT.parent)} (nothing makes it any more)" for p in present - wanted.keys()]
+
+
+def write() -> None:
+    wanted = files()
+    for folder in ("messages", "events", "replies"):
+        (ROOT / folder).mkdir(parents=True, exist_ok=True)
+        for path in set((ROOT / folder).glob("*.json")) - wanted.keys():
+            path.unlink()
+    for path, text in wanted.items():
+        path.write_text(text)
+
+
+def sealed() -> dict[str, str]:
+    """The samples that may never change, and the hash of each."""
+    lines = SUMS.read_text().splitlines() if SUMS.exists() else []
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def seal() -> None:
+    """Add the samples that are not in SHA256SUMS yet; one that is there is left as it is."""
+    known = sealed()
+    for path in SAMPLES.glob("*/*.json"):
+        known.setdefault(path.relative_to(SAMPLES).as_posix(), sha256(path.read_bytes()).hexdigest())
+    SUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(known.items())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when proto/ is stale")
+    parser.add_argument("--seal", action="store_true", help="add new samples to SHA256SUMS")
+    asked = parser.parse_args()
+    if asked.check:
+        if found := stale():
+            sys.exit("proto/ is stale; run `make proto` and look at the difference:\n  " + "\n  ".join(found))
+        return
+    write()
+    if asked.seal:
+        seal()
+
+
+if __name__ == "__main__":
+    main()
