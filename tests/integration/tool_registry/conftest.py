@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
 from wayline.chassis import Bus, BusSettings, Failpoint, Service
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
@@ -23,10 +25,10 @@ from wayline.embedded import NatsServer
 from wayline.store import Record, Store, migrate
 from wayline.testkit import Database, until
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.fixtures import run
 from wayline.tool_registry.app import HERE, SCHEMA, build, migrations
 from wayline.tool_registry.settings import Settings
 
-TENANT = "acme"
 LEASE_S = 0.9
 ASKED_AGAIN_MAX = 200
 
@@ -51,6 +53,10 @@ class World:
     bus: Bus
     store: Store
     effects: EffectsServer
+    """Shared by the session: not to be killed. Calls are told apart by the tenant in their key."""
+    tenant: str
+    tmp_path: Path
+    servers: list[EffectsServer] = field(default_factory=list)
     registries: list[Registry] = field(default_factory=list)
     processes: list[asyncio.subprocess.Process] = field(default_factory=list)
 
@@ -92,9 +98,22 @@ class World:
         await until(self.hears, within=30, why="the registry process answers")
         return process
 
+    async def server(self, *, delay_ms: int = 200) -> EffectsServer:
+        """Start an effects server of the test's own, which it may kill."""
+        server = EffectsServer(self.tmp_path / f"effects-{len(self.servers)}.txt", delay_ms=delay_ms)
+        self.servers.append(await server.start())
+        return server
+
+    def acted(self) -> list[tuple[str, str]]:
+        """What the shared server's tools did in this test, as `(tool, key)`."""
+        return [(tool, key) for tool, key in self.effects.calls() if key.startswith(f"{self.tenant}/")]
+
+    def count(self, tool: str) -> int:
+        return sum(1 for acted, _ in self.acted() if acted == tool)
+
     async def hears(self) -> bool:
         try:
-            return bool((await self.bus.ask(ListTools(tenant=TENANT), ToolList, timeout_s=6)).tools)
+            return bool((await self.bus.ask(ListTools(tenant=self.tenant), ToolList, timeout_s=6)).tools)
         except Retry:
             return False
 
@@ -102,8 +121,8 @@ class World:
         """A call as the executor asks for it."""
         step, call = more.pop("step", 1), more.pop("call", "1")
         values = {
-            "tenant": TENANT,
-            "key": ids.tool_key(TENANT, job, step, call),
+            "tenant": self.tenant,
+            "key": ids.tool_key(self.tenant, job, step, call),
             "job_id": job,
             "step": step,
             "call": call,
@@ -130,15 +149,15 @@ class World:
         raise AssertionError(f"{ask.key} is still in progress after {ASKED_AGAIN_MAX} questions")
 
     async def cancel(self, key: str) -> None:
-        await self.bus.send(CancelTool(tenant=TENANT, key=key))
+        await self.bus.send(CancelTool(tenant=self.tenant, key=key))
 
     async def resolve(self, key: str, outcome: str, content: str = "") -> ToolReply:
-        said = {"tenant": TENANT, "key": key, "outcome": outcome, "content": content}
+        said = {"tenant": self.tenant, "key": key, "outcome": outcome, "content": content}
         return await self.bus.ask(ResolveTool(**said), ToolReply)
 
     async def row(self, key: str) -> Record | None:
         """The ledger's row as it is."""
-        return await self.store.fetchrow(TENANT, "SELECT * FROM calls WHERE key = $1", key)
+        return await self.store.fetchrow(self.tenant, "SELECT * FROM calls WHERE key = $1", key)
 
     async def until_state(self, key: str, state: str) -> None:
         async def is_so() -> bool:
@@ -154,18 +173,20 @@ async def dsn(database: Database) -> str:
     return database.as_role("tool_registry", "secret")
 
 
-@pytest.fixture
-async def effects(tmp_path: Path) -> AsyncIterator[EffectsServer]:
-    server = await EffectsServer(tmp_path / "effects.txt", delay_ms=200).start()
+@pytest.fixture(scope="session")
+def effects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EffectsServer]:
+    server = EffectsServer(tmp_path_factory.mktemp("effects") / "effects.txt", delay_ms=200)
+    run(server.start())
     yield server
-    await server.kill()
+    server.kill()
 
 
 @pytest.fixture
-async def world(nats_server: NatsServer, dsn: str, effects: EffectsServer) -> AsyncIterator[World]:
+async def world(nats_server: NatsServer, dsn: str, effects: EffectsServer, tmp_path: Path) -> AsyncIterator[World]:
     bus = await Bus.connect(BusSettings(nats_url=nats_server.url), service="test", exit_when_closed=False)
     store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql")
-    world = World(nats_server.url, dsn, bus, store, effects)
+    tenant = f"t-{secrets.token_hex(4)}"
+    world = World(nats_server.url, dsn, bus, store, effects, tenant, tmp_path)
     yield world
     for process in world.processes:
         if process.returncode is None:
@@ -173,5 +194,7 @@ async def world(nats_server: NatsServer, dsn: str, effects: EffectsServer) -> As
             await process.wait()
     for registry in world.registries:
         await registry.stop()
+    for server in world.servers:
+        server.kill()
     await bus.close()
     await store.close()

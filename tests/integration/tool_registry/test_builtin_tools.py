@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from nats.aio.msg import Msg
+
 from wayline.contracts.chat import Citation
 from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect, ListTools, ToolList
-
-TENANT = "acme"
 
 
 async def answer_searches(world, result: SearchResult, asked: list[SearchKnowledge]) -> None:
@@ -24,7 +23,7 @@ async def answer_searches(world, result: SearchResult, asked: list[SearchKnowled
 async def test_a_listing_names_the_built_in_tools_and_their_effect(world):
     await world.registry()
 
-    listed = await world.bus.ask(ListTools(tenant=TENANT, patterns=("*_*e*",)), ToolList)
+    listed = await world.bus.ask(ListTools(tenant=world.tenant, patterns=("*_*e*",)), ToolList)
 
     own = [tool for tool in listed.tools if tool.server == "builtin"]
     assert [(tool.name, tool.effect) for tool in own] == [
@@ -43,7 +42,7 @@ async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citatio
     reply = await world.once(world.ask("search_knowledge", {"query": "tea", "top_k": 3, "document_ids": ["d1"]}))
 
     assert (asked[0].tenant, asked[0].query, asked[0].top_k, asked[0].filter.document_ids) == (
-        "acme",
+        world.tenant,
         "tea",
         3,
         ("d1",),

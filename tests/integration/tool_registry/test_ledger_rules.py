@@ -6,6 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 
@@ -29,7 +30,7 @@ async def test_a_call_is_executed_and_its_outcome_recorded(world):
     assert str(reply.cost_usd) == "0.010000000"
     assert row is not None
     assert (row["state"], row["attempt"], row["job_id"], row["tool"]) == ("finished", 1, "j1", PAY)
-    assert world.effects.calls() == [("pay_once", ask.key)]
+    assert world.acted() == [("pay_once", ask.key)]
 
 
 async def test_a_finished_key_answers_with_its_stored_result_and_never_executes(world):
@@ -40,14 +41,15 @@ async def test_a_finished_key_answers_with_its_stored_result_and_never_executes(
     again = await world.call(ask)
 
     assert again == first.model_copy(update={"repeated": True})
-    assert world.effects.count("pay_once") == 1
+    assert world.count("pay_once") == 1
 
 
 async def test_a_finished_key_answers_even_when_its_server_is_gone_and_its_deadline_passed(world):
-    await world.registry()
+    server = await world.server()
+    await world.registry(server.settings())
     ask = world.ask(PAY)
     await world.call(ask)
-    await world.effects.kill()
+    server.kill()
 
     again = await world.call(ask.model_copy(update={"deadline": datetime.now(UTC) - timedelta(hours=1)}))
 
@@ -61,7 +63,7 @@ async def test_two_registries_asked_for_one_key_at_once_execute_it_once(world):
     replies = await asyncio.gather(*(world.call(ask) for _ in range(12)))
 
     assert {(reply.status, reply.content) for reply in replies} == {("success", "pay_once done")}
-    assert world.effects.count("pay_once") == 1
+    assert world.count("pay_once") == 1
 
 
 async def test_a_call_with_a_live_lease_is_waited_for(world):
@@ -72,7 +74,7 @@ async def test_a_call_with_a_live_lease_is_waited_for(world):
     reply = await world.once(ask)
 
     assert reply.status == "in_progress"
-    assert world.effects.count("pay_once") == 0
+    assert world.count("pay_once") == 0
 
 
 async def test_a_once_call_whose_holder_died_is_unknown_and_never_executed(world):
@@ -86,7 +88,7 @@ async def test_a_once_call_whose_holder_died_is_unknown_and_never_executed(world
     assert [reply.status for reply in replies] == ["unknown"] * 3
     assert row is not None
     assert row["state"] == "unknown"
-    assert world.effects.count("pay_once") == 0
+    assert world.count("pay_once") == 0
 
 
 async def test_an_idempotent_call_whose_holder_died_is_executed_again_under_the_same_key(world):
@@ -97,7 +99,7 @@ async def test_an_idempotent_call_whose_holder_died_is_executed_again_under_the_
     reply = await world.call(ask)
 
     assert (reply.status, reply.attempts) == ("success", 2)
-    assert world.effects.calls() == [("put_idempotent", ask.key)]
+    assert world.acted() == [("put_idempotent", ask.key)]
 
 
 async def test_a_dead_lease_is_taken_over_by_one_of_many(world):
@@ -108,7 +110,7 @@ async def test_a_dead_lease_is_taken_over_by_one_of_many(world):
     replies = await asyncio.gather(*(world.call(ask) for _ in range(8)))
 
     assert {reply.attempts for reply in replies} == {2}
-    assert world.effects.count("put_idempotent") == 1
+    assert world.count("put_idempotent") == 1
 
 
 @pytest.mark.parametrize("acted", [True, False], ids=["acted", "did not act"])
@@ -117,12 +119,13 @@ async def test_a_reconcile_call_whose_holder_died_is_asked_about(world, acted):
     ask = world.ask(BOOK)
     await began(world, ask, effect=Effect.RECONCILE)
     if acted:
-        world.effects.file.write_text(f"book_reconcile {ask.key}\n")
+        with world.effects.file.open("a") as file:
+            file.write(f"book_reconcile {ask.key}\n")
 
     reply = await world.call(ask)
 
     assert (reply.status, reply.content) == ("success", "book_reconcile done")
-    assert world.effects.calls() == [("book_reconcile", ask.key)]
+    assert world.acted() == [("book_reconcile", ask.key)]
 
 
 async def test_a_call_that_was_begun_too_often_is_left_to_a_person(world):
@@ -131,7 +134,7 @@ async def test_a_call_that_was_begun_too_often_is_left_to_a_person(world):
     await began(world, ask, effect=Effect.IDEMPOTENT)
 
     assert (await world.call(ask)).status == "unknown"
-    assert world.effects.count("put_idempotent") == 0
+    assert world.count("put_idempotent") == 0
 
 
 async def test_past_its_deadline_a_call_is_refused_and_leaves_no_row(world):
@@ -143,7 +146,7 @@ async def test_past_its_deadline_a_call_is_refused_and_leaves_no_row(world):
 
     assert [reply.error.code for reply in replies if reply.error] == ["refused"] * 3
     assert [await world.row(ask.key) for ask in asks] == [None] * 3
-    assert world.effects.calls() == []
+    assert world.acted() == []
 
 
 async def test_past_its_deadline_a_dead_call_is_not_executed_again(world):
@@ -154,22 +157,19 @@ async def test_past_its_deadline_a_dead_call_is_not_executed_again(world):
     reply = await world.call(ask.model_copy(update={"deadline": datetime.now(UTC) - timedelta(seconds=1)}))
 
     assert reply.status == "unknown"
-    assert world.effects.count("put_idempotent") == 0
+    assert world.count("put_idempotent") == 0
 
 
 async def test_a_long_call_keeps_its_lease_and_its_caller_is_told_to_ask_again(world):
-    slow = type(world.effects)(world.effects.file, delay_ms=2_000)
-    await slow.start()
-    try:
-        await asyncio.gather(world.registry(slow.settings()), world.registry(slow.settings()))
-        ask = world.ask(PUT)
-        first = await world.once(ask)
-        reply = await world.call(ask)
-    finally:
-        await slow.kill()
+    slow = await world.server(delay_ms=2_000)
+    await asyncio.gather(world.registry(slow.settings()), world.registry(slow.settings()))
+    ask = world.ask(PUT)
+
+    first = await world.once(ask)
+    reply = await world.call(ask)
 
     assert (first.status, reply.status, reply.attempts) == ("in_progress", "success", 1)
-    assert world.effects.count("put_idempotent") == 1
+    assert slow.calls() == [("put_idempotent", ask.key)]
 
 
 async def test_arguments_are_checked_before_the_ledger_hears_of_the_call(world):
@@ -198,7 +198,7 @@ async def test_a_holder_that_was_given_up_still_brings_its_result(world):
     ask = world.ask(PAY)
     calling = asyncio.create_task(world.call(ask))
     await until(lambda: world.row(ask.key), why="the call has begun")
-    await world.store.execute("acme", "UPDATE calls SET state = 'unknown' WHERE key = $1", ask.key)
+    await world.store.execute(world.tenant, "UPDATE calls SET state = 'unknown' WHERE key = $1", ask.key)
 
     assert (await calling).status in {"unknown", "success"}
     assert (await world.call(ask)).status == "success"

@@ -9,8 +9,8 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import socket
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class EffectsServer:
     file: Path
     delay_ms: int = 0
     port: int = 0
-    process: asyncio.subprocess.Process | None = field(default=None, repr=False)
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -52,23 +52,22 @@ class EffectsServer:
     async def start(self) -> Self:
         """Start it, on the same port as before if it ran already; it accepts connections when this returns."""
         self.port = self.port or _free_port()
-        self.process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "wayline.testkit.effects_server", "--port", str(self.port)),
-            *("--file", str(self.file), "--delay-ms", str(self.delay_ms)),
-        )
+        command = [sys.executable, "-m", "wayline.testkit.effects_server", "--port", str(self.port)]
+        # Not asyncio's: a server may outlive the event loop of the test that started it.
+        self.process = subprocess.Popen([*command, "--file", str(self.file), "--delay-ms", str(self.delay_ms)])  # noqa: ASYNC220
         await until(self._accepts, within=START_WITHIN_S, why="the effects server accepts connections")
         return self
 
     def _accepts(self) -> bool:
-        assert self.process is not None and self.process.returncode is None, "the effects server ended at its start"
+        assert self.process is not None and self.process.poll() is None, "the effects server ended at its start"
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    async def kill(self) -> None:
+    def kill(self) -> None:
         """End it as a crash would."""
-        if self.process is not None and self.process.returncode is None:
-            self.process.send_signal(signal.SIGKILL)
-            await self.process.wait()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
     def calls(self) -> list[tuple[str, str]]:
         """Every effect so far as `(tool, key)`, oldest first."""

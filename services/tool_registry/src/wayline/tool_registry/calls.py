@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
+
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, metrics

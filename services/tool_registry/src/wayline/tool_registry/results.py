@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
+
 from wayline.contracts.chat import Citation
 from wayline.contracts.money import usd
 from wayline.contracts.tools import Effect, ToolError, ToolReply

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
+
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import Filter, SearchKnowledge, SearchResult

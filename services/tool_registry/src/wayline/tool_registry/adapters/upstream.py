@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
+
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import Tool, admit
