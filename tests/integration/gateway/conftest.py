@@ -11,6 +11,7 @@ import httpx2
 import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
 from wayline.chassis import Bus, BusSettings, Service, topology
 from wayline.embedded import NatsServer
 from wayline.gateway.app import SCHEMA, build, migrations
@@ -61,7 +62,11 @@ class World:
         )
         spans = InMemorySpanExporter()
         service.telemetry.add_processor(SimpleSpanProcessor(spans))
-        await service.start()
+        try:
+            await service.start()
+        except BaseException:
+            await service.stop(0)
+            raise
         part = service.parts[0]
         assert isinstance(part, HttpServer)
         started = Running(service, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{part.port}", timeout=30), spans)

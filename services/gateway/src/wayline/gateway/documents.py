@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+
 from wayline.contracts import ids
 from wayline.contracts.knowledge import IndexDocument
 from wayline.gateway.errors import Empty, WrongContentType

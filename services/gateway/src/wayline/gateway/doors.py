@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from opentelemetry import trace
+
 from wayline.chassis import Bus
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.submissions import Submissions

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.gateway.problems import problem_response, status_problem
 from wayline.telemetry import metrics, remote

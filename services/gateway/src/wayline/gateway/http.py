@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
+
 from wayline.gateway import problems
 from wayline.gateway.doors import Gateway
 from wayline.gateway.front import Front

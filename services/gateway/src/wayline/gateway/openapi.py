@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
+
 from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
 
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
+
 from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
 from wayline.store import PostgresUnavailable
 
@@ -21,6 +22,15 @@ log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 50
 """Wrong fields named in one answer."""
+
+_CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    422: "invalid_request",
+}
+"""Our own, because the phrases differ between versions of Python."""
 
 
 class InvalidBody(Exception):
@@ -62,7 +72,7 @@ def problem_response(
 def status_problem(status: int, detail: str | None = None) -> Problem:
     """A problem for a bare HTTP status."""
     title = HTTPStatus(status).phrase
-    return Problem(code=title.lower().replace(" ", "_"), title=title, detail=detail or title, status=status)
+    return Problem(code=_CODES.get(status, f"http_{status}"), title=title, detail=detail or title, status=status)
 
 
 def wrong_fields(errors: Sequence[Any], *, within: str = "") -> list[WrongField]:

@@ -5,10 +5,12 @@ VALUES ($1, $2, $3, $4)
 ON CONFLICT DO NOTHING;
 
 -- name: submission_by_key
-SELECT job_id, content_hash, accepted_at FROM submissions WHERE tenant = $1 AND idempotency_key = $2;
+SELECT job_id, content_hash, accepted_at, extract(epoch FROM clock_timestamp() - created_at)::float AS age_s
+FROM submissions WHERE tenant = $1 AND idempotency_key = $2;
 
 -- name: submission_by_job
-SELECT job_id, content_hash, accepted_at FROM submissions WHERE tenant = $1 AND job_id = $2;
+SELECT job_id, content_hash, accepted_at, extract(epoch FROM clock_timestamp() - created_at)::float AS age_s
+FROM submissions WHERE tenant = $1 AND job_id = $2;
 
 -- name: accept_submission
 INSERT INTO submissions (tenant, job_id, idempotency_key, content_hash, agent, session_id, user_id, accepted_at)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
+
 from wayline.chassis.probes import server
 from wayline.gateway.errors import NoKeys, PortTaken
 from wayline.gateway.settings import Settings

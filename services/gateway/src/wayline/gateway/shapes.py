@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
 from wayline.contracts import ids
 from wayline.contracts.chat import Part
 from wayline.contracts.jobs import JobOptions, JobView, Status

@@ -8,6 +8,7 @@ from contextlib import aclosing, contextmanager
 from typing import TypeAlias
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
 from wayline.gateway.errors import TooManyStreams

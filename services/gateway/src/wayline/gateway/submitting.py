@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import structlog
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
+
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Unavailable

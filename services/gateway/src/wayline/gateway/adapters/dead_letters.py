@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nats.js.api import RawStreamMsg
 from nats.js.errors import NotFoundError
+
 from wayline.chassis import Bus
 from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from wayline.contracts.jobs import JobView, Status, SubmitJob
 from wayline.store import Store
+
+CLAIM_FRESH_S = 1.0
+"""For so long a second request waits for the first to have published; then it publishes itself, which is harmless."""
+CLAIM_POLL_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -15,6 +20,7 @@ class Submission:
     job_id: str
     content_hash: str
     accepted: bool
+    age_s: float = 0.0
 
 
 class Submissions:
@@ -30,14 +36,24 @@ class Submissions:
         The key decides where both are known: the same key always means the same job.
         """
         tenant, job_id = job.tenant, str(job.job_id)
-        await self._store.execute(tenant, self._sql.claim_submission, tenant, job_id, key, job.content_hash())
+        said = await self._store.execute(tenant, self._sql.claim_submission, tenant, job_id, key, job.content_hash())
+        if said == "INSERT 0 1":
+            return Submission(job_id, job.content_hash(), accepted=False)
+        while True:
+            held = await self._held(tenant, job_id, key)
+            if held.accepted or held.age_s > CLAIM_FRESH_S:
+                return held
+            # Another request is publishing it right now, or was killed while it did.
+            await asyncio.sleep(CLAIM_POLL_S)
+
+    async def _held(self, tenant: str, job_id: str, key: str | None) -> Submission:
         row = None
         if key is not None:
             row = await self._store.fetchrow(tenant, self._sql.submission_by_key, tenant, key)
         if row is None:
             row = await self._store.fetchrow(tenant, self._sql.submission_by_job, tenant, job_id)
         assert row is not None
-        return Submission(row["job_id"], row["content_hash"], row["accepted_at"] is not None)
+        return Submission(row["job_id"], row["content_hash"], row["accepted_at"] is not None, row["age_s"])
 
     async def accepted(self, job: SubmitJob, *, key: str | None) -> None:
         """Note that the bus has stored the job."""

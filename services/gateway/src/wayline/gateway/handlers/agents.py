@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Path
+
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent, AgentConfig, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.tools import ListTools, ToolList

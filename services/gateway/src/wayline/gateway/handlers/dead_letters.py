@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+
 from wayline.gateway.adapters.dead_letters import DeadLetters
 from wayline.gateway.doors import Admin, Door
 from wayline.gateway.openapi import fails

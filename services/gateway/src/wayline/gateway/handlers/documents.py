@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
+
 from wayline.contracts import ids
 from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.knowledge import (

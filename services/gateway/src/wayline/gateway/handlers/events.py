@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
+
 from wayline.gateway.doors import Door, Reader
 from wayline.gateway.handlers.jobs import JobPath
 from wayline.gateway.openapi import fails

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeAlias
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
+
 from wayline.contracts import ids
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs

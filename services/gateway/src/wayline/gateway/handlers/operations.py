@@ -7,6 +7,7 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
 from wayline.gateway.doors import Door
 
 router = APIRouter(tags=["operations"])

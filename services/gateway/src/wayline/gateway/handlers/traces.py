@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+
 from wayline.contracts.traces import CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.doors import Door, Reader
 from wayline.gateway.handlers.jobs import JobPath

@@ -1,0 +1,103 @@
+"""A job's log as router and executor would write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from wayline.chassis import Bus
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage
+from wayline.contracts.jobs import Delta, Route, SubmitJob, Waiting
+from wayline.contracts.money import Usage
+from wayline.journal import Head, JobLog
+
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+ROUTE = Route(provider="offline", model="offline", tier="flash", reason="no key is set")
+
+
+@dataclass
+class Story:
+    """One job, told record by record."""
+
+    bus: Bus
+    tenant: str
+    job_id: str
+    head: Head | None = None
+    step: int = 0
+
+    @property
+    def log(self) -> JobLog:
+        return JobLog(self.bus, self.tenant, self.job_id)
+
+    async def begin(self, job: SubmitJob | None = None) -> None:
+        """What the router writes."""
+        job = job or SubmitJob(tenant=self.tenant, job_id=self.job_id, agent="assistant", input="What moves the sea?")
+        content = job.content_hash()
+        submitted = e.JobSubmitted(**self._place(1), tenant=self.tenant, job=job, content_hash=content)
+        limits = e.Limits(max_steps=5, max_seconds=600, max_output_tokens=4_096)
+        routed = e.JobRouted(
+            **self._place(2), agent="assistant", agent_version=3, config=AgentConfig(), route=ROUTE, limits=limits
+        )
+        self.head = await self.log.begin([submitted, routed], content_hash=content, lane="interactive")
+
+    async def claim(self) -> None:
+        assert self.head is not None
+        claimed = e.JobClaimed(**self._place(self.head.seq + 1), executor="x", epoch=1, owner="1:1", attempt=1)
+        self.head = await self.log.append([claimed], self.head, owner="1:1", attempt=1, epoch=1)
+
+    async def think(self) -> None:
+        """One step: two events in one record."""
+        assert self.head is not None
+        self.step += 1
+        call: dict[str, Any] = {
+            "step": self.step,
+            "attempt": 1,
+            "attempt_id": ids.attempt_id(self.tenant, self.job_id, self.step, 1),
+        }
+        asked = e.ModelRequested(**self._place(self.head.seq + 1), **call, provider="offline", model="offline")
+        said = e.ModelCompleted(
+            **self._place(self.head.seq + 2),
+            **call,
+            message=AssistantMessage(text=f"thought {self.step}"),
+            usage=Usage(input=10, output=5),
+            cost_usd=Decimal(0),
+            stop_reason="end",
+            duration_ms=1,
+        )
+        self.head = await self.log.append([asked, said], self.head)
+
+    async def say(self, text: str) -> None:
+        """A delta, which nobody stores."""
+        await self.bus.send(Delta(tenant=self.tenant, job_id=self.job_id, step=self.step, attempt=1, text=text))
+
+    async def park(self, decision_id: str) -> None:
+        assert self.head is not None
+        waiting = Waiting(why="needs_decision", wait_id=decision_id, question="Was the mail sent?", tool="send_mail")
+        parked = e.JobParked(**self._place(self.head.seq + 1), waiting=waiting, signals_seen=0)
+        self.head = await self.log.append([parked], self.head)
+
+    async def end(self, answer: str = "The moon.") -> None:
+        assert self.head is not None
+        done = e.JobCompleted(
+            **self._place(self.head.seq + 1), answer=answer, steps=self.step, usage=Usage(input=10, output=5)
+        )
+        self.head = await self.log.append([done], self.head)
+
+    async def tell(self, steps: int = 1) -> None:
+        """A whole short job."""
+        await self.begin()
+        await self.claim()
+        for _ in range(steps):
+            await self.think()
+        await self.end()
+
+    def _place(self, seq: int) -> dict[str, Any]:
+        trace = e.SpanRef(
+            trace_id=ids.trace_id(self.tenant, self.job_id), span_id=ids.job_span(self.tenant, self.job_id)
+        )
+        return {"job_id": self.job_id, "seq": seq, "at": AT, "trace": trace}

@@ -1,0 +1,230 @@
+"""What other services answer, shown over HTTP: documents, search, agents, tools, traces, costs, dead letters."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Bus, asks
+from wayline.chassis.responder import Responder
+from wayline.contracts import headers as h
+from wayline.contracts import traces as t
+from wayline.contracts.agents import Agent, AgentConfig, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
+from wayline.contracts.base import Request
+from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.knowledge import (
+    AcceptDocument,
+    Document,
+    DocumentStatus,
+    GetDocument,
+    IndexDocument,
+    SearchKnowledge,
+    SearchResult,
+)
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+from wayline.telemetry import Telemetry
+
+from .conftest import Running
+
+
+class Others:
+    """The other services: what each request is answered with, and what was asked."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._running: list[Responder[Any]] = []
+        self.asked: list[Request] = []
+
+    async def answer(self, kind: type[Request], with_: Any) -> None:
+        async def handle(asked: Request) -> Any:
+            self.asked.append(asked)
+            said = with_(asked) if callable(with_) else with_
+            if isinstance(said, Exception):
+                raise said
+            return said
+
+        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle))
+        await responder.start()
+        await self._bus.nc.flush()
+        self._running.append(responder)
+
+    async def stop(self) -> None:
+        for responder in self._running:
+            await responder.stop(1)
+
+
+@pytest.fixture
+async def others(bus: Bus) -> AsyncIterator[Others]:
+    others = Others(bus)
+    yield others
+    await others.stop()
+
+
+async def indexed(bus: Bus) -> list[IndexDocument]:
+    state = (await bus.js.stream_info("INDEX")).state
+    raw = [await bus.js.get_msg("INDEX", n) for n in range(max(1, state.first_seq), state.last_seq + 1)]
+    bodies = [await bus.claims.check_out(m.data) if b'"$claim"' in (m.data or b"") else m.data for m in raw]
+    return [IndexDocument.from_wire(body or b"", m.subject or "") for body, m in zip(bodies, raw, strict=True)]
+
+
+async def test_a_text_document_is_queued_though_retrieval_is_away(gateway: Running, bus: Bus):
+    said = {"name": "tides.md", "text": "The moon.", "metadata": {"book": 1}, "document_id": "tides"}
+
+    answer = await gateway.client.post("/v1/documents", json=said)
+
+    assert (answer.status_code, answer.headers["location"]) == (202, "/v1/documents/tides")
+    assert (answer.json()["status"], answer.json()["size_bytes"]) == ("queued", 9)
+    assert await indexed(bus) == [IndexDocument(tenant="default", media_type="text/markdown", **said)]
+
+
+async def test_a_file_is_queued_byte_for_byte(gateway: Running, bus: Bus):
+    content = bytes(range(256)) * 8_192
+
+    answer = await gateway.client.post(
+        "/v1/documents",
+        files={"file": ("scan.pdf", content, "application/octet-stream")},
+        data={"metadata": '{"page": 3}'},
+    )
+
+    assert (answer.status_code, answer.json()["size_bytes"]) == (202, len(content))
+    (document,) = await indexed(bus)
+    assert (document.name, document.media_type, document.metadata) == ("scan.pdf", "application/pdf", {"page": 3})
+    assert b64decode(document.content_base64 or "") == content
+
+
+async def test_a_document_over_the_limit_of_jobs_but_not_of_documents_is_taken(gateway: Running, bus: Bus):
+    answer = await gateway.client.post("/v1/documents", json={"name": "long.txt", "text": "x" * 9_000_000})
+
+    assert answer.status_code == 202
+    assert len((await indexed(bus))[0].text or "") == 9_000_000
+
+
+async def test_the_same_document_twice_is_queued_once_but_again_after_it_was_deleted(
+    gateway: Running, bus: Bus, others: Others
+):
+    said = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
+    known = Document(document_id="tides", name="tides.md", status=DocumentStatus.READY)
+    await others.answer(AcceptDocument, known)
+    answers: list[Any] = [known, NotFound("document", "tides")]
+    await others.answer(GetDocument, lambda _: answers.pop(0))
+
+    await gateway.client.post("/v1/documents", json=said)
+    await gateway.client.post("/v1/documents", json=said)
+    once = len(await indexed(bus))
+    await gateway.client.post("/v1/documents", json=said)
+
+    assert (once, len(await indexed(bus))) == (1, 2)
+
+
+async def test_waiting_for_a_document_returns_it_ready(gateway: Running, others: Others):
+    queued = Document(document_id="tides", name="tides.md")
+    ready = queued.model_copy(update={"status": DocumentStatus.READY, "chunks_done": 2, "chunks_total": 2})
+    await others.answer(AcceptDocument, queued)
+    answers = [queued, queued, ready]
+    await others.answer(GetDocument, lambda _: answers.pop(0))
+
+    answer = await gateway.client.post("/v1/documents?wait=20", json={"name": "tides.md", "text": "The moon."})
+
+    assert (answer.status_code, answer.json()["status"], answer.json()["chunks_done"]) == (200, "ready", 2)
+
+
+async def test_a_search_is_asked_for_the_callers_tenant(gateway: Running, others: Others):
+    await others.answer(SearchKnowledge, SearchResult(hits=(), mode="hybrid", note="only stop words"))
+
+    answer = await gateway.client.post(
+        "/v1/search", json={"query": "the", "top_k": 3, "filter": {"metadata": {"book": 1}}}
+    )
+
+    assert (answer.status_code, answer.json()["note"]) == (200, "only stop words")
+    (asked,) = others.asked
+    assert isinstance(asked, SearchKnowledge)
+    assert (asked.tenant, asked.query, asked.top_k, asked.filter.metadata) == ("default", "the", 3, {"book": 1})
+
+
+async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Others):
+    agent = Agent(name="critic", version=2, config=AgentConfig(instructions="Be kind."))
+    await others.answer(PutAgent, agent)
+    await others.answer(GetAgent, lambda asked: agent if asked.name == "critic" else NotFound("agent", asked.name))
+    await others.answer(ListAgents, AgentList(agents=(agent,)))
+    await others.answer(DeleteAgent, Deleted(deleted=True))
+    shown = agent.model_dump(mode="json")
+
+    saved = await gateway.client.put("/v1/agents/critic", json={"instructions": "Be kind."})
+
+    assert (saved.status_code, saved.json()) == (200, shown)
+    assert (await gateway.client.get("/v1/agents/critic")).json() == shown
+    assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown]}
+    assert (await gateway.client.delete("/v1/agents/critic")).json() == {"deleted": True}
+    assert (await gateway.client.get("/v1/agents/nobody")).json()["detail"] == "no agent 'nobody'"
+
+
+async def test_tools_are_listed(gateway: Running, others: Others):
+    await others.answer(ListTools, ToolList(tools=(ToolDefinition(name="search_knowledge"),)))
+
+    assert [tool["name"] for tool in (await gateway.client.get("/v1/tools")).json()["tools"]] == ["search_knowledge"]
+
+
+async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: Running, others: Others):
+    root = t.Span(
+        trace_id="a" * 32, span_id="b" * 16, parent_span_id=None, name="invoke_agent", service="executor",
+        start=datetime(2026, 5, 1, tzinfo=UTC), duration_ms=12.5, status="ok",
+    )  # fmt: skip
+    trace = t.Trace(
+        trace_id="a" * 32, job_id="j1", root=root, totals=t.Totals(duration_ms=12.5, tokens=3, cost_usd=None)
+    )
+    job = JobView(job_id="j1", status=Status.COMPLETED, agent="assistant")
+    await others.answer(t.GetTrace, trace)
+    await others.answer(t.GetSteps, t.StepList(job_id="j1", steps=()))
+    await others.answer(t.GetCosts, t.CostTable(rows=()))
+    await others.answer(t.ListJobs, t.JobPage(jobs=(job,), next_cursor="next"))
+
+    by_job = await gateway.client.get("/v1/jobs/j1/trace")
+    by_id = await gateway.client.get(f"/v1/traces/{'a' * 32}")
+    steps = await gateway.client.get("/v1/jobs/j1/steps")
+    await gateway.client.get("/v1/costs?group_by=model,day,model&since=2026-05-01")
+    page = (await gateway.client.get("/v1/jobs?limit=1&status=completed")).json()
+
+    assert by_job.json() == by_id.json() == trace.model_dump(mode="json")
+    assert steps.json() == {"job_id": "j1", "steps": []}
+    assert (page["jobs"][0]["links"]["self"], page["next_cursor"]) == ("/v1/jobs/j1", "next")
+    assert others.asked == [
+        t.GetTrace(tenant="default", job_id="j1"),
+        t.GetTrace(tenant="default", trace_id="a" * 32),
+        t.GetSteps(tenant="default", job_id="j1"),
+        t.GetCosts(tenant="default", group_by=("model", "day"), since=datetime(2026, 5, 1, tzinfo=UTC)),
+        t.ListJobs(tenant="default", limit=1, status=Status.COMPLETED),
+    ]
+
+
+async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: Running, others: Others):
+    await others.answer(PutAgent, Reject("the agent is bundled", code="bundled", status=409))
+
+    answer = await gateway.client.put("/v1/agents/assistant", json={})
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "bundled")
+    assert answer.json()["detail"] == "the agent is bundled"
+
+
+async def test_dead_letters_are_paged_newest_first_and_shown_as_what_they_are(gateway: Running, bus: Bus):
+    for n in range(1, 121):
+        tenant = "default" if n % 40 == 0 else "globex"
+        said = {h.TENANT: tenant, h.DEAD_CODE: "invalid_message", h.DEAD_REASON: f"reason {n}", h.DEAD_DELIVERIES: "1"}
+        await bus.store("dead.SUBMIT.router", b"\xff\x00" if n == 80 else b'{"agent": 7}', said)
+
+    first = (await gateway.client.get("/v1/dead-letters?limit=2")).json()
+    second = (await gateway.client.get(f"/v1/dead-letters?limit=2&cursor={first['next_cursor']}")).json()
+    text = (await gateway.client.get("/v1/dead-letters/120")).json()
+    binary = (await gateway.client.get("/v1/dead-letters/80")).json()
+    foreign = await gateway.client.get("/v1/dead-letters/79")
+
+    assert [letter["reason"] for letter in first["dead_letters"]] == ["reason 120", "reason 80"]
+    assert [letter["reason"] for letter in second["dead_letters"]] == ["reason 40"]
+    assert second["next_cursor"] is None
+    assert (text["text"], text["base64"], text["truncated"]) == ('{"agent": 7}', None, False)
+    assert (binary["text"], binary["base64"]) == (None, b64encode(b"\xff\x00").decode())
+    assert foreign.status_code == 404

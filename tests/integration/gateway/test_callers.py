@@ -1,0 +1,137 @@
+"""Who may do what: the tenant comes from the key and from nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wayline.chassis import Bus
+from wayline.contracts import headers as h
+from wayline.embedded import free_port
+from wayline.gateway.adapters import keys as remembered
+from wayline.gateway.adapters.keys import create_key, revoke_key
+from wayline.gateway.errors import NoKeys, PortTaken
+
+from .conftest import Running, World
+from .story import Story
+
+JOB = {"agent": "assistant", "input": "hello"}
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+async def test_without_any_key_this_machine_is_the_tenant_default(gateway: Running, bus: Bus):
+    await gateway.client.post("/v1/jobs", json=JOB)
+
+    assert (await bus.js.get_msg("SUBMIT", 1)).subject == "jobs.submit.default"
+
+
+async def test_the_first_key_closes_the_door_and_revoking_it_does_not_open_it(
+    world: World, gateway: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(remembered, "FRESH_S", 0.0)
+    store = await world.store()
+    before = await gateway.client.post("/v1/jobs", json=JOB)
+    secret = await create_key(store, "acme", "laptop")
+    nobody = await gateway.client.post("/v1/jobs", json=JOB)
+    acme = await gateway.client.post("/v1/jobs", json=JOB, headers=bearer(secret))
+    await revoke_key(store, "acme", secret)
+    revoked = await gateway.client.post("/v1/jobs", json=JOB, headers=bearer(secret))
+    still = await gateway.client.post("/v1/jobs", json=JOB)
+    await store.close()
+
+    assert [a.status_code for a in (before, nobody, acme, revoked, still)] == [202, 401, 202, 401, 401]
+    assert (nobody.json()["code"], nobody.headers["www-authenticate"]) == ("unauthorized", "Bearer")
+
+
+async def test_wrong_expired_and_foreign_keys_are_refused_alike(world: World):
+    store = await world.store()
+    good = await create_key(store, "acme", "laptop")
+    expired = await create_key(store, "acme", "old", expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    await store.close()
+    gateway = await world.gateway()
+    forged = good[:-1] + ("A" if good[-1] != "A" else "B")
+
+    answers = [
+        await gateway.client.get("/v1/jobs/x", headers={b"Authorization": f"Bearer {key}".encode()})
+        for key in (expired, forged, "sk-1", "clé")
+    ]
+
+    assert {(a.status_code, a.json()["detail"]) for a in answers} == {
+        (401, "this API key is not valid: it is unknown, expired or revoked")
+    }
+
+
+async def test_a_key_does_only_what_its_scopes_say(world: World):
+    store = await world.store()
+    reader = bearer(await create_key(store, "acme", "dashboard", scopes=("read",)))
+    await store.close()
+    gateway = await world.gateway()
+
+    read = await gateway.client.get("/v1/jobs/x", headers=reader)
+    write = await gateway.client.post("/v1/jobs", json=JOB, headers=reader)
+    admin = await gateway.client.get("/v1/dead-letters", headers=reader)
+
+    assert [a.status_code for a in (read, write, admin)] == [404, 403, 403]
+    assert "lacks the scope 'write'" in write.json()["detail"]
+
+
+async def test_another_tenants_things_do_not_exist(world: World, bus: Bus):
+    store = await world.store()
+    acme, globex = [bearer(await create_key(store, tenant, "t")) for tenant in ("acme", "globex")]
+    await store.close()
+    gateway = await world.gateway()
+    await Story(bus, "acme", "told").tell()
+    story = Story(bus, "acme", "parked")
+    await story.begin()
+    await story.claim()
+    await story.park("d1")
+    await gateway.client.post("/v1/jobs", json={**JOB, "job_id": "queued"}, headers=acme)
+    await bus.store("dead.SUBMIT.router", b"{}", {h.TENANT: "acme", h.DEAD_CODE: "invalid_message"})
+
+    for job in ("told", "parked", "queued"):
+        for method, path in (("GET", ""), ("GET", "/events"), ("POST", "/cancel")):
+            answer = await gateway.client.request(method, f"/v1/jobs/{job}{path}", headers=globex)
+            assert answer.status_code == 404, (job, path)
+    answered = await gateway.client.post("/v1/jobs/parked/answers/d1", json={"outcome": "succeeded"}, headers=globex)
+    letters = [await gateway.client.get("/v1/dead-letters", headers=who) for who in (acme, globex)]
+    letter = await gateway.client.get("/v1/dead-letters/1", headers=globex)
+
+    assert answered.status_code == 404
+    assert [len(page.json()["dead_letters"]) for page in letters] == [1, 0]
+    assert letter.status_code == 404
+    assert (await bus.js.stream_info("SIGNALS")).state.messages == 0
+    assert (await gateway.client.get("/v1/jobs/told", headers=acme)).json()["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    "header", [{"Origin": "https://evil.example"}, {"Host": "evil.example:8080"}, {"Origin": "null"}]
+)
+async def test_an_open_door_is_not_open_to_web_pages_of_other_sites(header: dict[str, str], gateway: Running):
+    answer = await gateway.client.post("/v1/jobs", json=JOB, headers=header)
+
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+async def test_it_does_not_listen_beyond_this_machine_without_a_key(world: World):
+    with pytest.raises(NoKeys, match=r"refusing to listen on 0\.0\.0\.0 .* WAYLINE_HTTP_HOST"):
+        await world.gateway(http_host="0.0.0.0")
+    store = await world.store()
+    secret = await create_key(store, "acme", "laptop")
+    await store.close()
+
+    gateway = await world.gateway(http_host="0.0.0.0")
+
+    assert (await gateway.client.get("/v1/jobs/x")).status_code == 401
+    assert (await gateway.client.get("/v1/jobs/x", headers=bearer(secret))).status_code == 404
+
+
+async def test_a_taken_port_is_said_plainly(world: World):
+    port = free_port()
+    await world.gateway(http_port=port)
+
+    with pytest.raises(PortTaken, match=rf"cannot listen on 127\.0\.0\.1:{port} .*WAYLINE_HTTP_PORT"):
+        await world.gateway(http_port=port)

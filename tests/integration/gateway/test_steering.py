@@ -1,0 +1,56 @@
+"""Cancel, and answers to what a parked job waits for."""
+
+from __future__ import annotations
+
+from wayline.chassis import Bus
+from wayline.contracts.jobs import Answer, Cancel, Signal
+
+from .conftest import Running
+from .story import Story
+
+
+async def signals(bus: Bus) -> list[Signal]:
+    state = (await bus.js.stream_info("SIGNALS")).state
+    raw = [await bus.js.get_msg("SIGNALS", n) for n in range(max(1, state.first_seq), state.last_seq + 1)]
+    return [Signal.from_wire(message.data or b"", message.subject or "") for message in raw]
+
+
+async def test_a_cancel_is_stored_as_a_signal_also_for_a_job_without_a_log(gateway: Running, bus: Bus):
+    await gateway.client.post("/v1/jobs", json={"agent": "assistant", "input": "x", "job_id": "queued"})
+    await Story(bus, "default", "running").begin()
+
+    bare = await gateway.client.post("/v1/jobs/queued/cancel")
+    reasoned = await gateway.client.post("/v1/jobs/running/cancel", json={"reason": "wrong question"})
+
+    assert [bare.status_code, reasoned.status_code] == [202, 202]
+    assert await signals(bus) == [
+        Signal(tenant="default", job_id="queued", signal=Cancel(by="local")),
+        Signal(tenant="default", job_id="running", signal=Cancel(reason="wrong question", by="local")),
+    ]
+
+
+async def test_an_ended_job_takes_no_more_signals(gateway: Running, bus: Bus):
+    await Story(bus, "default", "j1").tell()
+
+    cancel = await gateway.client.post("/v1/jobs/j1/cancel")
+    answer = await gateway.client.post("/v1/jobs/j1/answers/d1", json={"outcome": "retry"})
+
+    assert [(a.status_code, a.json()["code"]) for a in (cancel, answer)] == [(409, "job_ended")] * 2
+    assert await signals(bus) == []
+
+
+async def test_a_decision_is_answered_while_the_job_waits_for_it_and_not_else(gateway: Running, bus: Bus):
+    story = Story(bus, "default", "j1")
+    await story.begin()
+    await story.claim()
+    early = await gateway.client.post("/v1/jobs/j1/answers/d1", json={"outcome": "succeeded"})
+    await story.park("d1")
+    shown = await gateway.client.get("/v1/jobs/j1")
+    other = await gateway.client.post("/v1/jobs/j1/answers/d2", json={"outcome": "succeeded"})
+    right = await gateway.client.post("/v1/jobs/j1/answers/d1", json={"outcome": "succeeded", "content": "sent"})
+
+    assert (shown.json()["status"], shown.json()["waiting_for"]["wait_id"]) == ("parked", "d1")
+    assert [(a.status_code, a.json()["code"]) for a in (early, other)] == [(409, "not_waiting")] * 2
+    assert right.status_code == 202
+    said = Answer(decision_id="d1", outcome="succeeded", content="sent", by="local")
+    assert await signals(bus) == [Signal(tenant="default", job_id="j1", signal=said)]
