@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import asyncpg
+import orjson
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.events import Event
-from wayline.contracts.jobs import TERMINAL, JobView, SubmitJob
+from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Job, JobLog, fold, follow, view
 from wayline.store import migrate
 from wayline.testkit import Database, until
+from wayline.testkit.chat_server import ChatServer
+from wayline.testkit.effects_server import EffectsServer
+from wayline.tool_registry.settings import Settings as RegistrySettings
 
 SCHEMAS = {
     "router": "router",
@@ -60,14 +67,55 @@ class Platform:
             await service.start()
             self.services[name] = service
 
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[asyncpg.Connection]:
+        """The database as its owner."""
+        conn = await asyncpg.connect(self.database.dsn)
+        try:
+            yield conn
+        finally:
+            await conn.close()
+
+    async def called(self, effects: EffectsServer) -> bool:
+        """Whether a call of one of the counted tools is in the ledger."""
+        async with self.admin() as conn:
+            return bool(await conn.fetchval("SELECT count(*) FROM tools.calls"))
+
     async def stop(self, name: str, grace_s: float | None = None) -> None:
         await self.services.pop(name).stop(grace_s)
 
-    async def submit(self, job: SubmitJob, **headers: str) -> str:
-        """Publish a job as any client would; returns its id."""
-        assert job.job_id is not None
-        await self.bus.js.publish(job.subject, job.to_wire(), headers=headers or None)
-        return job.job_id
+    async def submit(self, job_id: str, text: str = "go", *, agent: str = "assistant", **options: Any) -> None:
+        """Publish a job as any client would."""
+        body = {"agent": agent, "input": text, "job_id": job_id, "options": options}
+        await self.publish(body)
+
+    async def publish(self, body: Any, headers: dict[str, str] | None = None, tenant: str = "default") -> None:
+        """Publish any body on the front door."""
+        data = body if isinstance(body, bytes) else orjson.dumps(body)
+        await self.bus.js.publish(f"jobs.submit.{tenant}", data, headers=headers)
+
+    async def signal(self, job_id: str, **signal: Any) -> None:
+        """Publish a signal as any client would."""
+        await self.bus.js.publish(f"signals.default.{job_id}", orjson.dumps({"signal": signal}))
+
+    async def dead(self) -> list[dict[str, str]]:
+        """The headers of every dead letter, oldest first."""
+        info = await self.bus.js.stream_info("DEAD")
+        first, last = info.state.first_seq, info.state.last_seq
+        return [dict((await self.bus.js.get_msg("DEAD", n)).headers or {}) for n in range(max(1, first), last + 1)]
+
+    async def left(self, stream: str) -> int:
+        """Messages that a stream still holds."""
+        return (await self.bus.js.stream_info(stream)).state.messages
+
+    async def drained(self, *streams: str) -> None:
+        """Wait until work queues are empty: everything was acked."""
+        for stream in streams:
+
+            async def empty(stream: str = stream) -> bool:
+                return await self.left(stream) == 0
+
+            await until(empty, within=10, why=f"{stream} is empty")
 
     async def job(self, job_id: str, tenant: str = "default") -> Job:
         return fold([event async for event in JobLog(self.bus, tenant, job_id).read()])
@@ -100,10 +148,10 @@ Started = Callable[..., Awaitable[Platform]]
 
 
 @pytest.fixture
-async def platform(nats_factory: Any, database: Database) -> AsyncIterator[Platform]:
+async def platform(nats_factory: Any, database: Database, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
     server = await nats_factory()
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(ack_wait_s=1.0, memory=True)):
+    async for _ in declare(bus.js, getattr(request, "param", Limits(ack_wait_s=1.0, memory=True))):
         pass
     async with AsyncExitStack() as stack:
         platform = Platform(server.url, database, bus, stack)
@@ -111,3 +159,31 @@ async def platform(nats_factory: Any, database: Database) -> AsyncIterator[Platf
         for name in list(platform.services):
             await platform.stop(name, 0.1)
         await bus.close()
+
+
+@pytest.fixture
+async def effects(tmp_path: Path) -> AsyncIterator[EffectsServer]:
+    """An MCP server whose effects are counted in a file; every call takes as long as the test says."""
+    server = EffectsServer(tmp_path / "effects.txt")
+    yield server
+    server.kill()
+
+
+def chatting(chat: ChatServer) -> ExecutorSettings:
+    """An executor that calls a scripted provider."""
+    return ExecutorSettings(chat_base_url=chat.url, tool_wait_s=2.0)
+
+
+def with_tools(*servers: dict[str, Any], **more: Any) -> RegistrySettings:
+    """A registry with MCP servers beside the built-in tools, and short waits."""
+    return RegistrySettings.model_validate(
+        {
+            "servers": list(servers),
+            "lease_s": 0.9,
+            "answer_within_s": 0.4,
+            "retry_after_s": [0.01, 0.02],
+            "available_within_s": 0.5,
+            "reconnect_wait_max_s": 0.3,
+            **more,
+        }
+    )

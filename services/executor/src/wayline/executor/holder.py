@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 async def run(hands: Hands, hold: Hold) -> None:
-    """Hold a job: its ticket is acked, handed back or, when we were fenced, forgotten: then somebody else lives on it."""
+    """Hold a job; its ticket ends acked, handed back or, when we were fenced, forgotten: somebody else lives on it."""
     holder = asyncio.current_task()
     assert holder is not None
     beat = asyncio.create_task(hold.beat(holder))

@@ -9,7 +9,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_EXECUTOR_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="WAYLINE_EXECUTOR_", frozen=True, extra="ignore", populate_by_name=True
+    )
 
     interactive_slots: int = Field(default=256, ge=0, description="Interactive jobs held at once.")
     batch_slots: int = Field(default=64, ge=0, description="Batch jobs held at once.")

@@ -1,0 +1,109 @@
+"""Bad input: a clear answer, a dead letter, nothing lost, and neighbours unharmed."""
+
+import pytest
+
+from wayline.chassis.topology import Limits
+from wayline.contracts.errors import Full
+from wayline.contracts.jobs import SubmitJob
+
+GOOD = {"agent": "assistant", "input": "hello"}
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "code", "says"),
+    [
+        (b"{not json", {}, "invalid_message", "not JSON"),
+        (b"[]", {}, "invalid_message", "must be a JSON object"),
+        ({"agent": "assistant"}, {}, "invalid_message", "input: Field required"),
+        ({**GOOD, "agent": 7}, {}, "invalid_message", "agent: Input should be a valid string"),
+        ({**GOOD, "options": {"max_stepz": 3}}, {}, "invalid_message", "options.max_stepz"),
+        ({**GOOD, "tenant": "acme"}, {}, "invalid_message", "the subject says 'default'"),
+        (GOOD, {"Wayline-Tenant": "acme"}, "invalid_message", "Wayline-Tenant is 'acme'"),
+        (GOOD, {"Wayline-Schema": "SubmitJob/9"}, "invalid_message", "SubmitJob/9"),
+        (GOOD, {"Wayline-Reply-To": "events.default.x"}, "invalid_message", "must begin with _INBOX."),
+        (GOOD, {"Wayline-Reply-To": "replies.acme.x"}, "invalid_message", "replies.default."),
+        (GOOD, {"Wayline-Reply-To": "_INBOX.>"}, "invalid_message", "must begin with _INBOX."),
+        ({**GOOD, "job_id": "a"}, {"Nats-Msg-Id": "b"}, "invalid_message", "job_id in the body is 'a'"),
+        ({**GOOD, "agent": "nobody"}, {}, "unknown_agent", "no agent 'nobody'"),
+        ({**GOOD, "options": {"model": "gpt"}}, {}, "invalid_model", "provider/model"),
+    ],
+)
+async def test_a_bad_submission_is_put_aside_with_its_reason(platform, body, headers, code, says):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+
+    await platform.publish(body, headers)
+    await platform.submit("neighbour")
+
+    assert (await platform.wait_for("neighbour")).status == "completed"
+    await platform.drained("SUBMIT")
+    [letter] = await platform.dead()
+    assert letter["Wayline-Dead-Code"] == code
+    assert says in letter["Wayline-Dead-Reason"]
+    assert letter["Wayline-Dead-Subject"] == "jobs.submit.default"
+
+
+async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform):
+    await platform.start("router")
+
+    await platform.publish({**GOOD, "job_id": "j1"}, tenant="nobody")
+    await platform.drained("SUBMIT")
+
+    [letter] = await platform.dead()
+    assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", "nobody")
+    assert await platform.events("j1", "nobody") == []
+
+
+async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platform):
+    await platform.start("router")
+    inbox = platform.bus.nc.new_inbox()
+    replies = await platform.bus.nc.subscribe(inbox)
+
+    await platform.publish({"agent": "nobody", "input": "x", "job_id": "j1"}, {"Wayline-Reply-To": inbox})
+
+    await replies.next_msg(timeout=10)
+    refused = await platform.wait_for("j1")
+    assert (refused.status, refused.error.code) == ("failed", "unknown_agent")
+
+
+async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    await platform.submit("j1", "the first")
+    await platform.wait_for("j1")
+    before = await platform.events("j1")
+
+    await platform.submit("j1", "another")
+    await platform.drained("SUBMIT")
+
+    [letter] = await platform.dead()
+    assert letter["Wayline-Dead-Code"] == "job_id_conflict"
+    assert await platform.events("j1") == before
+
+
+async def test_inside_the_duplicate_window_the_bus_itself_says_that_it_has_the_id(platform):
+    subject = "jobs.submit.default"
+
+    await platform.bus.js.publish(subject, b'{"agent":"assistant","input":"one"}', headers={"Nats-Msg-Id": "j1"})
+    again = await platform.bus.js.publish(
+        subject, b'{"agent":"assistant","input":"two"}', headers={"Nats-Msg-Id": "j1"}
+    )
+
+    assert again.duplicate
+
+
+@pytest.mark.parametrize("platform", [Limits(submit_max_per_tenant=2, memory=True)], indirect=True)
+async def test_a_full_queue_refuses_one_tenant_and_recovers_without_help(platform):
+    async def publish(job_id: str, tenant: str = "default") -> None:
+        job = SubmitJob(tenant=tenant, agent="assistant", input="x", job_id=job_id)
+        await platform.bus.publish(job, msg_id=job_id)
+
+    await publish("j1")
+    await publish("j2")
+    with pytest.raises(Full, match="send it again"):
+        await publish("j3")
+    await publish("j4", "other")
+
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    await platform.wait_for("j1")
+    await platform.wait_for("j2")
+    await publish("j3")
+    assert (await platform.wait_for("j3")).status == "completed"

@@ -1,0 +1,86 @@
+"""A cancel really stops what runs, and the job says what became of it."""
+
+import asyncio
+
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say, turns
+
+from .conftest import chatting, with_tools
+
+
+async def test_a_cancel_stops_a_running_model_stream(platform):
+    async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+        await platform.submit("j1", model="chat/m")
+        await until(lambda: bool(chat.calls), why="the model was asked")
+
+        await platform.signal("j1", type="cancel", reason="enough", by="ann")
+
+        cancelled = await platform.wait_for("j1")
+        assert cancelled.status == "cancelled"
+        await until(lambda: chat.aborted == 1, why="the provider's stream was cut")
+        events = await platform.events("j1")
+        assert [event.type for event in events[-3:]] == ["job.cancel_requested", "model.failed", "job.cancelled"]
+        assert events[-2].attempt_id == chat.calls[0][0]
+        await platform.drained("RUN")
+
+
+async def test_a_cancel_stops_a_running_tool_and_its_outcome_is_recorded(platform, effects):
+    effects.delay_ms = 60_000
+    await effects.start()
+    async with ChatServer(turns(Say(tools=(("effects__put_idempotent", {}),)), Say(text="done"))) as chat:
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
+        )
+        await platform.submit("j1", model="chat/m")
+        await platform.wait_until("j1", lambda job: any(call.key for call in job.calls), "the tool was asked")
+
+        await platform.signal("j1", type="cancel")
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        events = await platform.events("j1")
+        [completed] = [event for event in events if event.type == "tool.completed"]
+        assert (completed.status, completed.error.code) == ("failed", "cancelled")
+        assert effects.calls() == []
+
+
+async def test_a_job_cancelled_before_anybody_claimed_it_never_calls_its_model(platform):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await platform.start("router", "tool_registry")
+        await platform.submit("j1", model="chat/m")
+        await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
+        await platform.signal("j1", type="cancel")
+
+        await platform.start("executor", executor=chatting(chat))
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        assert chat.calls == []
+
+
+async def test_a_cancel_after_the_end_changes_nothing(platform):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+        await platform.submit("j1", model="chat/m")
+        await platform.wait_for("j1")
+        before = await platform.events("j1")
+
+        await platform.signal("j1", type="cancel")
+        await platform.submit("j2", model="chat/m")
+        await platform.wait_for("j2")
+
+        assert await platform.events("j1") == before
+
+
+async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+        await platform.bus.js.publish("signals.default.j1", b"nonsense")
+
+        await platform.submit("j1", model="chat/m")
+
+        assert (await platform.wait_for("j1")).status == "completed"
+
+        async def one_letter() -> bool:
+            return [letter["Wayline-Dead-Stream"] for letter in await platform.dead()] == ["SIGNALS"]
+
+        await until(one_letter, why="the malformed signal is a dead letter")

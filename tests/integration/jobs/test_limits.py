@@ -1,0 +1,75 @@
+"""A job ends at its limits with what it has, or says which limit it was."""
+
+import asyncio
+
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import chatting
+
+
+def ask_the_time(_) -> Say:
+    return Say(text="still looking", tools=(("get_current_time", {}),))
+
+
+async def test_at_its_step_limit_a_job_answers_with_what_it_has(platform):
+    async with ChatServer(ask_the_time) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m", max_steps=2)
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.partial, ended.answer, ended.steps) == ("completed", True, "still looking", 2)
+        assert len(chat.calls) == 2
+
+
+async def test_a_model_that_never_ends_is_stopped_when_the_jobs_time_is_over(platform):
+    async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m", max_seconds=0.5)
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.error.code) == ("failed", "time_limit")
+
+
+async def test_a_failing_provider_is_tried_again_and_each_attempt_has_its_own_id(platform):
+    script = iter([Say(status=500), Say(text="half", cut=True), Say(text="well then")])
+    async with ChatServer(lambda _: next(script)) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m")
+
+        assert (await platform.wait_for("j1", within=30)).answer == "well then"
+        assert [attempt for attempt, _ in chat.calls] == [f"default/j1/1/m{n}" for n in (1, 2, 3)]
+        failed = [event for event in await platform.events("j1") if event.type == "model.failed"]
+        assert [(event.error.code, event.retryable) for event in failed] == [("http_500", True), ("stream_cut", True)]
+
+
+async def test_a_refusal_by_the_provider_is_not_tried_again(platform):
+    async with ChatServer(lambda _: Say(status=400)) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m")
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.error.code, len(chat.calls)) == ("failed", "http_400", 1)
+
+
+async def test_a_job_that_requires_a_missing_tool_says_which(platform):
+    await platform.start("router", "executor", "tool_registry")
+
+    await platform.submit("j1", required_tools=["get_current_time", "teleport"])
+
+    ended = await platform.wait_for("j1")
+    assert (ended.status, ended.error.code) == ("failed", "missing_tools")
+    assert "teleport" in ended.error.message and "get_current_time" not in ended.error.message
+
+
+async def test_a_provider_nobody_configured_is_named_with_those_that_are(platform):
+    await platform.start("router", "executor", "tool_registry")
+
+    await platform.submit("j1", model="acme/large")
+
+    ended = await platform.wait_for("j1")
+    assert (ended.status, ended.error.code) == ("failed", "unknown_provider")
+    assert "offline" in ended.error.message
