@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 
 GRAM = 4
-GRAM_WEIGHT = 0.5
+GRAM_WEIGHT = 1.5
+LONG_WEIGHT, LONG_MAX = 0.3, 2.5
+"""Long words are rare ones: each letter adds to a word's weight, up to a limit."""
+NUMBER_WEIGHT = 0.3
 WORDS_CACHED_MAX = 50_000
 _TOKEN = re.compile(r"[^\W_]+")
 _STOP = frozenset(
@@ -49,7 +52,7 @@ class LexicalHash:
     """
 
     provider = "wayline"
-    vector_weight = 0.2
+    vector_weight = 0.05
 
     def __init__(self, dimensions: int = 384) -> None:
         self.model = f"lexical-hash-{dimensions}"
@@ -79,7 +82,7 @@ class LexicalHash:
         return vector / np.float32(length)
 
     def _of(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
-        """The places and weights of a word's features: itself, and its pieces, which together weigh less."""
+        """The places and weights of a word's features: itself, and its pieces."""
         known = self._features.get(word)
         if known is None:
             known = self._hashed(word)
@@ -93,7 +96,8 @@ class LexicalHash:
         grams = [edged[at : at + GRAM] for at in range(max(1, len(edged) - GRAM + 1))]
         hashes = [crc32(f"w{word}".encode("utf-8", "replace"))]
         hashes += [crc32(f"g{gram}".encode("utf-8", "replace")) for gram in grams]
-        weights = [1.0] + [GRAM_WEIGHT / len(grams) ** 0.5] * len(grams)
+        own = NUMBER_WEIGHT if word.isdigit() else min(LONG_MAX, 1 + LONG_WEIGHT * len(word))
+        weights = [own] + [own * GRAM_WEIGHT / len(grams) ** 0.5] * len(grams)
         signed = [weight if value & 0x80000000 else -weight for value, weight in zip(hashes, weights, strict=True)]
         places = [(value & 0x7FFFFFFF) % self._dimensions for value in hashes]
         return np.array(places, np.intp), np.array(signed, np.float32)

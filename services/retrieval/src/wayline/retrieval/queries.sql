@@ -141,7 +141,7 @@ FROM unnest(to_tsvector('english', spaced($2))) AS word
 LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
 
 -- name: search
--- Both legs and their fusion. A leg that the mode leaves out is a constant false condition and costs nothing.
+-- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.
 --  $1 tenant          $2 document ids or null   $3 metadata or null    $4 candidates of a leg
 --  $5 use words       $6 what must match        $7 terms               $8 their weights
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
@@ -159,7 +159,9 @@ by_words AS MATERIALIZED (
         FROM chunks
         WHERE $5::boolean AND tenant = $1 AND words @@ ($6::text)::tsquery
             AND ($2::text[] IS NULL OR document_id = ANY ($2))
-            AND ($3::jsonb IS NULL OR metadata_matches(metadata, $3))
+            AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
+                SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
+            ))
     ) AS candidate
     CROSS JOIN term
     GROUP BY chunk_id
@@ -171,7 +173,9 @@ by_vector AS MATERIALIZED (
     FROM chunks
     WHERE $12::boolean AND tenant = $1 AND embedding_model = $14 AND dimensions = {dimensions}
         AND ($2::text[] IS NULL OR document_id = ANY ($2))
-        AND ($3::jsonb IS NULL OR metadata_matches(metadata, $3))
+        AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
+            SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
+        ))
     ORDER BY embedding::vector({dimensions}) <=> $13::vector({dimensions})
     LIMIT $4
 ),

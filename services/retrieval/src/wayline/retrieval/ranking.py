@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-K1 = 1.2
+K1 = 1.5
 B = 0.75
 RRF_K = 60
 TERMS_MAX = 64

@@ -39,6 +39,6 @@ class Settings(BaseSettings):
     postgres_wait_s: float = Field(default=30.0, description="How long a start waits for Postgres.")
 
     keyword_candidates: int = Field(
-        default=3_000, ge=100, description="About how many passages one query ranks word by word."
+        default=2_000, ge=100, description="About how many passages one query ranks word by word."
     )
     leg_candidates: int = Field(default=100, ge=10, description="The best passages of each leg that fusion sees.")

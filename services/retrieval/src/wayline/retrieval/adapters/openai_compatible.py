@@ -51,8 +51,9 @@ class OpenAICompatible:
         vectors = np.asarray(rows, np.float32)
         if vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise ProviderRefused(f"{self._url} answered with vectors of different lengths or no numbers")
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(lengths == 0, np.float32(1), lengths)
+        lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)
+        lengths[lengths == 0] = 1
+        return vectors / lengths
 
     async def close(self) -> None:
         if self._client is not None:
