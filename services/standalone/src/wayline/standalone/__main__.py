@@ -1,0 +1,5 @@
+"""Run the command line."""
+
+from wayline.standalone.cli import main
+
+main()

@@ -1,0 +1,77 @@
+"""The `wayline` command: its tree, and nothing that is slow to import."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="wayline",
+    help="AI agents as durable jobs on a message bus, every step traced and priced.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def up(
+    servers_only: Annotated[
+        bool, typer.Option("--servers-only", help="Only NATS and Postgres, migrated: services run as processes.")
+    ] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="On an empty data directory: sample knowledge and a first job, in view.")
+    ] = False,
+) -> None:
+    """Start everything on this machine, until Ctrl-C."""
+    import uvloop
+    from wayline.standalone.plainly import plainly
+
+    with plainly():
+        from wayline.standalone.settings import Settings
+        from wayline.standalone.up import up as run
+
+        uvloop.run(run(Settings(), servers_only=servers_only, sample=sample))
+
+
+@app.command()
+def serve(
+    services: Annotated[list[str], typer.Argument(help="gateway, router, executor, retrieval, tool-registry, tracing")],
+) -> None:
+    """Run services as a process of their own, configured by WAYLINE_ variables."""
+    import uvloop
+    from wayline.standalone.plainly import plainly
+
+    with plainly():
+        from wayline.standalone.serve import serve as run
+        from wayline.standalone.settings import Settings
+
+        uvloop.run(run(Settings(), services))
+
+
+@app.command()
+def migrate(
+    ack_wait: Annotated[
+        float | None, typer.Option(help="Seconds after which a killed executor's jobs are taken over.")
+    ] = None,
+    replicas: Annotated[int | None, typer.Option(help="Copies of each stream in a NATS cluster.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Only JSON on the output.")] = False,
+) -> None:
+    """Bring the database and the streams to what this version needs, saying what changed."""
+    import asyncio
+
+    from wayline.standalone.plainly import plainly
+
+    with plainly():
+        from wayline.standalone.migrate import migrate as run
+        from wayline.standalone.settings import Settings
+
+        chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
+        asyncio.run(run(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """The entry point."""
+    app()

@@ -1,0 +1,68 @@
+"""What can go wrong before anything serves.
+
+WaylineError
+└── StandaloneError
+    ├── AlreadyRunning     another `wayline up` holds the data directory
+    ├── DataDirInvalid     the data directory cannot be made, read or written
+    ├── UnknownService     no service has that name
+    ├── NoServers          nobody has said where the servers are
+    └── ServerLost         an embedded server keeps dying
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wayline.contracts.errors import WaylineError
+
+
+class StandaloneError(WaylineError):
+    """The root of what the command line itself finds wrong."""
+
+
+class AlreadyRunning(StandaloneError):
+    """Another `wayline up` holds the data directory."""
+
+    def __init__(self, *, data_dir: Path, pid: int | None, gateway: str | None) -> None:
+        who = f"process {pid}" if pid else "another process"
+        where = f", answering at {gateway}" if gateway else ""
+        super().__init__(
+            f"`wayline up` already runs on {data_dir} ({who}{where}). "
+            "Stop that one first, or set WAYLINE_DATA_DIR to another directory."
+        )
+
+
+class DataDirInvalid(StandaloneError):
+    """The data directory cannot be made, read or written."""
+
+    def __init__(self, *, path: Path, cause: str) -> None:
+        super().__init__(
+            f"{path}: {cause}. Correct its owner and rights, or set WAYLINE_DATA_DIR to another directory."
+        )
+
+
+class UnknownService(StandaloneError):
+    """No service has that name."""
+
+    def __init__(self, *, name: str, known: list[str]) -> None:
+        super().__init__(f"there is no service {name!r}; there are: {', '.join(known)}")
+
+
+class ServerLost(StandaloneError):
+    """An embedded server keeps dying."""
+
+    def __init__(self, *, server: str, times: int, within_s: float, log: Path) -> None:
+        super().__init__(
+            f"{server} ended {times} times within {within_s:g} s, so `wayline up` stops; its data is kept. "
+            f"What it said last is in {log}."
+        )
+
+
+class NoServers(StandaloneError):
+    """Nobody has said where the servers are."""
+
+    def __init__(self, *, data_dir: Path) -> None:
+        super().__init__(
+            f"where is Postgres? No `wayline up` was run on {data_dir}, and WAYLINE_POSTGRES_DSN is not set "
+            "(an administrator's address: migrations make schemas and roles)."
+        )

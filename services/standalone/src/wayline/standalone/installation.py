@@ -1,0 +1,165 @@
+"""One installation: its data directory, and what processes that belong to it need to know."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from wayline.standalone.credentials import ADMIN, Credentials, load_credentials, write_private
+from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
+from wayline.standalone.services import MEMBERS, Member
+
+DATABASE = "wayline"
+GRAFANA = "grafana"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The data directory and where things are in it."""
+
+    root: Path
+
+    @property
+    def nats(self) -> Path:
+        return self.root / "nats"
+
+    @property
+    def postgres(self) -> Path:
+        return self.root / "postgres"
+
+    @property
+    def credentials(self) -> Path:
+        return self.root / "credentials"
+
+    @property
+    def keys(self) -> Path:
+        return self.credentials / "keys.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def note(self) -> Path:
+        """Written by a running `wayline up`: where it is."""
+        return self.root / "up.json"
+
+    @property
+    def sampled(self) -> Path:
+        """Its presence says that the sample knowledge was offered."""
+        return self.root / "sampled"
+
+    def prepare(self) -> None:
+        """Make the directories; what is secret is closed to others. Raises DataDirInvalid."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
+            for closed in (self.credentials, self.logs):
+                closed.mkdir(exist_ok=True, mode=0o700)
+                closed.chmod(0o700)
+        except (OSError, NotADirectoryError) as error:
+            raise DataDirInvalid(path=self.root, cause=error.strerror or str(error)) from None
+
+    def load_credentials(self) -> Credentials:
+        """Its credentials, generated the first time."""
+        return load_credentials(
+            self.keys,
+            identities=[*(member.identity for member in MEMBERS), ADMIN],
+            roles=[*(member.identity for member in MEMBERS if member.schema), GRAFANA],
+        )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only `wayline up` here. Raises AlreadyRunning."""
+        fd = os.open(self.root / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                running = self.running() or {}
+                raise AlreadyRunning(
+                    data_dir=self.root, pid=running.get("pid"), gateway=running.get("gateway")
+                ) from None
+            yield
+        finally:
+            self.note.unlink(missing_ok=True)
+            os.close(fd)
+
+    def running(self) -> dict[str, Any] | None:
+        """What the running `wayline up` says about itself; a note that a crash left is found out by its process."""
+        try:
+            said = json.loads(self.note.read_text())
+            os.kill(said["pid"], 0)
+        except (OSError, ValueError, KeyError):
+            return None
+        return said
+
+    def say_running(self, **said: Any) -> None:
+        """Leave a note for other processes."""
+        self.note.write_text(json.dumps({"pid": os.getpid(), **said}, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the bus and the database of an installation are, and who its processes are there."""
+
+    nats_url: str
+    admin_dsn: str
+    credentials: Credentials
+    own_bus: bool
+    """The bus is the embedded one, which knows our identities."""
+    nats_seed: str | None = None
+    """For a bus of the user's own."""
+
+    def seed_of(self, identity: str) -> str | None:
+        return self.credentials.seeds[identity] if self.own_bus else self.nats_seed
+
+    def dsn_of(self, role: str, password_of: str) -> str:
+        """The database's address for one role."""
+        parts = urlsplit(self.admin_dsn)
+        host = parts.netloc.rpartition("@")[2]
+        who = f"{quote(role, safe='')}:{quote(self.credentials.passwords[password_of], safe='')}"
+        return urlunsplit(parts._replace(netloc=f"{who}@{host}"))
+
+    def environment_of(self, member: Member) -> dict[str, str]:
+        """What a process of this service needs."""
+        seed = self.seed_of(member.identity)
+        return {
+            "WAYLINE_NATS_URL": self.nats_url,
+            **({"WAYLINE_NATS_SEED": seed} if seed else {}),
+            **({"WAYLINE_POSTGRES_DSN": self.dsn_of(member.role, member.identity)} if member.schema else {}),
+        }
+
+    def environments(self) -> dict[str, dict[str, str]]:
+        """The same for every service, for who administers, and for Grafana."""
+        seed = self.seed_of(ADMIN)
+        admin = {"WAYLINE_NATS_URL": self.nats_url, "WAYLINE_POSTGRES_DSN": self.admin_dsn}
+        return {
+            **{member.identity: self.environment_of(member) for member in MEMBERS},
+            ADMIN: {**admin, **({"WAYLINE_NATS_SEED": seed} if seed else {})},
+            GRAFANA: {"WAYLINE_POSTGRES_DSN": self.dsn_of("wayline_grafana", GRAFANA)},
+        }
+
+
+def write_environments(installation: Installation, place: Place) -> None:
+    """Keep, one file each, what the processes of the installation need."""
+    for name, environment in place.environments().items():
+        lines = [f"{key}={value}\n" for key, value in environment.items()]
+        write_private(installation.credentials / f"{name}.env", "".join(lines))
+
+
+def read_environment(installation: Installation, name: str) -> Mapping[str, str]:
+    """What `write_environments` kept for one process; empty when nothing was."""
+    try:
+        lines = (installation.credentials / f"{name}.env").read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    except PermissionError:
+        raise DataDirInvalid(path=installation.credentials, cause="it belongs to another user") from None
+    return dict(line.split("=", 1) for line in lines if "=" in line)

@@ -1,0 +1,48 @@
+"""`wayline migrate`: of servers that run, ours or somebody else's."""
+
+from __future__ import annotations
+
+import json
+
+from wayline.chassis import BusSettings
+from wayline.chassis.topology import Limits
+from wayline.standalone.credentials import ADMIN
+from wayline.standalone.errors import NoServers
+from wayline.standalone.installation import Installation, Place, read_environment, write_environments
+from wayline.standalone.migrating import migrate_all
+from wayline.standalone.settings import Settings
+
+
+async def migrate(settings: Settings, *, as_json: bool = False) -> None:
+    """Change what has to change, and print it."""
+    installation = Installation(settings.data_dir.absolute())
+    installation.prepare()
+    place = find_place(settings, installation)
+    limits = Limits(replicas=settings.replicas, ack_wait_s=settings.ack_wait_s)
+    changes: list[str] = []
+    async for change in migrate_all(place, limits):
+        changes.append(change)
+        if not as_json:
+            print(change, flush=True)
+    write_environments(installation, place)
+    if as_json:
+        print(json.dumps({"changes": changes}))
+    elif not changes:
+        print("nothing to change")
+
+
+def find_place(settings: Settings, installation: Installation) -> Place:
+    """Where the servers are: what the environment says, else what `wayline up` left. Raises NoServers."""
+    kept = read_environment(installation, ADMIN)
+    admin_dsn = settings.admin_dsn or kept.get("WAYLINE_POSTGRES_DSN")
+    nats_url = settings.nats_url or kept.get("WAYLINE_NATS_URL")
+    if admin_dsn is None:
+        raise NoServers(data_dir=installation.root)
+    own = nats_url is not None and nats_url == kept.get("WAYLINE_NATS_URL") and "WAYLINE_NATS_SEED" in kept
+    return Place(
+        nats_url=nats_url or BusSettings.model_fields["nats_url"].default,
+        admin_dsn=admin_dsn,
+        credentials=installation.load_credentials(),
+        own_bus=own and settings.nats_seed is None,
+        nats_seed=settings.nats_seed,
+    )

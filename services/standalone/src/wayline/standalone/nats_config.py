@@ -1,0 +1,31 @@
+"""The configuration of the embedded bus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from wayline.chassis.permissions import render_accounts
+from wayline.standalone.credentials import ADMIN
+
+MAX_PAYLOAD = "1MB"
+# Streams reserve their limits, about 24 GiB together; the default is a share of the disk's free space, which on a small
+# disk would refuse to declare them. What is stored is what counts, and the doctor watches that.
+MAX_FILE_STORE = "64GB"
+MAX_MEMORY_STORE = "256MB"
+
+
+def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None, store_dir: str = "jetstream") -> str:
+    """The text of `nats.conf`; host and port are the command line's."""
+    services = {name: key for name, key in public_keys.items() if name != ADMIN}
+    lines = [
+        "server_name: wayline",
+        f"max_payload: {MAX_PAYLOAD}",
+        # The default acknowledges before it writes to disk: a power cut would lose accepted jobs.
+        f"jetstream {{ store_dir: {json.dumps(store_dir)}, sync_interval: always, "
+        f"max_file_store: {MAX_FILE_STORE}, max_memory_store: {MAX_MEMORY_STORE} }}",
+    ]
+    if monitor_port is not None:
+        lines.append(f'http: "127.0.0.1:{monitor_port}"')
+    lines.append(render_accounts(services, admin_key=public_keys[ADMIN], client=True))
+    return "\n".join(lines)

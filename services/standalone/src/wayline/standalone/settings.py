@@ -1,0 +1,38 @@
+"""Every knob of the `wayline` command's server side; services read their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """From `WAYLINE_…` variables; an empty one counts as not set."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_", frozen=True, extra="ignore", env_ignore_empty=True)
+
+    data_dir: Path = Field(default=Path(".wayline"), description="Data, credentials and logs of one installation.")
+    nats_url: str | None = Field(default=None, description="A bus of your own, instead of the embedded one.")
+    nats_seed: str | None = Field(default=None, description="The nkey for that bus; none: connect without one.")
+    nats_port: int = Field(default=4222, ge=1, le=65_535)
+    nats_monitor_port: int | None = Field(default=None, description="NATS's own monitoring page; none: nowhere.")
+    nats_monitor_url: str | None = Field(default=None, description="The same of a bus of your own, for the doctor.")
+    postgres_dsn: str | None = Field(default=None, description="A database of your own; `up` and `migrate` administer.")
+    postgres_admin_dsn: str | None = Field(default=None, description="Its administrator, where that is another one.")
+    postgres_port: int | None = Field(default=None, ge=1, le=65_535, description="None: a free one, remembered.")
+    http_host: str = "127.0.0.1"
+    http_port: int = Field(default=8080, ge=1, le=65_535)
+    health_host: str = "127.0.0.1"
+    health_port: int | None = Field(default=None, description="Probes and metrics of `serve`; none: nowhere.")
+    ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")
+    replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
+    log: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def admin_dsn(self) -> str | None:
+        """Who may create schemas and roles in a database of your own."""
+        return self.postgres_admin_dsn or self.postgres_dsn

@@ -1,0 +1,44 @@
+"""What `up` tells the terminal: each step with its time, then where everything is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+WIDTH = 58
+
+
+class Teller:
+    """Lines on the terminal; a spinner stands where a step is under way."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self._began = time.monotonic()
+
+    @contextmanager
+    def step(self, doing: str) -> Iterator[Step]:
+        """Show that something is being done, then what was done and how long it took."""
+        step, began = Step(doing), time.monotonic()
+        if self.console.is_terminal:
+            with self.console.status(doing, spinner="line"):
+                yield step
+        else:
+            yield step
+        self.console.print(f"  {step.done:<{WIDTH}} [dim]{time.monotonic() - began:6.2f} s[/dim]")
+
+    def say(self, text: str) -> None:
+        self.console.print(text, soft_wrap=True)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._began
+
+
+class Step:
+    """A step under way; `done` is what its line says in the end."""
+
+    def __init__(self, doing: str) -> None:
+        self.done = doing

@@ -1,0 +1,188 @@
+"""`wayline up`: the servers, the migrations and every service, from one command until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import structlog
+from wayline.embedded import require_free
+from wayline.standalone import logs
+from wayline.standalone.credentials import Credentials, write_private
+from wayline.standalone.installation import Installation, Place, write_environments
+from wayline.standalone.services import MEMBERS, Fleet, Member
+from wayline.standalone.servers import Server, database_dsn, nats_server, postgres_server, watch
+from wayline.standalone.settings import Settings
+from wayline.standalone.stopping import Stopped, Stopping
+from wayline.standalone.telling import Teller
+
+log = structlog.get_logger()
+
+
+async def up(settings: Settings, *, servers_only: bool = False, sample: bool = False) -> None:
+    """Run until a signal; then stop everything in order."""
+    teller, stopping, installation = Teller(), Stopping(), Installation(settings.data_dir.absolute())
+    stopping.listen()
+    installation.prepare()
+    with installation.held():
+        logs.configure(settings, file=installation.logs / "wayline.log")
+        try:
+            async with AsyncExitStack() as stack:
+                await _Up(settings, installation, teller, stopping, stack).run(servers_only=servers_only, sample=sample)
+        except Stopped:
+            pass
+        teller.say("Stopped; everything is kept in " + str(installation.root))
+
+
+class _Up:
+    """One run: what is started goes on the stack, and is stopped in the opposite order."""
+
+    def __init__(
+        self, settings: Settings, installation: Installation, teller: Teller, stopping: Stopping, stack: AsyncExitStack
+    ) -> None:
+        self._settings = settings
+        self._installation = installation
+        self._teller = teller
+        self._stopping = stopping
+        self._stack = stack
+        self._servers: list[Server] = []
+
+    async def run(self, *, servers_only: bool, sample: bool) -> None:
+        if not servers_only:
+            require_free(self._settings.http_port, server="the gateway", variable="WAYLINE_HTTP_PORT")
+        self._teller.say(f"[bold]Wayline[/bold] in {self._installation.root}")
+        place = await self._stopping.or_stop(self._start_servers(load=not servers_only))
+        await self._stopping.or_stop(self._migrate(place))
+        write_environments(self._installation, place)
+        _write_pgpass(self._installation, place)
+        if not servers_only:
+            await self._start_services(place)
+        self._installation.say_running(
+            gateway=None if servers_only else self.gateway_url, nats=place.nats_url, servers_only=servers_only
+        )
+        self._tell_where(place, servers_only=servers_only)
+        if sample and not servers_only:
+            await self._stopping.or_stop(self._show_sample())
+        await self._stay()
+
+    @property
+    def gateway_url(self) -> str:
+        return f"http://{self._settings.http_host}:{self._settings.http_port}"
+
+    async def _start_servers(self, *, load: bool) -> Place:
+        """Start what is not somebody else's; meanwhile the services' code is loaded, which takes longer than both."""
+        settings, teller = self._settings, self._teller
+        loading = asyncio.create_task(asyncio.to_thread(_load)) if load else None
+        with teller.step("Starting the servers …") as step:
+            credentials = self._installation.load_credentials()
+            async with asyncio.TaskGroup() as starting:
+                database = starting.create_task(self._start_postgres())
+                bus = starting.create_task(self._start_nats(credentials))
+            step.done = f"{database.result()[1]}, {bus.result()[1]}"
+        if loading is not None:
+            with teller.step("Loading the services …") as step:
+                await loading
+                step.done = "services loaded"
+        return Place(
+            nats_url=bus.result()[0],
+            admin_dsn=database.result()[0],
+            credentials=credentials,
+            own_bus=settings.nats_url is None,
+            nats_seed=settings.nats_seed,
+        )
+
+    async def _start_postgres(self) -> tuple[str, str]:
+        if self._settings.admin_dsn:
+            return self._settings.admin_dsn, "your Postgres"
+        server = postgres_server(self._installation, self._settings)
+        await self._keep(server)
+        from wayline.standalone.migrating import create_database
+
+        await create_database(server.dsn())
+        return database_dsn(server), f"Postgres at port {server.port}"
+
+    async def _start_nats(self, credentials: Credentials) -> tuple[str, str]:
+        if self._settings.nats_url:
+            return self._settings.nats_url, "your NATS"
+        server = nats_server(self._installation, self._settings, credentials)
+        await self._keep(server)
+        return server.url, f"NATS at port {server.port}"
+
+    async def _keep(self, server: Server) -> None:
+        self._stack.push_async_callback(server.stop)
+        await server.start()
+        self._servers.append(server)
+
+    async def _migrate(self, place: Place) -> None:
+        from wayline.chassis.topology import Limits
+        from wayline.standalone.migrating import migrate_all
+
+        limits = Limits(replicas=self._settings.replicas, ack_wait_s=self._settings.ack_wait_s)
+        with self._teller.step("Migrating …") as step:
+            changes = [said async for said in _logged(migrate_all(place, limits))]
+            step.done = (
+                f"database and streams: {len(changes)} changes" if changes else "database and streams up to date"
+            )
+
+    async def _start_services(self, place: Place) -> None:
+        from wayline.chassis import BusSettings
+
+        def settings_of(member: Member) -> BusSettings:
+            return BusSettings(
+                nats_url=place.nats_url,
+                nats_seed=place.seed_of(member.identity),
+                postgres_dsn=place.dsn_of(member.role, member.identity) if member.schema else None,
+                health_port=None,
+            )
+
+        fleet = Fleet(MEMBERS, settings_of)
+        self._stack.push_async_callback(self._stopping.drain, fleet)
+        with self._teller.step("Starting the services …") as step:
+            await self._stopping.or_stop(fleet.start())
+            step.done = ", ".join(member.name for member in MEMBERS)
+
+    def _tell_where(self, place: Place, *, servers_only: bool) -> None:
+        from wayline.standalone.welcome import next_job, where
+
+        self._teller.say(where(self._installation, place, gateway=None if servers_only else self.gateway_url))
+        if not servers_only:
+            self._teller.say(next_job(self.gateway_url, place.nats_url))
+        self._teller.say(f"Ready after {self._teller.elapsed_s:.1f} s. Ctrl-C stops everything.")
+
+    async def _show_sample(self) -> None:
+        from wayline.standalone.first_run import show
+
+        await show(self._installation, gateway=self.gateway_url, console=self._teller.console)
+
+    async def _stay(self) -> None:
+        """Until a signal, with the servers watched."""
+        await self._stopping.or_stop(watch(self._servers, said=self._teller.say))
+
+
+def _load() -> None:
+    for member in MEMBERS:
+        member.load()
+
+
+async def _logged(changes: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for change in changes:
+        log.info("migrated", change=change)
+        yield change
+
+
+def _write_pgpass(installation: Installation, place: Place) -> None:
+    """So that psql needs no password on a command line."""
+    from urllib.parse import unquote, urlsplit
+
+    parts = urlsplit(place.admin_dsn)
+    words = (
+        parts.hostname or "*",
+        str(parts.port or 5432),
+        "*",
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+    )
+    write_private(
+        installation.credentials / "pgpass", ":".join(w.replace("\\", "\\\\").replace(":", "\\:") for w in words) + "\n"
+    )
