@@ -39,10 +39,13 @@ test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
 proto: $(VENV)/.ready ## Write proto/ from the contracts
 	$(BIN)/python tools/make_proto.py
 
+bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
+	$(BIN)/python tests/bench/speed --write docs/performance.md
+
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto run clean
+.PHONY: help setup lock format check test proto run clean bench

@@ -1,0 +1,106 @@
+"""How fast Wayline is, against a floor that makes the same durable writes and model calls and nothing else.
+
+    python tests/bench/speed [--rounds 3] [--only load,most,memory,recovery,cold,up] [--write docs/performance.md]
+
+Everything runs on this machine in a directory that is removed afterwards. Other work on the machine makes the absolute
+numbers worse; the ratios and the CPU per job hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import cold
+import measures
+import uvloop
+from load import ENGINES, Client
+from report import Results, table, write
+from stage import Stage, set_up, start_all
+
+ROOT = Path(__file__).parents[3]
+PARTS = ("load", "most", "memory", "recovery", "cold", "up")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+async def run(parts: set[str], rounds: int) -> Results:
+    results = Results(load_before=os.getloadavg()[0])
+    root = _own_directory()
+    try:
+        async with AsyncExitStack() as stack:
+            say("Starting the servers and one process a service ...")
+            stage = await set_up(root, stack)
+            await start_all(stage)
+            results.boot_s = {process.name: process.boot_s for process in stage.processes.values()}
+            client = await stack.enter_async_context(Client.connect(stage.nats.url))
+            await _measure(stage, client, results, parts, rounds)
+        if "up" in parts:
+            say("wayline up ...")
+            if (seconds := await measures.up_boot_s(root)) is not None:
+                results.up_s.append(seconds)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    return results
+
+
+def _own_directory() -> Path:
+    """On the disk of the checkout: what is measured is written to be there after a power cut."""
+    (ROOT / ".wayline").mkdir(exist_ok=True, mode=0o711)
+    root = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".wayline"))
+    root.chmod(0o711)
+    return root
+
+
+async def _measure(stage: Stage, client: Client, results: Results, parts: set[str], rounds: int) -> None:
+    for engine in ENGINES:
+        await client.keep(engine, 16, seconds=2)
+    for number in range(1, rounds + 1):
+        for engine in ENGINES:
+            if "load" in parts:
+                alone, sustained = await measures.alone(client, engine), await measures.sustained(stage, client, engine)
+                results.alone[engine].append(alone)
+                results.sustained[engine].append(sustained)
+                say(
+                    f"round {number} {engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99; "
+                    f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: "
+                    + ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
+                )
+            if "most" in parts:
+                results.most[engine].append(await measures.most_in_flight(client, engine))
+                say(f"round {number} {engine}: {results.most[engine][-1]} in flight at 200 ms")
+    results.rss_mb = {name: stage.rss_mb(name) for name in (*stage.processes, "nats", "postgres")}
+    if "memory" in parts:
+        for engine in ENGINES:
+            results.memory[engine].append(await measures.memory(stage, client, engine))
+            say(f"memory {engine}: {results.memory[engine][-1]}")
+    if "recovery" in parts:
+        results.recovery.append(await measures.recovery(stage, client))
+        say(f"{results.recovery[-1]}")
+    if "cold" in parts:
+        results.cold = await cold.resume(stage)
+        say(f"{results.cold}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--write", type=Path, help="put the table into this file, between its markers")
+    asked = parser.parse_args()
+    results = uvloop.run(run(set(asked.only.split(",")), asked.rounds))
+    text = table(results)
+    say(f"\n{text}")
+    if asked.write:
+        write(asked.write, text)
+        say(f"written to {asked.write}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The client: publishes jobs, waits for each result on its reply subject, and keeps the latencies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import floor
+import nats
+import orjson
+from nats.aio.msg import Msg
+from stage import AGENT
+
+TASK = "Tell me the time twice, please."
+OURS, FLOOR = "ours", "floor"
+ENGINES = (FLOOR, OURS)
+RESULT_WITHIN_S = 60.0
+
+
+@dataclass
+class Load:
+    """What became of the jobs of one phase."""
+
+    seconds: float = 0.0
+    done_at: list[float] = field(default_factory=list)
+    latencies_ms: list[float] = field(default_factory=list)
+
+    def percentile(self, share: float) -> float:
+        ordered = sorted(self.latencies_ms)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+    def rate(self, ramp_s: float) -> float:
+        """Jobs a second, without the first moment, in which everything only begins."""
+        return sum(at > ramp_s for at in self.done_at if at <= self.seconds) / (self.seconds - ramp_s)
+
+
+class Client:
+    """One connection that submits to either engine."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, nc: nats.NATS) -> None:
+        self._nc = nc
+        self._js = nc.jetstream()
+        self._inbox = nc.new_inbox()
+        self._waiting: dict[str, asyncio.Future[bytes]] = {}
+        self._run = f"b{time.time_ns():x}"
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, url: str) -> AsyncIterator[Client]:
+        client = cls(await nats.connect(url))
+        await client._nc.subscribe(f"{client._inbox}.*", cb=client._on_result)
+        try:
+            yield client
+        finally:
+            await client._nc.close()
+
+    async def _on_result(self, message: Msg) -> None:
+        waiter = self._waiting.pop(message.subject.rpartition(".")[2], None)
+        if waiter and not waiter.done():
+            waiter.set_result(message.data)
+
+    async def submit(self, engine: str, *, model_ms: int) -> tuple[str, asyncio.Future[bytes]]:
+        """Have a job accepted; its result will come."""
+        job_id, model = f"{self._run}-{next(self._numbers)}", f"bench-{model_ms}"
+        if engine == FLOOR:
+            subject, body = floor.SUBMIT, {"job_id": job_id, "input": TASK, "model": model}
+        else:
+            options = {"model": f"chat/{model}"}
+            subject, body = "jobs.submit.default", {"agent": AGENT, "input": TASK, "job_id": job_id, "options": options}
+        waiter = self._waiting[job_id] = asyncio.get_running_loop().create_future()
+        await self._js.publish(subject, orjson.dumps(body), headers={"Wayline-Reply-To": f"{self._inbox}.{job_id}"})
+        return job_id, waiter
+
+    async def job(self, engine: str, *, model_ms: int = 0) -> None:
+        job_id, waiter = await self.submit(engine, model_ms=model_ms)
+        result = orjson.loads(await asyncio.wait_for(waiter, RESULT_WITHIN_S))
+        if not result.get("job", result).get("answer"):
+            raise SystemExit(f"{engine}: job {job_id} has no answer: {result}")
+
+    async def keep(self, engine: str, in_flight: int, *, seconds: float, model_ms: int = 0) -> Load:
+        """Keep so many jobs in flight for a time, and wait for the last one."""
+        load, started = Load(seconds=seconds), time.perf_counter()
+
+        async def one_after_another() -> None:
+            while (began := time.perf_counter()) - started < seconds:
+                await self.job(engine, model_ms=model_ms)
+                ended = time.perf_counter()
+                load.latencies_ms.append((ended - began) * 1_000)
+                load.done_at.append(ended - started)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(in_flight):
+                group.create_task(one_after_another())
+        return load

@@ -1,0 +1,201 @@
+"""What is measured, one function each; every number comes with how it was got."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from load import FLOOR, OURS, Client
+from stage import Process, Stage, get
+
+from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
+from wayline.contracts.events import JobClaimed
+from wayline.embedded import free_port
+from wayline.journal import JobLog
+
+ALONE_S = 3.0
+SUSTAINED_S, RAMP_S = 5.0, 1.0
+IN_FLIGHT = 64
+THINKING_MS, P50_MAX_MS = 200, 900.0
+LEVEL_S = 5.0
+LEVEL_FIRST, LEVEL_MAX = 16, 2_048
+CROWD, CROWD_MODEL_MS = 1_000, 12_000
+RECOVERY_JOBS, RECOVERY_MODEL_MS = 20, 1_000
+SPANS_LEAVE_S = 1.2
+"""Longer than a span exporter holds a batch."""
+OUTSIDE = ("model server", "floor")
+
+
+@dataclass(frozen=True)
+class Alone:
+    p50_ms: float
+    p99_ms: float
+
+
+async def alone(client: Client, engine: str) -> Alone:
+    """One job at a time, the model answering at once: all the time there is, is the engine's own."""
+    load = await client.keep(engine, 1, seconds=ALONE_S)
+    return Alone(load.percentile(0.5), load.percentile(0.99))
+
+
+@dataclass(frozen=True)
+class Sustained:
+    jobs_per_s: float
+    cpu_ms: dict[str, float] = field(default_factory=dict)
+    """CPU per job by process; without the client and the model server, which both engines need alike."""
+    caught_up_s: float = 0.0
+    """How long after the last result everything was in the tracing tables."""
+
+    @property
+    def total_cpu_ms(self) -> float:
+        return sum(self.cpu_ms.values())
+
+
+async def sustained(stage: Stage, client: Client, engine: str) -> Sustained:
+    """64 jobs in flight; the CPU counts until the last span of the last job is stored."""
+    before = stage.cpu_ms()
+    load = await client.keep(engine, IN_FLIGHT, seconds=SUSTAINED_S)
+    ended = time.perf_counter()
+    if engine == OURS:
+        await _told(stage)
+    after, jobs = stage.cpu_ms(), len(load.done_at)
+    mine = [FLOOR, "nats"] if engine == FLOOR else [name for name in after if name not in OUTSIDE]
+    cpu = {name: (after[name] - before.get(name, 0)) / jobs for name in mine}
+    return Sustained(load.rate(RAMP_S), cpu, time.perf_counter() - ended)
+
+
+async def _told(stage: Stage) -> None:
+    """Wait until tracing has stored all there is."""
+    await asyncio.sleep(SPANS_LEAVE_S)
+    while True:
+        infos = [await stage.bus.js.consumer_info(c.stream, c.name) for c in (EVENTS_TRACING, TELEMETRY_TRACING)]
+        if not any((info.num_pending or 0) + (info.num_ack_pending or 0) for info in infos):
+            return
+        await asyncio.sleep(0.05)
+
+
+async def most_in_flight(client: Client, engine: str) -> int:
+    """How many jobs one process takes at once before half of them need more than 900 ms for 600 ms of thinking."""
+
+    async def holds(level: int) -> bool:
+        load = await client.keep(engine, level, seconds=LEVEL_S, model_ms=THINKING_MS)
+        return load.percentile(0.5) <= P50_MAX_MS
+
+    good, level = 0, LEVEL_FIRST
+    while level <= LEVEL_MAX and await holds(level):
+        good, level = level, level * 2
+    bad = level
+    while bad - good > max(4, good // 8):
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if await holds(middle) else (good, middle)
+    return good
+
+
+@dataclass(frozen=True)
+class Memory:
+    idle_mb: float
+    crowded_mb: float
+
+    @property
+    def per_thousand_mb(self) -> float:
+        return (self.crowded_mb - self.idle_mb) * 1_000 / CROWD
+
+
+async def memory(stage: Stage, client: Client, engine: str) -> Memory:
+    """A fresh process, a few jobs to warm it, then 1,000 jobs that all wait for their first model call."""
+    name = FLOOR if engine == FLOOR else "executor"
+    await stage.restart(name)
+    await client.keep(engine, 8, seconds=1.0)
+    idle = stage.rss_mb(name)
+    waiting = [(await client.submit(engine, model_ms=CROWD_MODEL_MS))[1] for _ in range(CROWD)]
+    port = urlsplit(stage.model_url).port
+    assert port is not None
+    deadline = time.perf_counter() + CROWD_MODEL_MS / 1_000
+    held = 0
+    while held < CROWD and time.perf_counter() < deadline:
+        await asyncio.sleep(0.1)
+        held = await _open_requests(port)
+    crowded = stage.rss_mb(name)
+    if held < CROWD * 0.99:
+        print(f"    only {held} of {CROWD} jobs were in flight at once for {engine}", flush=True)
+    await asyncio.wait_for(asyncio.gather(*waiting), 180)
+    return Memory(idle, crowded)
+
+
+async def _open_requests(port: int) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /open HTTP/1.0\r\n\r\n")
+    answer = await reader.read()
+    writer.close()
+    return int(answer.rpartition(b"\r\n\r\n")[2])
+
+
+@dataclass(frozen=True)
+class Recovery:
+    orphans: int
+    taken_over_s: float
+    """From kill -9 until the last of the dead executor's jobs was claimed by the other one."""
+    done_s: float
+    """… and until its last job was done."""
+
+
+async def recovery(stage: Stage, client: Client) -> Recovery:
+    """kill -9 one of two executors in the middle of model calls."""
+    victim = stage.processes["executor"]
+    other = await stage.start("executor", name="executor 2")
+    jobs = [await client.submit(OURS, model_ms=RECOVERY_MODEL_MS) for _ in range(RECOVERY_JOBS)]
+    await asyncio.sleep(RECOVERY_MODEL_MS * 1.5 / 1_000)
+    killed, clock = datetime.now(UTC), time.perf_counter()
+    await victim.kill()
+    await asyncio.gather(*(waiter for _, waiter in jobs))
+    done_s = time.perf_counter() - clock
+    claims = [await _second_claim(stage, job_id) for job_id, _ in jobs]
+    taken = [(claim.at - killed).total_seconds() for claim in claims if claim is not None]
+    await stage.start("executor")
+    await other.stop()
+    return Recovery(len(taken), max(taken, default=0.0), done_s)
+
+
+async def _second_claim(stage: Stage, job_id: str) -> JobClaimed | None:
+    claims = [event async for event in JobLog(stage.bus, "default", job_id).read() if isinstance(event, JobClaimed)]
+    return claims[1] if len(claims) > 1 else None
+
+
+async def up_boot_s(root: Path) -> float | None:
+    """`wayline up` on an initialised data directory, until the gateway is ready; None where it does not start."""
+    port = free_port()
+    env = {"WAYLINE_DATA_DIR": str(root / "up"), "WAYLINE_HTTP_PORT": str(port), "WAYLINE_NATS_PORT": str(free_port())}
+    seconds = 0.0
+    for _ in ("initialise", "measure"):
+        started = time.perf_counter()
+        with (root / "up.log").open("ab") as log:
+            child = await asyncio.create_subprocess_exec(
+                str(Path(sys.executable).parent / "wayline"), "up", env={**os.environ, **env}, stdout=log, stderr=log
+            )
+        process = Process("up", child)
+        try:
+            while not await _answers(port):
+                if child.returncode is not None or time.perf_counter() - started > 120:
+                    print(
+                        f"    wayline up ended with {child.returncode}: {(root / 'up.log').read_text()[-500:]}",
+                        flush=True,
+                    )
+                    return None
+                await asyncio.sleep(0.02)
+            seconds = time.perf_counter() - started
+        finally:
+            await process.stop()
+    return seconds
+
+
+async def _answers(port: int) -> bool:
+    try:
+        return await get(port, "/health/ready") == 200
+    except OSError:
+        return False
