@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wayline.chassis import Failpoint
+from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import SECONDS_MAX, Failure
@@ -65,6 +65,7 @@ async def _hear_model(hands: Hands, hold: Hold, span: str, attempt: dict[str, An
     try:
         async with asyncio.timeout(_seconds_left(hold)):
             spoken = await hold.listening(call, finish_when_draining=True)
+        reach(Failpoint.EXECUTOR_MODEL_AFTER)
         return _note_spoken(hold, span, attempt, spoken)
     except ModelError as error:
         failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
