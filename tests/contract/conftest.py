@@ -8,8 +8,18 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).parents[2]
+
+
+def tool(name: str) -> ModuleType:
+    """A script of tools/, as a module."""
+    spec = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +29,10 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def proto() -> ModuleType:
-    """tools/make_proto.py, as a module."""
-    spec = spec_from_file_location("make_proto", ROOT / "tools" / "make_proto.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["make_proto"] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return tool("make_proto")
+
+
+@pytest.fixture(scope="session")
+def settings() -> dict[str, FieldInfo]:
+    """Every setting of every process, by its environment variable."""
+    return tool("settings_table").variables()

@@ -1,0 +1,66 @@
+"""Make the credentials of a compose installation: one directory for each container, which sees only its own.
+
+Runs before everything else and may run again: what is there stays, so that a restart changes no password.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+from wayline.chassis.permissions import render_accounts
+from wayline.standalone.credentials import ADMIN, write_private
+from wayline.standalone.installation import DATABASE, Installation, Place
+from wayline.standalone.services import MEMBERS
+
+NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")
+POSTGRES_ADDRESS = os.environ.get("WAYLINE_POSTGRES_ADDRESS", "postgres:5432")
+TEMPLATE = Path(__file__).with_name("nats.conf.template")
+PUBLIC = 0o444
+"""Read by a server that runs as another user; the directory is mounted in that server's container only."""
+
+
+def main(root: Path, template: Path) -> None:
+    """Fill `root`: `admin/`, one directory for each service, `nats/`, `postgres/`, `grafana/`."""
+    admin = Installation(root / "admin")
+    admin.prepare()
+    keys = admin.load_credentials()
+    password = _kept(root / "postgres" / "password", secrets.token_urlsafe(24))
+    place = Place(
+        nats_url=NATS_URL,
+        admin_dsn=f"postgresql://postgres:{quote(password)}@{POSTGRES_ADDRESS}/{DATABASE}",
+        credentials=keys,
+        own_bus=True,
+    )
+    for name, environment in place.environments().items():
+        home = Installation(root / name)
+        home.prepare()
+        text = "".join(f"{key}={value}\n" for key, value in environment.items())
+        write_private(home.credentials / f"{name}.env", text)
+    grafana = root / "grafana" / "password"
+    grafana.unlink(missing_ok=True)
+    _kept(grafana, keys.passwords["grafana"])
+    public = keys.public_keys()
+    accounts = render_accounts(
+        {member.identity: public[member.identity] for member in MEMBERS}, admin_key=public[ADMIN], client=False
+    )
+    conf = root / "nats" / "nats.conf"
+    conf.unlink(missing_ok=True)
+    _kept(conf, Template(template.read_text()).substitute(accounts=accounts))
+
+
+def _kept(path: Path, text: str) -> str:
+    """What the file says; `text` is written where there is none."""
+    path.parent.mkdir(mode=0o755, exist_ok=True)
+    if not path.exists():
+        path.write_text(text)
+        path.chmod(PUBLIC)
+    return path.read_text()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if sys.argv[1:] else os.environ["WAYLINE_DATA_DIR"]), TEMPLATE)

@@ -1,0 +1,227 @@
+"""What can be known about the containers without running them: nothing here needs Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nats
+import nats.errors
+import pytest
+import yaml
+
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.permissions import IDENTITIES
+from wayline.embedded import NatsServer, binaries
+from wayline.gateway.adapters.keys import Keys
+from wayline.gateway.app import migrations
+from wayline.standalone.services import MEMBERS
+from wayline.store import Store, migrate
+
+BIN = Path(sys.executable).parent
+SERVICES = {member.name for member in MEMBERS}
+
+
+@pytest.fixture(scope="module")
+def compose(repository: Path) -> dict[str, Any]:
+    return yaml.safe_load((repository / "docker-compose.yml").read_text())["services"]
+
+
+def script(repository: Path, name: str) -> ModuleType:
+    spec = spec_from_file_location(name, repository / "deploy" / "docker" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def environment(service: dict[str, Any]) -> dict[str, str]:
+    return service.get("environment", {})
+
+
+def seconds(text: str) -> int:
+    return int(text.removesuffix("s"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check-jsonschema", "--builtin-schema", "vendor.compose-spec", "docker-compose.yml"],
+        ["hadolint", "deploy/docker/Dockerfile"],
+    ],
+    ids=["compose", "dockerfile"],
+)
+def test_the_files_follow_their_formats(command: list[str], repository: Path):
+    done = subprocess.run([BIN / command[0], *command[1:]], cwd=repository, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_image_is_pinned_and_none_is_latest(compose: dict[str, Any], repository: Path):
+    images = {service["image"] for service in compose.values()}
+    images |= set(re.findall(r"^FROM (\S+)", (repository / "deploy/docker/Dockerfile").read_text(), re.MULTILINE))
+
+    assert [image for image in images if not re.search(r":v?\d+\.\d+(\.\d+)?", image)] == []
+
+
+def test_the_bus_in_the_container_is_the_one_that_the_tests_run_on(compose: dict[str, Any]):
+    said = subprocess.run([binaries.nats_server(), "--version"], capture_output=True, text=True, check=True).stdout
+
+    assert compose["nats"]["image"].startswith(f"nats:{said.strip().rpartition('v')[2]}-")
+
+
+def test_no_container_can_gain_rights_or_write_to_itself(compose: dict[str, Any]):
+    for name, service in compose.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service.get("privileged") is None and service.get("pid") is None, name
+        assert name == "postgres" or "cap_add" not in service, name
+
+
+def test_the_image_runs_as_nobody_in_particular_and_holds_no_build_tools(repository: Path):
+    final = (repository / "deploy/docker/Dockerfile").read_text().rpartition("\nFROM ")[2]
+
+    assert re.findall(r"^USER (\d+)", final, re.MULTILINE) == ["10001"]
+    assert not re.search(r"apt-get|pip install|uv pip", final)
+    assert "HEALTHCHECK" in final and "STOPSIGNAL SIGTERM" in final
+
+
+def test_each_service_has_a_container_of_its_own(compose: dict[str, Any]):
+    serving = {name: s["command"][1:] for name, s in compose.items() if s.get("command", [""])[0] == "serve"}
+
+    assert serving == {name: [name] for name in SERVICES}
+
+
+def test_each_container_sees_its_own_credentials_and_no_others(compose: dict[str, Any]):
+    seen = {
+        name: [v["volume"]["subpath"] for v in service.get("volumes", []) if isinstance(v, dict)]
+        for name, service in compose.items()
+    }
+
+    administering = {"migrate": ["admin"], "first-key": ["admin"]}
+    servers = {name: [name] for name in ("nats", "postgres", "grafana")}
+    services = {member.name: [member.identity] for member in MEMBERS}
+    assert {name: paths for name, paths in seen.items() if paths} == administering | servers | services
+    assert all(v["read_only"] for name in SERVICES for v in compose[name]["volumes"] if isinstance(v, dict))
+
+
+def test_only_the_gateway_is_reachable_and_only_from_this_machine(compose: dict[str, Any]):
+    published = {name: service["ports"] for name, service in compose.items() if "ports" in service}
+
+    assert published.keys() == {"gateway", "grafana"}
+    assert published["gateway"] == ["${WAYLINE_BIND:-127.0.0.1}:${WAYLINE_HTTP_PORT:-8080}:8080"]
+    assert published["grafana"][0].startswith("127.0.0.1:")
+    assert compose["grafana"]["profiles"] == ["observability"]
+
+
+def test_a_container_may_drain_before_it_is_killed(compose: dict[str, Any]):
+    grace = BusSettings.model_fields["drain_grace_s"].default
+
+    assert all(seconds(compose[name]["stop_grace_period"]) > grace for name in SERVICES)
+
+
+def test_services_start_when_the_servers_are_healthy_and_migrated(compose: dict[str, Any]):
+    wanted = {"nats": "service_healthy", "postgres": "service_healthy", "migrate": "service_completed_successfully"}
+
+    for name in SERVICES:
+        conditions = {on: how["condition"] for on, how in compose[name]["depends_on"].items()}
+        assert wanted.items() <= conditions.items(), name
+    assert all("healthcheck" in compose[name] for name in ("nats", "postgres"))
+
+
+def test_every_command_of_a_container_is_one_of_ours(compose: dict[str, Any]):
+    from typer.main import get_command
+
+    known = get_command(import_module("wayline.standalone.cli").app).commands  # type: ignore[attr-defined]
+
+    ours = [s for s in compose.values() if s["image"].startswith("wayline:") and "entrypoint" not in s]
+    assert {service["command"][0] for service in ours} <= known.keys()
+
+
+def test_every_variable_of_a_container_is_a_setting(compose: dict[str, Any], settings: dict[str, Any]):
+    said = {name for service in compose.values() for name in environment(service) if name.startswith("WAYLINE_")}
+
+    assert said <= settings.keys()
+
+
+def test_every_file_that_a_container_mounts_is_there(compose: dict[str, Any], repository: Path):
+    mounted = [v.split(":")[0] for s in compose.values() for v in s.get("volumes", []) if isinstance(v, str)]
+
+    assert [path for path in mounted if path.startswith("./") and not (repository / path).exists()] == []
+
+
+def test_prometheus_scrapes_every_service_where_its_probes_listen(repository: Path):
+    config = yaml.safe_load((repository / "deploy/docker/prometheus.yml").read_text())
+    port = re.findall(r"WAYLINE_HEALTH_PORT=(\d+)", (repository / "deploy/docker/Dockerfile").read_text())
+
+    [scraped] = config["scrape_configs"][0]["dns_sd_configs"]
+    assert (set(scraped["names"]), [str(scraped["port"])]) == (SERVICES, port)
+
+
+@pytest.fixture
+def credentials(tmp_path: Path, repository: Path) -> Path:
+    """A whole set, made twice: the second time changes nothing."""
+    made, template = script(repository, "credentials"), repository / "deploy/nats/nats.conf.template"
+    made.main(tmp_path, template)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    made.main(tmp_path, template)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    return tmp_path
+
+
+def test_credentials_of_a_service_are_nowhere_but_in_its_directory_and_the_administrators(credentials: Path):
+    keys = json.loads((credentials / "admin/credentials/keys.json").read_text())
+
+    for name, secret in [*keys["seeds"].items(), *keys["passwords"].items()]:
+        holders = {p.relative_to(credentials).parts[0] for p in credentials.rglob("*") if _holds(p, secret)}
+        assert holders == {"admin", name}
+
+
+def _holds(path: Path, secret: str) -> bool:
+    return path.is_file() and secret in path.read_text()
+
+
+async def test_the_bus_knows_every_service_by_its_seed_and_nobody_without_one(credentials: Path, tmp_path: Path):
+    conf = (credentials / "nats/nats.conf").read_text()
+    ours = re.sub(r"^(listen|http):.*$", "", conf, flags=re.MULTILINE).replace('"/data"', f'"{tmp_path}/js"')
+    async with NatsServer(tmp_path / "server", config=ours) as server:
+        for name in IDENTITIES:
+            env = (credentials / name / "credentials" / f"{name}.env").read_text()
+            seed = dict(line.split("=", 1) for line in env.splitlines())["WAYLINE_NATS_SEED"]
+            settings = BusSettings(nats_url=server.url, nats_seed=seed, connect_wait_s=2)
+            bus = await Bus.connect(settings, service=name, exit_when_closed=False)
+            await bus.close()
+        with pytest.raises(nats.errors.Error, match="Authorization"):
+            await nats.connect(server.url, allow_reconnect=False, error_cb=_quiet)
+
+
+async def _quiet(_: Exception) -> None:
+    return None
+
+
+async def test_the_first_key_is_made_once_and_shown_to_its_owner_only(database: Any, repository: Path, tmp_path: Path):
+    role, password = "wayline_gateway", "test"
+    await migrate(database.dsn, schema="gateway", role=role, password=password, directory=migrations())
+    dsn = database.as_role(role, password)
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials/gateway.env").write_text(f"WAYLINE_POSTGRES_DSN={dsn}\n")
+    first_key = script(repository, "first_key")
+
+    await first_key.main(tmp_path)
+    made = (tmp_path / "first-key").read_text().strip()
+    await first_key.main(tmp_path)
+
+    store = await Store.connect(dsn, schema="gateway", queries=migrations().parent / "queries.sql")
+    caller = await Keys(store).caller(made)
+    await store.close()
+    assert (caller.tenant, (tmp_path / "first-key").read_text().strip()) == ("default", made)
+    assert os.stat(tmp_path / "first-key").st_mode & 0o077 == 0

@@ -1,0 +1,75 @@
+"""Write the tables of docs/operating.md from the Settings classes; `--check` fails when they are stale."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from pydantic_settings import BaseSettings
+
+PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
+BEGIN, END = "<!-- settings: written by `make proto` -->", "<!-- /settings -->"
+CLASSES = (
+    ("Every service", "wayline.chassis.settings", "BusSettings"),
+    ("The `wayline` command", "wayline.standalone.settings", "Settings"),
+    ("gateway", "wayline.gateway.settings", "Settings"),
+    ("router", "wayline.router.settings", "Settings"),
+    ("executor", "wayline.executor.settings", "Settings"),
+    ("retrieval", "wayline.retrieval.settings", "Settings"),
+    ("tool-registry", "wayline.tool_registry.settings", "Settings"),
+    ("tracing", "wayline.tracing.settings", "Settings"),
+)
+
+
+def variables() -> dict[str, FieldInfo]:
+    """Every setting by its environment variable."""
+    return {name: field for _, module, kind in CLASSES for name, field in _fields(module, kind).items()}
+
+
+def _fields(module: str, kind: str) -> dict[str, FieldInfo]:
+    settings: type[BaseSettings] = getattr(import_module(module), kind)
+    prefix = settings.model_config.get("env_prefix", "")
+    return {
+        str(field.validation_alias or f"{prefix}{name.upper()}"): field for name, field in settings.model_fields.items()
+    }
+
+
+def tables() -> str:
+    """One table for each class; what a table above has said is not said again."""
+    parts: list[str] = []
+    said: set[str] = set()
+    for title, module, kind in CLASSES:
+        fields = {name: field for name, field in _fields(module, kind).items() if name not in said}
+        said |= fields.keys()
+        rows = [f"| `{name}` | {_default(field)} | {field.description or ''} |" for name, field in fields.items()]
+        parts.append("\n".join([f"### {title}", "", "| variable | default | what it is |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def _default(field: FieldInfo) -> str:
+    value: Any = None if field.default is PydanticUndefined else field.default
+    return "none" if value is None or value in ("", ()) else f"`{value}`"
+
+
+def page(text: str) -> str:
+    """The page with its tables as they must be."""
+    between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    return between.sub(lambda _: f"{BEGIN}\n\n{tables()}\n\n{END}", text)
+
+
+def main() -> None:
+    text = PAGE.read_text()
+    if "--check" in sys.argv[1:]:
+        if page(text) != text:
+            sys.exit("the tables in docs/operating.md are stale; run `make proto`")
+        return
+    PAGE.write_text(page(text))
+
+
+if __name__ == "__main__":
+    main()
