@@ -146,6 +146,13 @@ class Bus:
         elif not self.nc.is_closed:
             await self.nc.close()
 
+    async def settled(self) -> None:
+        """Wait until the server knows every subscription made so far: a request right now would find it."""
+        # The client writes PING at once but commands through a buffer, so one round trip may overtake a subscription;
+        # by the time the first is back the buffer is out, and the second comes after it.
+        await self.nc.flush()
+        await self.nc.flush()
+
     async def wire(self, message: Message, headers: Mapping[str, str] | None = None) -> tuple[bytes, dict[str, str]]:
         """A message as it travels: its body (large fields claimed) and its headers with schema, tenant and trace."""
         body, claimed = await self.claims.check_in(message.to_wire(), f"{message.tenant or '-'}/{message.owner}")

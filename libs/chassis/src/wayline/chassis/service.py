@@ -63,8 +63,7 @@ class Service:
         ]
         for part in self._running:
             await part.start()
-        # Subscriptions are on their way until a round trip is done: a request right now would find nobody.
-        await self.bus.nc.flush()
+        await self.bus.settled()
         if self.settings.health_port is not None:
             http = server(probes(self.ready), host=self.settings.health_host, port=self.settings.health_port)
             self._http = http, asyncio.create_task(http.serve())

@@ -42,7 +42,7 @@ async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> Asyn
     live = await bus.nc.subscribe(f"live.{tenant}.{job_id}", cb=hold)
     deltas = await bus.nc.subscribe(f"deltas.{tenant}.{job_id}", cb=hold)
     try:
-        await bus.nc.flush()
+        await bus.settled()
         async for news in _Follower(bus, tenant, job_id, after_seq).run(waiting, overrun):
             yield news
     finally:

@@ -1,0 +1,208 @@
+"""A handler on a work queue: acked when it is done, put aside when it never will be, kept while it cannot be."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Bus, BusSettings, Service, Work
+from wayline.chassis.topology import SUBMIT_ROUTER, Consumer, Limits, declare
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.jobs import RunJob, SubmitJob
+from wayline.telemetry import BusExporter, Telemetry
+from wayline.testkit import until
+
+QUICK = Consumer("SUBMIT", "router", "router", "jobs.submit.*", ack_wait_s=1.0)
+Bind = Callable[..., Any]
+
+
+@pytest.fixture
+async def server(nats_factory):
+    return await nats_factory()
+
+
+@pytest.fixture
+async def bus(server) -> AsyncIterator[Bus]:
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits()):
+        pass
+    yield bus
+    await bus.close()
+
+
+@pytest.fixture
+async def bind(server) -> AsyncIterator[Bind]:
+    """Start a service with one handler; returns it."""
+    started: list[Service] = []
+
+    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8) -> Service:
+        settings = BusSettings(nats_url=server.url)
+        bus = await Bus.connect(settings, service="router", exit_when_closed=False)
+        exporter = BusExporter("router")
+        work = Work(consumer, SubmitJob, handle, slots=slots)
+        service = Service("router", settings, bus, Telemetry("router", exporter), exporter, work=[work])
+        await service.start()
+        started.append(service)
+        return service
+
+    yield bind
+    for service in started:
+        await service.stop(0.1)
+
+
+async def submit(bus: Bus, name: str) -> None:
+    await bus.publish(SubmitJob(tenant="default", agent="a", input=name), msg_id=name)
+
+
+async def left(bus: Bus, stream: str) -> int:
+    return (await bus.js.stream_info(stream)).state.messages
+
+
+async def empty(bus: Bus, stream: str = "SUBMIT") -> None:
+    async def drained() -> bool:
+        return await left(bus, stream) == 0
+
+    await until(drained, why=f"{stream} is empty")
+
+
+async def test_what_a_handler_returns_is_published_before_the_ack(bus, bind):
+    async def on_job(job, delivery):
+        return [RunJob(tenant=job.tenant, job=job.input, at=delivery.sequence)]
+
+    await bind(on_job)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    said = await bus.js.get_msg("RUN", 1)
+    assert (said.subject, said.headers["Nats-Msg-Id"]) == ("jobs.run.interactive.default", "default/j1:1")
+
+
+async def test_a_retry_is_waited_out_in_place_and_uses_up_no_delivery(bus, bind):
+    tries = []
+
+    async def on_job(job, delivery):
+        tries.append(delivery.deliveries)
+        if len(tries) < 4:
+            raise Retry("the database is away", after_s=0.4)
+
+    await bind(on_job, QUICK)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    assert tries == [1, 1, 1, 1]
+    assert await left(bus, "DEAD") == 0
+
+
+async def test_a_rejected_message_is_put_aside_whole(bus, bind):
+    async def on_job(job, _):
+        raise Reject("too wild", code="wild")
+
+    await bind(on_job)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.subject == "dead.SUBMIT.router"
+    assert letter.headers["Wayline-Dead-Code"] == "wild"
+    assert letter.headers["Wayline-Dead-Reason"] == "too wild"
+    assert SubmitJob.from_wire(letter.data, "jobs.submit.default").input == "j1"
+
+
+async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
+    tries = []
+
+    async def on_job(job, delivery):
+        tries.append(delivery.deliveries)
+        raise ZeroDivisionError("unexpected")
+
+    await bind(on_job)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    assert tries == [1, 2, 3]
+    assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "undeliverable"
+
+
+async def test_a_handler_slower_than_the_ack_wait_is_not_run_twice(bus, bind):
+    runs, finish = [], asyncio.Event()
+
+    async def on_job(job, _):
+        runs.append(job.input)
+        await finish.wait()
+
+    await bind(on_job, QUICK)
+    await bind(on_job, QUICK)
+    await submit(bus, "slow")
+
+    async def outlived() -> bool:
+        info = await bus.js.consumer_info("SUBMIT", "router")
+        assert info.num_redelivered == 0, "the message was given to somebody else"
+        return loop.time() > end
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 2.5
+    await until(outlived, within=5, why="more than two ack waits have passed")
+    finish.set()
+    await empty(bus)
+    assert runs == ["slow"]
+
+
+async def test_no_more_is_taken_than_can_be_started(bus, bind):
+    started, finish = [], asyncio.Event()
+
+    async def on_job(job, _):
+        started.append(job.input)
+        await finish.wait()
+
+    await bind(on_job, slots=2)
+    for n in range(6):
+        await submit(bus, f"j{n}")
+    await until(lambda: len(started) == 2, why="both slots are taken")
+    other: list[str] = []
+
+    async def on_other(job, _):
+        other.append(job.input)
+
+    await bind(on_other, slots=8)
+
+    await until(lambda: len(other) == 4, why="an idle replica takes what the busy one could not start")
+    finish.set()
+    await empty(bus)
+
+
+async def test_a_stopped_service_gives_back_what_it_had_not_finished(bus, bind):
+    started = []
+
+    async def on_job(job, delivery):
+        started.append(delivery.deliveries)
+        if len(started) == 1:
+            await asyncio.Event().wait()
+
+    service = await bind(on_job)
+    await submit(bus, "j1")
+    await until(lambda: started == [1], why="the handler runs")
+
+    await service.stop(0.05)
+    await bind(on_job)
+
+    await empty(bus)
+    assert started == [1, 2]
+
+
+async def test_work_goes_on_after_the_server_was_killed_and_restarted(bus, bind, server):
+    done = []
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    await bind(on_job)
+    await submit(bus, "before")
+    await until(lambda: "before" in done, why="the first job is done")
+    await server.kill()
+    await server.start()
+
+    await submit(bus, "after")
+
+    await until(lambda: "after" in done, within=15, why="the second job is done")

@@ -1,0 +1,220 @@
+"""The log of one job on a real bus: one writer, nothing lost, nothing twice."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import orjson
+import pytest
+
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.topology import Limits, declare
+from wayline.contracts import events as e
+from wayline.contracts import headers as h
+from wayline.contracts import ids
+from wayline.contracts.jobs import SubmitJob
+from wayline.journal import Fenced, JobLog, State, follow
+from wayline.testkit import until
+
+
+@pytest.fixture
+async def bus(nats_factory) -> AsyncIterator[Bus]:
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits(memory=True)):
+        pass
+    yield bus
+    await bus.close()
+
+
+def stamp(seq: int) -> dict:
+    trace = e.SpanRef(trace_id=ids.trace_id("default", "j1"), span_id=ids.job_span("default", "j1"))
+    return {"job_id": "j1", "seq": seq, "at": datetime.now(UTC), "trace": trace}
+
+
+def first(text: str = "why?") -> e.JobSubmitted:
+    job = SubmitJob(tenant="default", agent="a", input=text)
+    return e.JobSubmitted(**stamp(1), tenant="default", job=job, content_hash="c")
+
+
+def asked(seq: int, reason: str = "") -> e.CancelRequested:
+    return e.CancelRequested(**stamp(seq), reason=reason)
+
+
+def done(seq: int) -> e.JobCompleted:
+    return e.JobCompleted(**stamp(seq), answer="so")
+
+
+async def begun(bus: Bus, text: str = "why?"):
+    log = JobLog(bus, "default", "j1")
+    return log, await log.begin([first(text)], content_hash="c", lane="batch")
+
+
+async def test_the_last_record_says_what_the_next_decision_needs(bus):
+    log, head = await begun(bus)
+    claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:2", attempt=1)
+
+    head = await log.append([claimed], head, owner="7:2", attempt=1, epoch=1, signals_seen=9)
+
+    last = await log.last()
+    assert last is not None
+    assert (last.state, last.owner_ticket, last.owner_delivery) == (State.ACTIVE, 7, 2)
+    assert (last.sequence, last.seq, last.attempt, last.epoch) == (head.sequence, 2, 1, 1)
+    assert (last.signals_seen, last.lane, last.content_hash) == (9, "batch", "c")
+    assert last.events == [claimed]
+
+
+async def test_a_writer_who_was_overtaken_is_refused(bus):
+    log, head = await begun(bus)
+    await log.append([asked(2, "the new holder's")], head)
+
+    with pytest.raises(Fenced):
+        await log.append([asked(2, "a zombie's")], head)
+
+    assert [event.reason async for event in log.read(after_seq=1)] == ["the new holder's"]
+
+
+async def test_a_second_first_record_is_refused(bus):
+    log, _ = await begun(bus)
+
+    with pytest.raises(Fenced):
+        await log.begin([first()], content_hash="c", lane="batch")
+
+
+async def test_an_append_whose_ack_was_lost_is_found_again_and_counts_once(bus, monkeypatch):
+    log, head = await begun(bus)
+    store_once, lost = bus._store_once, []
+
+    async def losing_the_first_ack(*args):
+        ack = await store_once(*args)
+        if not lost:
+            lost.append(ack)
+            raise TimeoutError
+        return ack
+
+    monkeypatch.setattr(bus, "_store_once", losing_the_first_ack)
+    head = await log.append([asked(2)], head)
+
+    assert head.sequence == lost[0].seq
+    assert [event.seq async for event in log.read()] == [1, 2]
+
+
+async def test_progress_resets_the_count_of_claims_and_an_intent_does_not(bus):
+    log, head = await begun(bus)
+    attempt = {"step": 1, "attempt": 1, "attempt_id": "a"}
+
+    head = await log.append([e.ModelRequested(**stamp(2), **attempt, provider="p", model="m")], head, attempt=3)
+    assert head.attempt == 3
+    failed = e.ModelFailed(**stamp(3), **attempt, error={"code": "c", "message": "m"}, retryable=True)
+    assert (await log.append([failed], head)).attempt == 0
+
+
+async def test_large_fields_move_to_the_object_store_and_come_back_whole(bus):
+    text = "0123456789" * 200_000
+    log, _ = await begun(bus, text)
+
+    raw = await bus.js.get_last_msg("EVENTS", log.subject)
+    assert len(raw.data) < MESSAGE_MAX
+    claim = orjson.loads(raw.data)["events"][0]["job"]["input"]["$claim"]
+    assert claim.startswith("default/j1/") and (raw.headers or {})[h.CLAIMS] == "1"
+    assert [event.job.input async for event in log.read()] == [text]
+    last = await log.last()
+    assert last is not None and last.events[0].job.input == text
+
+
+async def test_the_same_large_field_is_stored_once(bus):
+    text = "0123456789" * 200_000
+    await begun(bus, text)
+    log = JobLog(bus, "default", "j1")
+    head = await log.last()
+    assert head is not None
+
+    await log.append([asked(2, text)], head)
+    await log.append([asked(3, text)], await log.last())
+
+    objects = await (await bus.js.object_store("PAYLOADS")).list()
+    assert len(objects) == 1
+
+
+async def test_a_follower_who_comes_late_gets_the_whole_story_and_an_end(bus):
+    log, head = await begun(bus)
+    head = await log.append([asked(2), asked(3)], head)
+    await log.append([done(4)], head)
+
+    assert [event.seq async for event in follow(bus, "default", "j1")] == [1, 2, 3, 4]
+    assert [event.seq async for event in follow(bus, "default", "j1", after_seq=2)] == [3, 4]
+    assert [event.seq async for event in follow(bus, "default", "j1", after_seq=4)] == []
+
+
+async def test_followers_who_join_anywhere_see_every_event_once_and_in_order(bus):
+    log, head = await begun(bus)
+    joined = [asyncio.Event() for _ in range(8)]
+
+    async def reader(after: int, joined: asyncio.Event) -> list[int]:
+        seen = []
+        async for event in follow(bus, "default", "j1", after_seq=after):
+            joined.set()
+            seen.append(event.seq)
+        return seen
+
+    readers = []
+    for seq in range(2, 50):
+        if seq % 6 == 0:
+            readers.append(asyncio.create_task(reader(seq // 6 - 1, joined[len(readers)])))
+        head = await log.append([asked(seq)], head)
+    await log.append([done(50)], head)
+
+    for after, seen in enumerate(await asyncio.wait_for(asyncio.gather(*readers), 10)):
+        assert seen == list(range(after + 1, 51))
+
+
+async def test_a_reader_slower_than_its_job_is_refilled_from_the_log(bus, monkeypatch):
+    monkeypatch.setattr(sys.modules["wayline.journal.follow"], "WAITING_MAX", 3)
+    log, head = await begun(bus)
+    following = follow(bus, "default", "j1")
+    seen = [(await anext(following)).seq]
+
+    for seq in range(2, 40):
+        head = await log.append([asked(seq)], head)
+    await log.append([done(40)], head)
+    seen += [event.seq async for event in following]
+
+    assert seen == list(range(1, 41))
+
+
+async def test_a_job_without_a_log_is_waited_for(bus):
+    async def read() -> list[int]:
+        return [event.seq async for event in follow(bus, "default", "j1")]
+
+    reading = asyncio.create_task(read())
+
+    async def subscribed() -> bool:
+        return bus.nc._subs and any(sub.subject == "live.default.j1" for sub in bus.nc._subs.values())
+
+    await until(subscribed, why="the follower listens")
+    log, head = await begun(bus)
+    await log.append([done(2)], head)
+
+    assert await asyncio.wait_for(reading, 10) == [1, 2]
+
+
+async def test_a_long_linear_log_is_read_in_one_request_and_grows_with_its_deltas(bus, monkeypatch):
+    log, head = await begun(bus)
+    page = "x" * 5_000
+    for seq in range(2, 302):
+        head = await log.append([asked(seq, page)], head)
+    requests = []
+    publish = bus.nc.publish
+
+    async def counting(subject, *args, **kwargs):
+        requests.append(subject)
+        return await publish(subject, *args, **kwargs)
+
+    monkeypatch.setattr(bus.nc, "publish", counting)
+    records = await log.records(head.sequence)
+
+    assert len(records) == 301
+    assert requests == ["$JS.API.DIRECT.GET.EVENTS"]
+    assert (await bus.js.stream_info("EVENTS")).state.bytes < 300 * 5_000 * 1.2
