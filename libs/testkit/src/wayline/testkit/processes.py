@@ -1,0 +1,164 @@
+"""Services as processes of their own, for a test to kill, freeze, drain and start again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+from wayline.chassis import Failpoint
+from wayline.embedded.process import Child, spawn
+from wayline.store import migrate
+from wayline.testkit.databases import Database
+from wayline.testkit.waiting import until
+
+SCHEMAS = {
+    "router": "router",
+    "tool_registry": "tools",
+    "retrieval": "retrieval",
+    "tracing": "tracing",
+    "gateway": "gateway",
+}
+PASSWORD = "test"
+START_WITHIN_S = 60.0
+END_WITHIN_S = 30.0
+LOG_TAIL_LINES = 40
+
+
+@dataclass
+class ServiceProcess:
+    """One service as `python -m wayline.<name>`; it dies with the test run."""
+
+    name: str
+    log: Path
+    child: Child
+    failpoint: Failpoint | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
+    @property
+    def exited(self) -> bool:
+        return self.child.exited
+
+    @property
+    def killed(self) -> bool:
+        """Whether it died of SIGKILL: by us, or by its own failpoint."""
+        return self.child.process.poll() == -signal.SIGKILL
+
+    @property
+    def tail(self) -> str:
+        """The end of what it said."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
+
+    async def ready(self) -> Self:
+        """Wait until it serves; one whose failpoint is reached while it starts is ready too."""
+        await until(self._ready, within=START_WITHIN_S, why=f"{self.name} is ready; it said:\n{self.tail}")
+        return self
+
+    def _ready(self) -> bool:
+        if self.exited:
+            armed = self.failpoint is not None and self.killed
+            assert armed, f"{self.name} ended with {self.child.process.returncode} at its start:\n{self.tail}"
+            return True
+        return b"ready" in self.log.read_bytes()
+
+    def kill(self) -> None:
+        """End it as a crash would (SIGKILL)."""
+        self.tell(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Freeze it: its connections stay open and nothing answers (SIGSTOP)."""
+        self.tell(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.tell(signal.SIGCONT)
+
+    def drain(self) -> None:
+        """Ask it to end (SIGTERM); asked again, it ends at once."""
+        self.tell(signal.SIGTERM)
+
+    def tell(self, what: signal.Signals) -> None:
+        if not self.exited:
+            self.child.process.send_signal(what)
+
+    async def ended(self, within: float = END_WITHIN_S) -> int:
+        """Wait for its end; returns its status."""
+        await until(lambda: self.exited, within=within, why=f"{self.name} ends")
+        assert self.child.process.returncode is not None
+        return self.child.process.returncode
+
+
+@dataclass
+class Fleet:
+    """The processes of one platform, and what each kind of service is started with."""
+
+    nats_url: str
+    directory: Path
+    env: dict[str, dict[str, str]] = field(default_factory=dict)
+    """More environment, by service name."""
+    processes: list[ServiceProcess] = field(default_factory=list)
+
+    async def migrate(self, database: Database, *names: str) -> None:
+        """Make the tables of services, and have them connect there."""
+        for name in names:
+            role = f"wayline_{name}"
+            await migrate(
+                database.dsn,
+                schema=SCHEMAS[name],
+                role=role,
+                password=PASSWORD,
+                directory=import_module(f"wayline.{name}.app").migrations(),
+                vector=name == "retrieval",
+            )
+            self.set(name, WAYLINE_POSTGRES_DSN=database.as_role(role, PASSWORD))
+
+    def set(self, name: str, **env: Any) -> None:
+        """Give a service more environment from its next start on; what is not text goes as JSON."""
+        said = {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in env.items()}
+        self.env.setdefault(name, {}).update(said)
+
+    def spawn(
+        self, name: str, failpoint: Failpoint | None = None, *, nth: int = 1, env: Mapping[str, str] | None = None
+    ) -> ServiceProcess:
+        """Start a service without waiting for it, armed with a failpoint or not."""
+        log = self.directory / f"{name}-{len(self.processes)}.log"
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("WAYLINE_")}
+        child = spawn(
+            [sys.executable, "-m", f"wayline.{name}"],
+            cwd=self.directory,
+            log=log,
+            death_signal=signal.SIGKILL,
+            env={
+                **inherited,
+                "PYTHONUNBUFFERED": "1",
+                "WAYLINE_NATS_URL": self.nats_url,
+                "WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else "",
+                **self.env.get(name, {}),
+                **(env or {}),
+            },
+        )
+        self.processes.append(ServiceProcess(name, log, child, failpoint))
+        return self.processes[-1]
+
+    async def start(self, name: str, failpoint: Failpoint | None = None, **more: Any) -> ServiceProcess:
+        """Start a service and wait until it serves."""
+        return await self.spawn(name, failpoint, **more).ready()
+
+    def running(self, name: str) -> list[ServiceProcess]:
+        return [process for process in self.processes if process.name == name and not process.exited]
+
+    async def stop(self, *names: str) -> None:
+        """Kill every process of these services, or of all, and wait until they are gone."""
+        going = [process for process in self.processes if not names or process.name in names]
+        for process in going:
+            process.kill()
+        for process in going:
+            await process.ended()

@@ -1,0 +1,51 @@
+"""An executor killed at each of its failpoints, one by one: another goes on, and nothing is done twice."""
+
+from __future__ import annotations
+
+import pytest
+import pytest_asyncio
+
+from wayline.chassis import Failpoint
+
+from .conftest import MakeWorld
+from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("executor failpoints")]
+
+POINTS = [point for point in Failpoint if point.startswith("executor.")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(make_world: MakeWorld) -> World:
+    world = await make_world()
+    for process in [world.fleet.spawn("router"), world.fleet.spawn("tool_registry")]:
+        await process.ready()
+    return world
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_once(world: World, point: Failpoint):
+    name = point.replace(".", "-")
+    both, asking = f"{name}-effects", f"{name}-decision"
+    # Two unknown outcomes: the second decision is written by a holder that holds the job already.
+    for call in ("1", "2"):
+        await world.forget_outcome(asking, 1, call)
+
+    doomed = await world.fleet.start("executor", point)
+    await world.submit(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
+    await world.submit(asking, calls(ONCE, ONCE), says("decided"))
+    await world.until_dead(doomed, both, asking)
+
+    fresh = await world.fleet.start("executor")
+    await world.until_ended(both, asking)
+    await world.until_quiet()
+    await world.fleet.stop("executor")
+
+    assert not fresh.log.read_text().count("Traceback"), fresh.tail
+    await world.check(both, asking)
+    for tool in ("pay_once", "put_idempotent", "book_reconcile"):
+        # The registry lived on, and the next executor was told what the ledger knew.
+        ran = [key for said, key in world.effects.calls() if said == tool and f"/{both}/1/" in key]
+        assert len(ran) == 1, (tool, ran)
+    assert (await world.job(both)).status == (await world.job(asking)).status == "completed"
+    assert await world.dead_letters() == []

@@ -1,0 +1,248 @@
+"""The platform as separate processes, the jobs that the fault tests run on it, and what must be true of every log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+from nats.aio.msg import Msg
+
+from wayline.chassis import Bus
+from wayline.contracts import headers as h
+from wayline.contracts.events import TERMINAL_TYPES
+from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
+from wayline.embedded import NatsServer
+from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record
+from wayline.testkit import Database, until
+from wayline.testkit.chat_server import ChatServer, Say
+from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.processes import Fleet, ServiceProcess
+
+TENANT = "default"
+ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
+RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
+CLOCK = "get_current_time"
+EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
+
+Turn = dict[str, Any]
+
+
+def calls(*tools: str, **more: Any) -> Turn:
+    """A turn of the model that asks for these tools beside each other."""
+    return {"tools": [[tool, {}] for tool in tools], **more}
+
+
+def says(text: str, **more: Any) -> Turn:
+    return {"text": text, **more}
+
+
+def by_plan(body: dict[str, Any]) -> Say:
+    """The scripted model: a job's own input says what is answered to it, turn by turn."""
+    asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
+    plan = json.loads(asked if isinstance(asked, str) else asked[0]["text"])
+    turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
+    return Say(
+        turn.get("text", ""), tuple((tool, given) for tool, given in turn.get("tools", ())), turn.get("delay_s", 0)
+    )
+
+
+@dataclass
+class World:
+    """One platform for the tests of a module; each test has jobs of its own."""
+
+    nats: NatsServer
+    database: Database
+    fleet: Fleet
+    chat: ChatServer
+    effects: EffectsServer
+    bus: Bus
+    answered: set[str] = field(default_factory=set)
+    acted_at_end: dict[tuple[str, str], int] = field(default_factory=dict)
+    """How often a tool had acted for a key when its result was in the log."""
+
+    async def watch(self) -> None:
+        """Count every key's effects when its result is recorded: from then on there may be no more."""
+
+        async def heard(message: Msg) -> None:
+            for event in read_record(await self.bus.body(message)):
+                if event.type == "tool.completed":
+                    key = f"{TENANT}/{event.job_id}/{event.step}/{event.call}"
+                    tool = event.tool.removeprefix("effects__")
+                    self.acted_at_end[tool, key] = self.effects.count(tool, key)
+
+        await self.bus.nc.subscribe("live.*.*", cb=heard)
+
+    async def submit(self, job_id: str, *plan: Turn, tenant: str = TENANT, **options: Any) -> str:
+        """Publish a job as any client would, and see it accepted."""
+        job = SubmitJob(
+            tenant=tenant,
+            agent="assistant",
+            input=json.dumps(plan),
+            job_id=job_id,
+            options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
+        )
+        await self.bus.js.publish(job.subject, job.to_wire())
+        return job_id
+
+    async def job(self, job_id: str) -> Job:
+        return fold([event async for event in JobLog(self.bus, TENANT, job_id).read()])
+
+    async def records(self, job_id: str) -> list[Msg]:
+        """Every record of a log as it is stored."""
+        subject = f"events.{TENANT}.{job_id}"
+        last = await leader_read(self.bus, "EVENTS", subject)
+        if last is None:
+            return []
+        return [message async for message in bulk_read(self.bus, "EVENTS", subject, upto=last.sequence)]
+
+    async def until_ended(self, *job_ids: str, within: float = 60.0) -> None:
+        """Wait until every job has ended, deciding in favour of the tool wherever a human is asked."""
+        left = set(job_ids)
+
+        async def all_ended() -> bool:
+            left.difference_update(await self._led_on(*left))
+            return not left
+
+        try:
+            await until(all_ended, within=within, why=f"{len(left)} jobs end")
+        except AssertionError as error:
+            stories = [f"{job_id}:\n{story(await self.records(job_id))}" for job_id in sorted(left)[:5]]
+            raise AssertionError("\n".join([f"{error}: {sorted(left)}", *stories])) from None
+
+    async def until_dead(self, process: ServiceProcess, *job_ids: str, within: float = 20.0) -> None:
+        """Wait until a process has died at its failpoint, deciding meanwhile what is asked of a human."""
+
+        async def dead() -> bool:
+            await self._led_on(*job_ids)
+            return process.exited
+
+        await until(dead, within=within, why=f"{process.failpoint} is reached; it said:\n{process.tail}")
+        assert process.killed, f"ended with {process.child.process.returncode}:\n{process.tail}"
+
+    async def _led_on(self, *job_ids: str) -> set[str]:
+        """The jobs that have ended; those that wait for a human get an answer."""
+        ended = set()
+        for job_id in job_ids:
+            job = await self.job(job_id)
+            if job.ended:
+                ended.add(job_id)
+            elif job.waiting:
+                await self.answer_all(job)
+        return ended
+
+    async def answer_all(self, job: Job) -> None:
+        """Say of every call whose outcome is unknown that it took effect; each is said once."""
+        for call in job.calls:
+            if call.undecided and call.decision_id and f"{job.job_id}/{call.decision_id}" not in self.answered:
+                self.answered.add(f"{job.job_id}/{call.decision_id}")
+                await self.signal(job.job_id, Answer(decision_id=call.decision_id, outcome="succeeded", by="a test"))
+
+    async def signal(self, job_id: str, said: Any) -> None:
+        await self.bus.publish(Signal(tenant=TENANT, job_id=job_id, signal=said), msg_id=uuid4().hex)
+
+    async def forget_outcome(self, job_id: str, step: int, call: str) -> str:
+        """Have the ledger not know what became of a call that the job is going to make."""
+        key = f"{TENANT}/{job_id}/{step}/{call}"
+        await self.sql(
+            "INSERT INTO tools.calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until, ended_at)"
+            " VALUES ($1, $2, $3, $4, 'once', 'unknown', 1, 'gone', clock_timestamp(), clock_timestamp())",
+            *(TENANT, key, job_id, ONCE),
+        )
+        return key
+
+    async def sql(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Ask the database as its superuser."""
+        conn = await asyncpg.connect(self.database.dsn)
+        try:
+            return await conn.fetch(statement, *values)
+        finally:
+            await conn.close()
+
+    async def dead_letters(self) -> list[dict[str, str]]:
+        """The headers of everything that was put aside."""
+        info = await self.bus.js.stream_info("DEAD")
+        found = []
+        for sequence in range(max(1, info.state.first_seq), info.state.last_seq + 1):
+            found.append((await self.bus.js.get_msg("DEAD", sequence)).headers or {})
+        return found
+
+    async def until_quiet(self, within: float = 30.0) -> None:
+        """Wait until every ticket and submission is acked, every signal heard and every reservation settled."""
+        left: list[str] = []
+
+        async def quiet() -> bool:
+            left[:] = await self._unfinished()
+            return not left
+
+        try:
+            await until(quiet, within=within, why="everything is acked and settled")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {left}") from None
+
+    async def _unfinished(self) -> list[str]:
+        js, left = self.bus.js, []
+        for stream in ("SUBMIT", "RUN"):
+            if (n := (await js.stream_info(stream)).state.messages) > 0:
+                left.append(f"{n} messages in {stream}")
+        signals = await js.consumer_info("SIGNALS", "router")
+        if signals.num_pending or signals.num_ack_pending:
+            left.append("signals that the router has not heard")
+        held = await self.sql("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
+        return [*left, *(f"reservation of {row['job_id']}" for row in held)]
+
+    async def check(self, *job_ids: str) -> None:
+        """What must be true of every job, whatever was killed."""
+        asked = Counter(attempt for attempt, _ in self.chat.calls)
+        for job_id in job_ids:
+            records = await self.records(job_id)
+            assert problems(records) == [], f"{job_id}: {problems(records)}\n{story(records)}"
+            ours = {attempt: n for attempt, n in asked.items() if attempt.startswith(f"{TENANT}/{job_id}/")}
+            assert set(ours.values()) <= {1}, f"{job_id}: an attempt was sent to the model twice: {ours}"
+        again = {of: (n, self.effects.count(*of)) for of, n in self.acted_at_end.items() if self.effects.count(*of) > n}
+        assert again == {}, "a call whose result was recorded ran again"
+        assert self.effects.repeated("pay_once") == {}, "a `once` tool acted twice"
+
+
+def problems(records: list[Msg]) -> list[str]:
+    """What is wrong with a log, in words."""
+    events = [event for record in records for event in read_record(record.data)]
+    found = []
+    if [event.seq for event in events] != list(range(1, len(events) + 1)):
+        found.append(f"seq has a gap or a repeat: {[event.seq for event in events]}")
+    ends = [event.seq for event in events if event.type in TERMINAL_TYPES]
+    if ends != [len(events)]:
+        found.append(f"terminal events at {ends} of {len(events)}")
+    found += _twice(Counter((e.step, e.call) for e in events if e.type == "tool.completed"), "result of call")
+    found += _twice(Counter(e.key for e in events if e.type == "tool.requested"), "intent")
+    found += _twice(Counter(e.step for e in events if e.type == "model.completed"), "answer of step")
+    claims = [event for event in events if event.type == "job.claimed"]
+    if [claim.epoch for claim in claims] != list(range(1, len(claims) + 1)):
+        found.append(f"epochs are {[claim.epoch for claim in claims]}")
+    holder = ""
+    for record in records:
+        claimed = [event.owner for event in read_record(record.data) if event.type == "job.claimed"]
+        holder = claimed[-1] if claimed else holder
+        if (record.headers or {}).get(h.OWNER, "") != holder:
+            found.append(f"a record of {(record.headers or {}).get(h.OWNER)!r} while {holder!r} held the job")
+    return found
+
+
+def _twice(counted: Counter[Any], what: str) -> list[str]:
+    return [f"{what} {key} is there {n} times" for key, n in counted.items() if n > 1]
+
+
+def story(records: list[Msg]) -> str:
+    """A log as lines to read when a test fails."""
+    return "\n".join(
+        f"{(record.headers or {}).get(h.OWNER, ''):>8} " + ", ".join(event.type for event in read_record(record.data))
+        for record in records
+    )
+
+
+async def together(*doing: Any) -> list[Any]:
+    return list(await asyncio.gather(*doing))
