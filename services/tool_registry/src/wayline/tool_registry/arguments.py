@@ -21,7 +21,14 @@ class Arguments:
 
     def problem(self, schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
         """What is wrong, field by field, or None."""
-        wrong = sorted(self._validator(schema).iter_errors(arguments), key=lambda error: [str(p) for p in error.path])
+        from referencing.exceptions import Unresolvable
+
+        try:
+            wrong = sorted(
+                self._validator(schema).iter_errors(arguments), key=lambda error: [str(p) for p in error.path]
+            )
+        except Unresolvable as error:
+            return f"cannot be checked: the tool's schema refers to {error.ref!r}, which is not in it"
         return "; ".join(_explain(error) for error in wrong[:PROBLEMS_MAX]) or None
 
     def check_schema(self, schema: dict[str, Any]) -> str | None:

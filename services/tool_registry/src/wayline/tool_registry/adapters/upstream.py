@@ -57,6 +57,7 @@ class Upstream:
         self._lost = asyncio.Event()
         self._client: Client | None = None
         self._http: AsyncClient | None = None
+        self._closing = False
         self._problem = "it is being connected"
         self._task: asyncio.Task[None] | None = None
 
@@ -64,6 +65,8 @@ class Upstream:
         self._task = asyncio.create_task(self._supervise(), name=f"mcp server {self.name}")
 
     async def stop(self) -> None:
+        # A flag beside the cancellation: the library may raise something else in its place while it connects.
+        self._closing = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task}, timeout=CLOSE_S)
@@ -97,9 +100,10 @@ class Upstream:
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
-            if is_lost(error):
+            failure = call_error(error, timeout_s=timeout_s)
+            if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(effect)):
                 self._lost.set()
-            raise call_error(error, timeout_s=timeout_s) from error
+            raise failure from error
 
     @asynccontextmanager
     async def _session(self, *, effect: bool) -> AsyncIterator[ClientSession]:
@@ -107,13 +111,21 @@ class Upstream:
             raise NotBegun(f"the server {self.name!r} does not answer: {self._problem}")
         if not effect or self.inside:
             yield client.session
-        elif self._http is not None and _is_modern(client):
+        elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with _another(client, self._place.settings.url, self._http) as session:
+            async with _another(client, self._target()) as session:
                 yield session
         else:
             await self._prove(client)
             yield client.session
+
+    def _has_sessions_of_their_own(self, effect: bool) -> bool:
+        """Whether each call with an effect opens a session: over HTTP it costs nothing since protocol 2026-07-28."""
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        client = self._client
+        over_http = self._place.settings.url is not None and not self.inside
+        return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def _prove(self, client: Client) -> None:
         """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
@@ -126,57 +138,55 @@ class Upstream:
     async def _supervise(self) -> None:
         # Half a second of imports: on a thread, so that the service is up before its tools are.
         await asyncio.to_thread(_load)
-        wait_s = RECONNECT_FIRST_S
-        while True:
-            self._lost.clear()
-            try:
-                await self._stay_connected()
-                wait_s = RECONNECT_FIRST_S
-            except Exception as error:
-                # A server is foreign code: nothing that it does may end the task that would connect it again.
-                wait_s = RECONNECT_FIRST_S if self._connected.is_set() else wait_s
-                self._problem = reason(error)
+        async with _http_client(self._settings.calls_max) as self._http:
+            wait_s = RECONNECT_FIRST_S
+            while not self._closing:
+                self._lost.clear()
+                try:
+                    await self._stay_connected()
+                except Exception as error:
+                    # A server is foreign code: nothing that it does may end the task that would connect it again.
+                    self._problem = reason(error)
+                if self._closing:
+                    return
                 log.warning("mcp server is away", server=self.name, why=self._problem)
-            finally:
-                self._client = self._http = None
+                wait_s = RECONNECT_FIRST_S if self._connected.is_set() else wait_s * 2
+                self._client = None
                 self._connected.clear()
                 self.tried.set()
-            await asyncio.sleep(wait_s * random.uniform(0.5, 1))
-            wait_s = min(wait_s * 2, self._settings.reconnect_wait_max_s)
+                wait_s = min(wait_s, self._settings.reconnect_wait_max_s)
+                await asyncio.sleep(wait_s * random.uniform(0.5, 1))
 
     async def _stay_connected(self) -> None:
-        async with self._transport() as (target, http):
-            from mcp import Client
+        from mcp import Client
 
-            client = Client(target, cache=None)
-            async with _entered(client, within_s=self._settings.connect_timeout_s):
+        client = Client(self._target(), cache=None)
+        async with _entered(client, within_s=self._settings.connect_timeout_s):
+            await self._learn(client)
+            self._client = client
+            self._connected.set()
+            self.tried.set()
+            log.info("mcp server is connected", server=self.name, tools=len(self.tools))
+            while not await self._is_lost(within_s=self._settings.probe_every_s):
                 await self._learn(client)
-                self._client, self._http = client, http
-                self._connected.set()
-                self.tried.set()
-                log.info("mcp server is connected", server=self.name, tools=len(self.tools))
-                while not self._lost.is_set():
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._lost.wait(), self._settings.probe_every_s)
-                        return
-                    await self._learn(client)
+        self._problem = "its connection broke"
 
-    @asynccontextmanager
-    async def _transport(self) -> AsyncIterator[tuple[Any, AsyncClient | None]]:
+    async def _is_lost(self, *, within_s: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._lost.wait(), within_s)
+        return self._lost.is_set()
+
+    def _target(self) -> Any:
         server = self._place.settings
         if self._place.inside is not None:
-            yield self._place.inside(), None
-        elif server.command is not None:
+            return self._place.inside()
+        if server.command is not None:
             from mcp import StdioServerParameters
 
-            yield StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None), None
-        else:
-            from httpx2 import AsyncClient, Limits, Timeout
-            from mcp.client.streamable_http import streamable_http_client
+            return StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
+        from mcp.client.streamable_http import streamable_http_client
 
-            limits = Limits(max_connections=self._settings.calls_max, max_keepalive_connections=20)
-            async with AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits) as http:
-                yield streamable_http_client(server.url or "", http_client=http), http
+        return streamable_http_client(server.url or "", http_client=self._http)
 
     async def _learn(self, client: Client) -> None:
         """Ask for the server's tools; one whose schema cannot be used is left out, saying so."""
@@ -202,6 +212,14 @@ class Upstream:
         self.tools = found
 
 
+def _http_client(calls_max: int) -> AsyncClient:
+    """One for all of a server's sessions: a session that breaks takes no connection of another with it."""
+    from httpx2 import AsyncClient, Limits, Timeout
+
+    limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
+    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits)
+
+
 def _load() -> None:
     for module in ("mcp", "mcp.client.streamable_http", "jsonschema"):
         importlib.import_module(module)
@@ -219,19 +237,11 @@ async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
         yield
 
 
-def _is_modern(client: Client) -> bool:
-    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
-    return client.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
 @asynccontextmanager
-async def _another(client: Client, url: str | None, http: AsyncClient) -> AsyncIterator[ClientSession]:
+async def _another(client: Client, target: Any) -> AsyncIterator[ClientSession]:
     """A second session with the same server, by what the first one has found out."""
     from mcp import Client
-    from mcp.client.streamable_http import streamable_http_client
 
-    transport = streamable_http_client(url or "", http_client=http)
     discovered = client.session.discover_result
-    async with Client(transport, mode=client.protocol_version, prior_discover=discovered, cache=None) as fresh:
+    async with Client(target, mode=client.protocol_version, prior_discover=discovered, cache=None) as fresh:
         yield fresh.session

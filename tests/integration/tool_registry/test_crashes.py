@@ -1,0 +1,64 @@
+"""kill -9 of a registry around and inside a call; whoever is asked next may only do what the effect allows."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from wayline.chassis import Failpoint
+from wayline.contracts.errors import Retry
+from wayline.testkit import until
+
+BEFORE, BEGUN = Failpoint.REGISTRY_LEDGER_BEFORE, Failpoint.REGISTRY_LEDGER_AFTER
+ACTED, FINISHED = Failpoint.REGISTRY_EFFECT_AFTER, Failpoint.REGISTRY_FINISH_AFTER
+
+
+@pytest.mark.parametrize(
+    ("tool", "point", "status", "acted"),
+    [
+        ("pay_once", BEFORE, "success", 1),
+        ("pay_once", BEGUN, "unknown", 0),
+        ("pay_once", ACTED, "unknown", 1),
+        ("pay_once", FINISHED, "success", 1),
+        ("put_idempotent", BEGUN, "success", 1),
+        ("put_idempotent", ACTED, "success", 2),
+        ("book_reconcile", BEGUN, "success", 1),
+        ("book_reconcile", ACTED, "success", 1),
+        ("look_read", ACTED, "success", 2),
+    ],
+    ids=str,
+)
+async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(world, tool, point, status, acted):
+    doomed = await world.process(point)
+    ask = world.ask(f"effects__{tool}")
+    with pytest.raises(Retry):
+        await world.once(ask, timeout_s=2)
+    assert await doomed.wait() == -9
+
+    await world.registry()
+    reply = await world.call(ask)
+
+    assert reply.status == status
+    assert world.acted() == [(tool, ask.key)] * acted
+
+
+@pytest.mark.parametrize(
+    ("tool", "status"),
+    [("pay_once", "unknown"), ("put_idempotent", "success"), ("book_reconcile", "success")],
+)
+async def test_a_kill_in_the_middle_of_a_call_never_repeats_a_once_or_a_reconcile_tool(world, tool, status):
+    slow = await world.server(delay_ms=700)
+    doomed = await world.process(servers=(slow.settings(),))
+    ask = world.ask(f"effects__{tool}")
+    asking = asyncio.create_task(world.once(ask, timeout_s=1))
+    await until(lambda: world.row(ask.key), why="the call has begun")
+    doomed.kill()
+    await asyncio.wait({asking})
+
+    await world.registry(slow.settings())
+    reply = await world.call(ask)
+
+    assert reply.status == status
+    assert {key for _, key in slow.calls()} <= {ask.key}
+    assert tool == "put_idempotent" or slow.count(tool) <= 1

@@ -1,0 +1,122 @@
+"""A person's word on an unknown outcome, and what wins over it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from wayline.contracts.errors import Refused
+from wayline.contracts.tools import Effect, ToolReply
+from wayline.store import rls_gaps
+
+PAY = "effects__pay_once"
+
+
+async def unknown_call(world, **more):
+    """A `once` call whose holder is gone."""
+    ask = world.ask(PAY, **more)
+    row = (ask.tenant, ask.key, ask.job_id, ask.tool, Effect.ONCE, "gone", -1, ask.deadline)
+    await world.store.execute(ask.tenant, world.store.sql.begin, *row)
+    assert (await world.call(ask)).status == "unknown"
+    return ask
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("succeeded", "success"), ("failed", "failed")])
+async def test_a_decision_ends_an_unknown_call_for_everybody_who_asks(world, outcome, status):
+    await world.registry()
+    ask = await unknown_call(world)
+
+    decided = await world.resolve(ask.key, outcome, "as the bank says")
+    again = await world.call(ask)
+
+    assert decided.status == status
+    assert (decided.content or decided.error.message) == "as the bank says"
+    assert again == decided.model_copy(update={"repeated": True})
+    assert world.count("pay_once") == 0
+
+
+async def test_a_result_that_arrived_meanwhile_wins_over_the_decision(world):
+    await world.registry()
+    ask = world.ask(PAY)
+    result = await world.call(ask)
+
+    decided = await world.resolve(ask.key, "failed", "nobody was paid")
+
+    assert decided == result.model_copy(update={"repeated": True})
+
+
+async def test_a_late_result_does_not_undo_a_decision(world):
+    await world.registry()
+    ask = world.ask(PAY)
+    calling = asyncio.create_task(world.call(ask))
+    await world.until_state(ask.key, "started")
+
+    decided = await world.resolve(ask.key, "failed", "nobody was paid")
+
+    assert decided.status == "failed"
+    assert await calling == decided.model_copy(update={"repeated": True})
+
+
+async def test_of_many_decisions_at_once_one_holds(world):
+    await asyncio.gather(world.registry(), world.registry())
+    ask = await unknown_call(world)
+
+    said: list[ToolReply] = await asyncio.gather(*(world.resolve(ask.key, "succeeded", f"by {n}") for n in range(8)))
+
+    assert len({reply.content for reply in said}) == 1
+    assert sum(not reply.repeated for reply in said) == 1
+
+
+async def test_a_decision_on_a_key_that_was_never_begun_keeps_it_from_ever_beginning(world):
+    await world.registry()
+    ask = world.ask(PAY)
+
+    await world.resolve(ask.key, "succeeded", "paid by hand")
+
+    assert (await world.call(ask)).content == "paid by hand"
+    assert world.count("pay_once") == 0
+
+
+async def test_doing_it_again_is_a_new_key(world):
+    await world.registry()
+    ask = await unknown_call(world)
+
+    reply = await world.call(ask.model_copy(update={"key": f"{ask.key}/2"}))
+
+    assert reply.status == "success"
+
+
+async def test_a_key_of_another_tenant_or_job_is_refused(world):
+    await world.registry()
+    ask = world.ask(PAY)
+
+    with pytest.raises(Refused, match="must begin with"):
+        await world.once(ask.model_copy(update={"key": "other/j1/1/1"}))
+    with pytest.raises(Refused, match="must begin with"):
+        await world.resolve("other/j1/1/1", "succeeded")
+
+
+async def test_every_table_of_the_ledger_is_closed_to_other_tenants(world, database):
+    await world.registry()
+    ask = world.ask(PAY)
+    await world.call(ask)
+    admin = await asyncpg.connect(database.dsn)
+
+    assert await rls_gaps(admin) == []
+    assert await world.store.fetch("other", "SELECT * FROM calls") == []
+    await admin.close()
+
+
+async def test_rows_that_no_job_can_ask_for_are_forgotten(world):
+    registry = await world.registry()
+    old, new = world.ask(PAY, job="old"), world.ask(PAY, job="new")
+    await asyncio.gather(world.call(old), world.call(new))
+    age = "UPDATE calls SET ended_at = ended_at - interval '50 days' WHERE key = $1"
+    await world.store.execute(world.tenant, age, old.key)
+
+    await registry.service.parts[1]._ledger.forget(after_days=45)
+
+    assert await world.row(old.key) is None
+    assert await world.row(new.key) is not None

@@ -1,0 +1,223 @@
+"""MCP servers that go away, come back, lie, or share a wire."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from wayline.contracts.tools import Effect, ListTools, ToolList
+from wayline.testkit import until
+
+STDIO_SERVER = """
+import os
+from mcp.server import MCPServer
+server = MCPServer("pipe")
+
+@server.tool()
+def pid() -> str:
+    return str(os.getpid())
+
+@server.tool()
+def crash() -> str:
+    os._exit(1)
+
+@server.tool()
+def nul() -> str:
+    return "a\\x00b"
+
+server.run()
+"""
+BAD_SCHEMA_SERVER = """
+import anyio, mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+def tool(name, schema):
+    return types.Tool(name=name, input_schema={"type": "object", **schema})
+
+async def tools(ctx, params):
+    return types.ListToolsResult(tools=[
+        tool("good", {}), tool("bad", {"properties": {"a": {"type": "strange"}}}),
+        tool("far", {"properties": {"a": {"$ref": "http://127.0.0.1:1/schema.json"}}}),
+    ])
+
+async def call(ctx, params):
+    return types.CallToolResult(content=[types.TextContent(type="text", text="ok")],
+                                _meta={"wayline/citations": [{"document": "d", "quote": "q"}]})
+
+async def main():
+    server = Server("bad", on_list_tools=tools, on_call_tool=call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+anyio.run(main)
+"""
+
+
+def program(world, name: str, text: str, **more) -> dict:
+    """A server that is a program of the test's own."""
+    file = world.tmp_path / f"{name}.py"
+    file.write_text(text)
+    return {"name": name, "command": sys.executable, "args": [str(file)], **more}
+
+
+async def connected(world, *names: str) -> None:
+    async def are_listed() -> bool:
+        listed = await world.bus.ask(ListTools(tenant=world.tenant), ToolList)
+        return set(names) <= {tool.server for tool in listed.tools}
+
+    await until(are_listed, within=20, why=f"{names} are connected")
+
+
+async def test_a_server_that_is_down_fails_its_own_tools_and_no_others(world):
+    down = {"name": "down", "url": "http://127.0.0.1:9/mcp"}
+    await world.registry(down, world.effects.settings())
+
+    gone, fine = await asyncio.gather(
+        world.call(world.ask("down__thing")), world.call(world.ask("effects__pay_once", job="j2"))
+    )
+
+    assert gone.error is not None
+    assert (gone.error.code, fine.status) == ("unavailable", "success")
+
+
+async def test_a_server_that_crashed_and_came_back_is_used_again(world):
+    server = await world.server()
+    await world.registry(server.settings())
+    assert (await world.call(world.ask("effects__look_read", job="j1"))).status == "success"
+
+    server.kill()
+    gone = await world.call(world.ask("effects__pay_once", job="j2"))
+    await server.start()
+
+    async def works_again() -> bool:
+        reply = await world.call(world.ask("effects__pay_once", job=f"j{len(tries)}"))
+        tries.append(reply)
+        return reply.status == "success"
+
+    tries = [gone, gone, gone]
+    await until(works_again, within=20, why="the server is connected again")
+    assert gone.error is not None
+    assert gone.error.code == "unavailable"
+    assert "effects__pay_once" not in {reply.status for reply in tries}
+
+
+async def test_a_once_call_whose_server_dies_under_it_is_unknown(world):
+    slow = await world.server(delay_ms=30_000)
+    await world.registry(slow.settings())
+    ask = world.ask("effects__pay_once")
+    calling = asyncio.create_task(world.call(ask))
+    await until(lambda: world.row(ask.key), why="the call has begun")
+    await asyncio.sleep(0)
+    await until(lambda: _in_flight(world), why="the request is out")
+
+    slow.kill()
+
+    assert (await calling).status == "unknown"
+
+
+async def test_a_server_on_a_pipe_is_started_again_after_a_crash(world):
+    await world.registry(program(world, "pipe", STDIO_SERVER))
+    await connected(world, "pipe")
+    first = await world.call(world.ask("pipe__pid", job="j1"))
+
+    crashed = await world.call(world.ask("pipe__crash", job="j2"))
+    await connected(world, "pipe")
+    replies = []
+
+    async def answers() -> bool:
+        replies.append(await world.call(world.ask("pipe__pid", job=f"again-{len(replies)}")))
+        return replies[-1].status == "success"
+
+    await until(answers, within=20, why="the program runs again")
+    assert (first.status, crashed.status) == ("success", "unknown")
+    assert {reply.status for reply in replies} <= {"failed", "success"}
+    assert replies[-1].content != first.content
+
+
+async def test_a_result_with_a_nul_character_is_stored_and_given_again(world):
+    await world.registry(program(world, "pipe", STDIO_SERVER))
+    await connected(world, "pipe")
+    ask = world.ask("pipe__nul")
+
+    replies = [await world.call(ask), await world.call(ask)]
+
+    assert [(reply.content, reply.repeated) for reply in replies] == [("a\0b", False), ("a\0b", True)]
+
+
+async def test_a_silent_server_is_taken_at_its_worst_and_its_citations_are_not_believed(world):
+    await world.registry(program(world, "bad", BAD_SCHEMA_SERVER))
+    await connected(world, "bad")
+    listed = await world.bus.ask(ListTools(tenant=world.tenant, patterns=("bad__*",)), ToolList)
+
+    reply = await world.call(world.ask("bad__good"))
+    far = await world.call(world.ask("bad__far", {"a": 1}, job="j2"))
+
+    assert [(tool.name, tool.effect) for tool in listed.tools] == [
+        ("bad__far", Effect.ONCE),
+        ("bad__good", Effect.ONCE),
+    ]
+    assert (reply.status, reply.citations) == ("success", ())
+    assert far.error is not None
+    assert far.error.code == "invalid_arguments"
+
+
+async def test_a_broken_connection_harms_only_the_call_on_it(world):
+    async with flaky_wire(world.effects.port, breaks_on=b"poison") as port:
+        server = {**world.effects.settings(), "url": f"http://127.0.0.1:{port}/mcp"}
+        await world.registry(server)
+        await connected(world, "effects")
+
+        fine, broken = await asyncio.gather(
+            world.call(world.ask("effects__pay_once", job="fine")),
+            world.call(world.ask("effects__pay_once", job="poison")),
+        )
+
+    assert (fine.status, broken.status) == ("success", "unknown")
+
+
+@pytest.mark.parametrize("size", [100, 1_000_000])
+async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
+    text = STDIO_SERVER.replace('return "a\\x00b"', f'return "x" * {size}')
+    await world.registry(program(world, "pipe", text), result_max_bytes=1_000)
+    await connected(world, "pipe")
+
+    reply = await world.call(world.ask("pipe__nul"))
+
+    assert reply.status == ("success" if size < 1_000 else "failed")
+    assert reply.error is None or "above the limit of 1000" in reply.error.message
+
+
+def _in_flight(world) -> bool:
+    running = world.registries[0].service.parts[0]._running.values()
+    return any(getattr(r.work, "_request", None) is not None for r in running)
+
+
+@asynccontextmanager
+async def flaky_wire(port: int, *, breaks_on: bytes):
+    """A wire to a server that breaks a connection over which certain bytes come."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65_536):
+                if breaks_on in data:
+                    break
+                sink.write(data)
+
+        pumps = {asyncio.create_task(pump(reader, far_writer)), asyncio.create_task(pump(far_reader, writer))}
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for task in pumps:
+            task.cancel()
+        writer.transport.abort()
+        far_writer.transport.abort()
+
+    wire = await asyncio.start_server(carry, "127.0.0.1", 0)
+    try:
+        yield wire.sockets[0].getsockname()[1]
+    finally:
+        wire.close()

@@ -1,0 +1,167 @@
+"""Calls that are cancelled, take too long, or are in the way of a shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from wayline.contracts.errors import Retry
+from wayline.testkit import until
+
+
+@pytest.mark.parametrize(
+    ("tool", "status", "code"),
+    [
+        ("pay_once", "unknown", None),
+        ("put_idempotent", "failed", "cancelled"),
+        ("look_read", "failed", "cancelled"),
+    ],
+)
+async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(world, tool, status, code):
+    slow = await world.server(delay_ms=30_000)
+    registries = await asyncio.gather(world.registry(slow.settings()), world.registry(slow.settings()))
+    ask = world.ask(f"effects__{tool}")
+    calling = asyncio.create_task(world.call(ask))
+    await until(lambda: any(ask.key in _requests(r) for r in registries), why="a replica sent the request")
+
+    await world.cancel(ask.key)
+    reply = await calling
+
+    assert (reply.status, reply.error.code if reply.error else None) == (status, code)
+    assert slow.calls() == []
+
+
+async def test_a_cancelled_call_stays_cancelled_for_whoever_asks_again(world):
+    slow = await world.server(delay_ms=30_000)
+    registry = await world.registry(slow.settings())
+    ask = world.ask("effects__put_idempotent")
+    calling = asyncio.create_task(world.call(ask))
+    await until(lambda: ask.key in _requests(registry), why="the request is out")
+    await world.cancel(ask.key)
+    await calling
+
+    again = await world.call(ask)
+
+    assert again.error is not None
+    assert (again.error.code, again.repeated) == ("cancelled", True)
+
+
+async def test_another_tenants_cancel_is_not_heard(world):
+    registry = await world.registry()
+    ask = world.ask("effects__pay_once")
+    calling = asyncio.create_task(world.call(ask))
+    await until(lambda: ask.key in _requests(registry), why="the request is out")
+
+    own, world.tenant = world.tenant, "intruder"
+    await world.cancel(ask.key)
+    world.tenant = own
+
+    assert (await calling).status == "success"
+
+
+async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(world):
+    slow = await world.server(delay_ms=1_500)
+    await world.registry(slow.settings(timeout_s=0.2))
+    ask = world.ask("effects__pay_once")
+
+    reply = await world.call(ask)
+
+    row = await world.row(ask.key)
+    assert reply.status == "unknown"
+    assert row is not None
+    assert row["state"] == "unknown"
+
+
+async def test_an_idempotent_tool_that_does_not_answer_is_tried_again_until_a_person_must_decide(world):
+    slow = await world.server(delay_ms=30_000)
+    await world.registry(slow.settings(timeout_s=0.2), attempts_max=2)
+    ask = world.ask("effects__put_idempotent")
+
+    reply = await world.call(ask)
+
+    assert (reply.status, reply.attempts) == ("unknown", 2)
+
+
+async def test_a_read_that_takes_too_long_is_tried_three_times_and_then_timed_out(world):
+    slow = await world.server(delay_ms=30_000)
+    registry = await world.registry(slow.settings(timeout_s=0.2))
+
+    reply = await world.call(world.ask("effects__look_read"))
+
+    attempts = [s for s in registry.spans.get_finished_spans() if s.name == "tools/call look_read"]
+    assert reply.error is not None
+    assert (reply.error.code, reply.attempts, len(attempts)) == ("timeout", 3, 3)
+    assert [span.attributes["wayline.attempt"] for span in attempts] == [1, 2, 3]
+
+
+async def test_a_tools_own_waits_between_reads_win_over_the_services(world):
+    slow = await world.server(delay_ms=30_000)
+    server = slow.settings(timeout_s=0.2, tools={"look_read": {"retry_after_s": []}})
+    await world.registry(server)
+
+    reply = await world.call(world.ask("effects__look_read"))
+
+    assert reply.attempts == 1
+
+
+async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(world):
+    slow = await world.server(delay_ms=1_200)
+    await world.registry(slow.settings())
+    ask = world.ask("effects__look_read")
+
+    first = await world.once(ask)
+    reply = await world.call(ask)
+
+    assert (first.status, reply.status) == ("in_progress", "success")
+    assert slow.count("look_read") == 1
+
+
+async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(world):
+    slow = await world.server(delay_ms=800)
+    await world.registry(slow.settings())
+    ask = world.ask("effects__look_read")
+    assert (await world.once(ask)).status == "in_progress"
+    await until(lambda: slow.count("look_read") == 1, why="the tool has answered")
+
+    assert (await world.call(ask)).status == "success"
+    assert slow.count("look_read") == 1
+
+
+async def test_a_shutdown_lets_a_call_end_and_answers_it(world):
+    registry = await world.registry()
+    ask = world.ask("effects__pay_once")
+    asking = asyncio.create_task(world.once(ask))
+    await until(lambda: ask.key in _requests(registry), why="the request is out")
+
+    world.registries.remove(registry)
+    await registry.stop(grace_s=5)
+
+    row = await world.row(ask.key)
+    assert (await asking).status in {"success", "in_progress"}
+    assert row is not None
+    assert row["state"] == "finished"
+
+
+async def test_a_shutdown_without_patience_leaves_the_outcome_of_a_once_call_unknown(world):
+    slow = await world.server(delay_ms=30_000)
+    registry = await world.registry(slow.settings())
+    ask = world.ask("effects__pay_once")
+    asking = asyncio.create_task(world.once(ask, timeout_s=3))
+    await until(lambda: ask.key in _requests(registry), why="the request is out")
+
+    world.registries.remove(registry)
+    await registry.stop(grace_s=0)
+    await asyncio.wait({asking})
+
+    row = await world.row(ask.key)
+    assert row is not None
+    assert row["state"] == "unknown"
+    assert asking.exception() is None or isinstance(asking.exception(), Retry)
+
+
+def _requests(registry) -> set[str]:
+    """The keys whose request to a tool this registry has sent and not seen answered."""
+    running = registry.service.parts[0]._running
+    sent = {key: getattr(r.work, "_request", None) or getattr(r.work, "_work", None) for key, r in running.items()}
+    return {key for key, task in sent.items() if task is not None and not task.done()}
