@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from wayline.standalone.commands import administration, jobs, knowledge
+
 app = typer.Typer(
     name="wayline",
     help="AI agents as durable jobs on a message bus, every step traced and priced.",
@@ -27,6 +29,7 @@ def up(
 ) -> None:
     """Start everything on this machine, until Ctrl-C."""
     import uvloop
+
     from wayline.standalone.plainly import plainly
 
     with plainly():
@@ -42,6 +45,7 @@ def serve(
 ) -> None:
     """Run services as a process of their own, configured by WAYLINE_ variables."""
     import uvloop
+
     from wayline.standalone.plainly import plainly
 
     with plainly():
@@ -70,6 +74,18 @@ def migrate(
 
         chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
         asyncio.run(run(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
+
+
+app.command()(jobs.run)
+app.command()(knowledge.ingest)
+app.command()(knowledge.search)
+app.add_typer(jobs.app, name="jobs")
+app.command()(jobs.trace)
+app.command()(jobs.costs)
+app.add_typer(knowledge.app, name="documents")
+app.add_typer(administration.agents, name="agents")
+app.command()(administration.tools)
+app.add_typer(administration.dead_letters, name="dead-letters")
 
 
 def main() -> None:

@@ -8,8 +8,10 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nkeys
+
 from wayline.standalone.errors import DataDirInvalid
 
 ADMIN = "admin"
@@ -68,4 +70,5 @@ def _new_seed() -> str:
 
 
 def _public_key(seed: str) -> str:
-    return nkeys.from_seed(seed.encode()).public_key.decode()
+    public: Any = nkeys.from_seed(seed.encode()).public_key
+    return public.decode()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+
 from wayline.standalone.settings import Settings
 
 FILE_BYTES_MAX = 20_000_000

@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 from nats.js import JetStreamContext
+
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
 from wayline.standalone.credentials import ADMIN

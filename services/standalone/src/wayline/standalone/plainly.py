@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pydantic import ValidationError
+
 from wayline.contracts.errors import Bug, WaylineError
 from wayline.embedded import EmbeddedError
 from wayline.store import StoreError

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import structlog
+
 from wayline.embedded import NatsServer, PostgresServer, free_port, is_free
 from wayline.standalone.errors import ServerLost
 from wayline.standalone.installation import DATABASE, Installation

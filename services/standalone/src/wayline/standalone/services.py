@@ -24,7 +24,7 @@ class Member:
     schema: str | None = None
     vector: bool = False
     stops: int = 1
-    """Its turn when all stop: whoever asks goes before who answers, and the one that hears everybody's spans is last."""
+    """Its turn when all stop: who asks goes before who answers, and who hears everybody's spans is last."""
 
     @property
     def name(self) -> str:

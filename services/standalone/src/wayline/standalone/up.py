@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 import structlog
+
 from wayline.embedded import require_free
 from wayline.standalone import logs
 from wayline.standalone.credentials import Credentials, write_private
 from wayline.standalone.installation import Installation, Place, write_environments
-from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.standalone.servers import Server, database_dsn, nats_server, postgres_server, watch
+from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.standalone.settings import Settings
 from wayline.standalone.stopping import Stopped, Stopping
 from wayline.standalone.telling import Teller

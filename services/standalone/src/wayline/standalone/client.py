@@ -1,0 +1,161 @@
+"""The gateway's HTTP API, as the command line uses it. Light on purpose: nothing of a server is imported here."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+T = TypeVar("T")
+
+TIMEOUT_S = 70.0
+"""Longer than the gateway's longest `?wait=`."""
+SILENCE_MAX_S = 60.0
+"""An event stream says something every 15 s, if only that it is alive."""
+RECONNECTS_MAX = 20
+RECONNECT_AFTER_S = 0.5
+
+
+class ApiError(Exception):
+    """The gateway refused, or nothing answers."""
+
+    def __init__(self, detail: str, *, code: str = "error", status: int | None = None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.status = status
+
+
+class NotReachable(ApiError):
+    """Nothing answers at the address."""
+
+    def __init__(self, *, url: str, cause: str) -> None:
+        super().__init__(
+            f"nothing answers at {url} ({cause}): start Wayline with `wayline up`, or set WAYLINE_URL to where it runs",
+            code="not_reachable",
+        )
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the gateway is, and the key to it."""
+
+    url: str
+    key: str | None = None
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        port = os.environ.get("WAYLINE_HTTP_PORT") or "8080"
+        url = os.environ.get("WAYLINE_URL") or f"http://127.0.0.1:{port}"
+        return cls(url.rstrip("/"), os.environ.get("WAYLINE_API_KEY") or None)
+
+
+class Api:
+    """A connected client; errors are ApiError with what the gateway says."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
+        # Nothing of the environment's proxies: the gateway is where the address says.
+        self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """Ask; parameters that are None are left out."""
+        return await self._send(
+            "GET", path, params={name: value for name, value in params.items() if value is not None}
+        )
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        file: tuple[str, bytes] | None = None,
+    ) -> Any:
+        """Send JSON, or a file with the body as its form's fields."""
+        if file is not None:
+            return await self._send("POST", path, files={"file": file}, data=body, params=params)
+        return await self._send("POST", path, json=body, headers=headers, params=params)
+
+    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        return await self._send("PUT", path, json=body)
+
+    async def delete(self, path: str) -> Any:
+        return await self._send("DELETE", path)
+
+    async def events(self, job_id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """A job's events until its end, each once, over as many connections as it takes; deltas have no `seq`."""
+        import asyncio
+
+        last, failures = after, 0
+        while True:
+            try:
+                async for event in self._events_once(job_id, last):
+                    failures, last = 0, event.get("seq", last)
+                    yield event
+                    if event["type"] in ("job.completed", "job.failed", "job.cancelled"):
+                        return
+            except httpx2.TransportError as error:
+                failures += 1
+                if failures > RECONNECTS_MAX:
+                    raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+            await asyncio.sleep(RECONNECT_AFTER_S)
+
+    async def _events_once(self, job_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
+        timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
+        headers = {"Last-Event-ID": str(after)}
+        async with self._http.sse(
+            f"/v1/jobs/{job_id}/events", headers=headers, timeout=timeout, max_event_size=None
+        ) as source:
+            if source.response.status_code >= 400:
+                await source.response.aread()
+                raise _refused(source.response)
+            async for sent in source:
+                said: dict[str, Any] = json.loads(sent.data)
+                yield {"type": sent.event, **said}
+
+    async def _send(self, method: str, path: str, **how: Any) -> Any:
+        try:
+            response = await self._http.request(method, path, **how)
+        except httpx2.TransportError as error:
+            raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+        if response.status_code >= 400:
+            raise _refused(response)
+        return response.json()
+
+
+def _refused(response: httpx2.Response) -> ApiError:
+    try:
+        problem = response.json()
+        return ApiError(problem["detail"], code=problem["code"], status=response.status_code)
+    except (ValueError, KeyError, TypeError):
+        return ApiError(
+            f"{response.request.url} answered {response.status_code} in words that are not Wayline's: is WAYLINE_URL right?",
+            status=response.status_code,
+        )
+
+
+def _cause(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def talk(work: Callable[[Api], Awaitable[T]]) -> T:
+    """Run a command's conversation with the gateway."""
+    import asyncio
+
+    async def conversation() -> T:
+        async with Api(Address.from_environment()) as api:
+            return await work(api)
+
+    return asyncio.run(conversation())

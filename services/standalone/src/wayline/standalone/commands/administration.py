@@ -1,0 +1,85 @@
+"""Agents, tools, dead letters."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wayline.standalone.commands.output import AsJson, answer
+
+agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
+dead_letters = typer.Typer(help="What could not be handled.", no_args_is_help=True)
+
+
+@agents.command("list")
+def list_agents(as_json: AsJson = False) -> None:
+    """The newest version of every agent."""
+    from wayline.standalone.drawing import agents_table
+
+    answer(lambda api: api.get("/v1/agents"), as_json=as_json, draw=agents_table)
+
+
+@agents.command("show")
+def show_agent(name: str, as_json: AsJson = False) -> None:
+    """An agent's whole configuration."""
+    answer(lambda api: api.get(f"/v1/agents/{name}"), as_json=as_json, draw=_as_json_text)
+
+
+@agents.command("put")
+def put_agent(
+    name: str,
+    file: Annotated[
+        Path, typer.Argument(exists=True, allow_dash=True, help="Its configuration as JSON; - reads the input.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Save an agent; a change is a new version."""
+    try:
+        config = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
+    except ValueError as error:
+        print(f"wayline: {file} is not JSON: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    answer(
+        lambda api: api.put(f"/v1/agents/{name}", config),
+        as_json=as_json,
+        draw=lambda said: f"{said['name']} is saved as version {said['version']}",
+    )
+
+
+def tools(as_json: AsJson = False) -> None:
+    """The tools that agents may use."""
+    from wayline.standalone.drawing import tools_table
+
+    answer(lambda api: api.get("/v1/tools"), as_json=as_json, draw=tools_table)
+
+
+@dead_letters.command("list")
+def list_dead_letters(
+    limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Messages that could not be handled, newest first."""
+    from wayline.standalone.drawing import dead_letters_table
+
+    answer(
+        lambda api: api.get("/v1/dead-letters", limit=limit, cursor=cursor), as_json=as_json, draw=dead_letters_table
+    )
+
+
+@dead_letters.command("show")
+def show_dead_letter(
+    number: Annotated[int, typer.Argument(help="As `wayline dead-letters list` shows it.")], as_json: AsJson = False
+) -> None:
+    """One of them, with its headers and what it said."""
+    answer(lambda api: api.get(f"/v1/dead-letters/{number}"), as_json=as_json, draw=_as_json_text)
+
+
+def _as_json_text(said: Any) -> Any:
+    from rich.json import JSON
+
+    return JSON.from_data(said)

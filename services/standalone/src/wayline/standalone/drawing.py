@@ -1,0 +1,252 @@
+"""What the gateway says, drawn for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+QUOTE_MAX = 300
+STATUS_STYLE = {
+    "completed": "green",
+    "ready": "green",
+    "ok": "green",
+    "failed": "red",
+    "error": "red",
+    "cancelled": "yellow",
+    "parked": "yellow",
+}
+
+
+def usd(cost: str | None) -> str:
+    """A price as people read it; unknown is never zero."""
+    if cost is None:
+        return "cost unknown"
+    amount = format(float(cost), ".6f").rstrip("0").rstrip(".")
+    return f"${amount or '0'}"
+
+
+def ms(duration: float | None) -> str:
+    if duration is None:
+        return "running"
+    return f"{duration:.0f} ms" if duration < 10_000 else f"{duration / 1000:.1f} s"
+
+
+def tokens(usage: dict[str, Any] | None) -> int:
+    return (usage["input"] + usage["output"]) if usage else 0
+
+
+def status(said: str) -> str:
+    style = STATUS_STYLE.get(said)
+    return f"[{style}]{said}[/{style}]" if style else said
+
+
+def job_end(job: dict[str, Any]) -> RenderableType:
+    """The answer, what it rests on, and what it took."""
+    parts: list[RenderableType] = []
+    if job["answer"]:
+        parts += [Text(""), Text(job["answer"])]
+    if job["error"]:
+        parts += [Text(""), Text(f"{job['error']['code']}: {job['error']['message']}", style="red")]
+    if job["citations"]:
+        parts += [Text(""), Text("Citations", style="bold")]
+        parts += [_citation(number, citation) for number, citation in enumerate(job["citations"], 1)]
+    return Group(*parts, Text(""), Text.from_markup(job_line(job)))
+
+
+def _citation(number: int, citation: dict[str, Any]) -> Text:
+    quote = " ".join(citation["quote"].split())
+    shown = quote if len(quote) <= QUOTE_MAX else quote[: QUOTE_MAX - 1] + "…"
+    return Text.assemble(f"  [{number}] ", (citation["document"], "cyan"), f"  “{shown}”")
+
+
+def job_line(job: dict[str, Any]) -> str:
+    """One line about a job: how it ended and what it took."""
+    words = [status(job["status"]), f"{job['steps']} steps", f"{tokens(job['usage'])} tokens", usd(job["cost_usd"])]
+    if job["partial"]:
+        words.insert(1, "[yellow]partial: a limit was reached[/yellow]")
+    return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
+
+
+def job_details(job: dict[str, Any]) -> RenderableType:
+    """Everything about one job."""
+    route = job["route"] or {}
+    rows = [
+        ("job", job["job_id"]),
+        ("status", status(job["status"])),
+        ("agent", f"{escape(job['agent'])}{' v' + str(job['agent_version']) if job['agent_version'] else ''}"),
+        (
+            "model",
+            f"{route['provider']}/{route['model']} ({route['tier']}): {escape(route['reason'])}" if route else None,
+        ),
+        ("created", job["created_at"]),
+        ("ended", job["ended_at"]),
+        ("trace", job["trace_id"]),
+        ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
+    ]
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        if value:
+            table.add_row(f"[bold]{name}[/bold]", value)
+    return Group(table, job_end(job))
+
+
+def _waiting(job: dict[str, Any]) -> str:
+    waiting = job["waiting_for"]
+    if waiting["why"] != "needs_decision":
+        return waiting["why"]
+    return (
+        f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
+        f"answer with: wayline jobs answer {job['job_id']} {waiting['wait_id']} succeeded|failed|retry"
+    )
+
+
+def waits_for(job: dict[str, Any]) -> RenderableType:
+    """What a parked job needs, and how to give it."""
+    return Text(f"The job waits and costs nothing meanwhile: {_waiting(job)}", style="yellow")
+
+
+def jobs_table(page: dict[str, Any]) -> RenderableType:
+    return table(
+        ("job", "status", "agent", "steps", "tokens", "cost", "created"),
+        (
+            (
+                job["job_id"],
+                status(job["status"]),
+                escape(job["agent"]),
+                str(job["steps"]),
+                str(tokens(job["usage"])),
+                usd(job["cost_usd"]),
+                str(job["created_at"] or "")[:19],
+            )
+            for job in page["jobs"]
+        ),
+        nothing="no jobs yet",
+    )
+
+
+def trace_tree(trace: dict[str, Any]) -> RenderableType:
+    """The spans of a job with where each ran, how long, and what it took."""
+    totals = trace["totals"]
+    tree = Tree(_span(trace["root"]), guide_style="dim")
+    _grow(tree, trace["root"]["children"])
+    line = (
+        f"{ms(totals['duration_ms'])} · {totals['tokens']} tokens · {usd(totals['cost_usd'])} · {totals['spans']} spans"
+    )
+    return Group(tree, Text(f"{line} · trace {trace['trace_id']}", style="dim"))
+
+
+def _grow(tree: Tree, spans: Iterable[dict[str, Any]]) -> None:
+    for span in spans:
+        _grow(tree.add(_span(span)), span["children"])
+
+
+def _span(span: dict[str, Any]) -> Text:
+    style = {"error": "red", "open": "yellow"}.get(span["status"], "")
+    text = Text.assemble((span["name"], style), "  ", (span["service"], "cyan"), "  ", (ms(span["duration_ms"]), "dim"))
+    if span["usage"]:
+        text.append(f"  {tokens(span['usage'])} tokens")
+        text.append(f"  {usd(span['cost_usd'])}")
+    return text
+
+
+def costs_table(costs: dict[str, Any]) -> RenderableType:
+    rows = costs["rows"]
+    groups = list(rows[0]["group"]) if rows else []
+    return table(
+        (*groups, "calls", "input", "output", "cost"),
+        (
+            (
+                *(escape(row["group"][name]) for name in groups),
+                str(row["calls"]),
+                str(row["usage"]["input"]),
+                str(row["usage"]["output"]),
+                usd(row["cost_usd"]) + (f" + {row['calls_unknown']} unknown" if row["calls_unknown"] else ""),
+            )
+            for row in rows
+        ),
+        nothing="nothing was spent yet",
+    )
+
+
+def hits(result: dict[str, Any]) -> RenderableType:
+    """Passages, best first."""
+    parts: list[RenderableType] = []
+    for number, hit in enumerate(result["hits"], 1):
+        parts.append(Text.assemble(f"[{number}] ", (hit["document"], "cyan"), (f"  {hit['score']:.4f}", "dim")))
+        parts.append(Text(f"    {' '.join(hit['text'].split())[:QUOTE_MAX]}"))
+    if not result["hits"]:
+        parts.append(Text(result["note"] or "nothing was found"))
+    elif result["note"]:
+        parts.append(Text(result["note"], style="dim"))
+    return Group(*parts)
+
+
+def documents_table(page: dict[str, Any]) -> RenderableType:
+    return table(
+        ("document", "name", "status", "chunks", "bytes"),
+        (
+            (
+                document["document_id"],
+                escape(document["name"]),
+                status(document["status"]) + (f": {escape(document['error'])}" if document["error"] else ""),
+                str(document["chunks_done"]),
+                str(document["size_bytes"]),
+            )
+            for document in page["documents"]
+        ),
+        nothing="no documents yet: `wayline ingest PATH` adds some",
+    )
+
+
+def agents_table(agents: dict[str, Any]) -> RenderableType:
+    return table(
+        ("agent", "version", "model", "what it is for"),
+        (
+            (
+                agent["name"],
+                str(agent["version"]),
+                agent["config"]["model"] or "the router decides",
+                escape(agent["config"]["description"]),
+            )
+            for agent in agents["agents"]
+        ),
+        nothing="no agents",
+    )
+
+
+def tools_table(tools: dict[str, Any]) -> RenderableType:
+    return table(
+        ("tool", "server", "a repeat would be", "what it does"),
+        (
+            (escape(tool["name"]), escape(tool["server"]), tool["effect"], escape(tool["description"].split("\n")[0]))
+            for tool in tools["tools"]
+        ),
+        nothing="no tools",
+    )
+
+
+def dead_letters_table(page: dict[str, Any]) -> RenderableType:
+    return table(
+        ("number", "at", "code", "subject", "reason"),
+        (
+            (str(dead["sequence"]), str(dead["at"])[:19], dead["code"], escape(dead["subject"]), escape(dead["reason"]))
+            for dead in page["dead_letters"]
+        ),
+        nothing="no dead letters",
+    )
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str]], *, nothing: str) -> RenderableType:
+    """Rows under a heading, without lines; or what it means that there are none."""
+    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn if drawn.row_count else Text(nothing)

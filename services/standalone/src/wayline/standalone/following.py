@@ -1,0 +1,109 @@
+"""A job as it happens, on a terminal."""
+
+from __future__ import annotations
+
+import json
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from wayline.standalone.client import Api
+from wayline.standalone.drawing import ms, tokens, usd
+
+ARGUMENTS_MAX = 80
+TEXT_TAIL_MAX = 400
+
+
+class Progress:
+    """One line for each thing that has happened; the last line moves while something goes on."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, transient=True, refresh_per_second=8) if console.is_terminal else None
+        self._text = ""
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Tell one event, where it is of interest to whoever waits for the job."""
+        if event["type"] == "delta":
+            self._text += event["text"]
+            self._going_on(self._text[-TEXT_TAIL_MAX:])
+            return
+        self._text = ""
+        said = line(event)
+        if said is not None:
+            self._console.print(said, soft_wrap=True)
+        self._going_on(_under_way(event))
+
+    def _going_on(self, what: str) -> None:
+        if self._live is not None:
+            self._live.update(Spinner("line", text=Text(what)) if what else Text(""))
+
+
+def line(event: dict[str, Any]) -> Text | None:
+    """What an event says in one line; None for those that only the log needs."""
+    match event["type"]:
+        case "job.routed":
+            route = event["route"]
+            agent = f"{event['agent']} v{event['agent_version']}"
+            return Text.assemble((f"  {agent}", "bold"), f" on {route['provider']}/{route['model']}: {route['reason']}")
+        case "model.completed":
+            took = f"{ms(event['duration_ms'])}, {tokens(event['usage'])} tokens, {usd(event['cost_usd'])}"
+            return Text.assemble(f"  step {event['step']}  model  ", (took, "dim"))
+        case "model.failed":
+            return Text(f"  step {event['step']}  model failed: {event['error']['message']}", style="red")
+        case "tool.completed":
+            return _tool_line(event)
+        case "job.parked":
+            return Text(f"  parked: {event['waiting']['why']}", style="yellow")
+        case "job.resumed" | "job.cancel_requested":
+            return Text(f"  {event['type'].removeprefix('job.').replace('_', ' ')}", style="yellow")
+        case _:
+            return None
+
+
+def _tool_line(event: dict[str, Any]) -> Text:
+    took = f"{ms(event['duration_ms'])}, {event['size_bytes']} bytes"
+    said = Text.assemble(f"  step {event['step']}  ", (event["tool"], "cyan"), "  ", (took, "dim"))
+    if event["status"] != "success":
+        why = event["error"]["message"] if event["error"] else ""
+        said.append(f"  {event['status']} {why}", style="red")
+    return said
+
+
+def _under_way(event: dict[str, Any]) -> str:
+    match event["type"]:
+        case "model.requested":
+            return f"step {event['step']}  asking {event['provider']}/{event['model']} …"
+        case "tool.requested":
+            arguments = json.dumps(event["arguments"], ensure_ascii=False)
+            return f"step {event['step']}  {event['tool']} {arguments[:ARGUMENTS_MAX]} …"
+        case "job.completed" | "job.failed" | "job.cancelled" | "job.parked":
+            return ""
+        case _:
+            return "…"
+
+
+async def follow_to_the_end(api: Api, job_id: str, progress: Progress | None) -> dict[str, Any]:
+    """Show a job's events until it has ended or waits for somebody; the answer is the job then."""
+    async for event in api.events(job_id):
+        if progress is not None:
+            progress.show(event)
+        if event["type"] == "job.parked":
+            job = await api.get(f"/v1/jobs/{job_id}")
+            # It may have been woken since, or this is an old event of a job that went on long ago.
+            if job["status"] == "parked":
+                return job
+    return await api.get(f"/v1/jobs/{job_id}")

@@ -1,0 +1,84 @@
+"""Files and folders become documents."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from wayline.standalone.client import Api, ApiError
+
+KINDS = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm", ".pdf"})
+AT_ONCE = 4
+POLL_S = 0.2
+WAIT_EACH_S = 30
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to ingest; `name` is what citations will call it."""
+
+    path: Path
+    name: str
+
+    @property
+    def document_id(self) -> str:
+        """The same for the same name: ingesting a file again replaces its document."""
+        return f"file_{sha256(self.name.encode()).hexdigest()[:24]}"
+
+
+def find_files(paths: Iterable[Path]) -> Iterator[File]:
+    """The files named, and those of a kind we read in the folders named; hidden folders are passed over."""
+    for path in paths:
+        if path.is_dir():
+            for found in sorted(path.rglob("*")):
+                inside = found.relative_to(path)
+                if found.is_file() and found.suffix.lower() in KINDS and not _hidden(inside):
+                    yield File(found, f"{path.resolve().name}/{inside.as_posix()}")
+        else:
+            yield File(path, path.name)
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+async def ingest(
+    api: Api, files: Iterable[File], *, done: Callable[[File, dict[str, Any]], None]
+) -> list[tuple[File, dict[str, Any]]]:
+    """Send files and wait until each is ready or has failed; `done` hears of each, the answer holds all in order."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(file: File) -> tuple[File, dict[str, Any]]:
+        async with gate:
+            document = await _ingest_one(api, file)
+        done(file, document)
+        return file, document
+
+    return list(await asyncio.gather(*(one(file) for file in files)))
+
+
+async def _ingest_one(api: Api, file: File) -> dict[str, Any]:
+    try:
+        content = await asyncio.to_thread(file.path.read_bytes)
+    except OSError as error:
+        return _failed(file, error.strerror or str(error))
+    fields = {"name": file.name, "document_id": file.document_id}
+    try:
+        document = await api.post("/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S})
+        while document["status"] not in ("ready", "failed"):
+            await asyncio.sleep(POLL_S)
+            document = await api.get(f"/v1/documents/{document['document_id']}")
+    except ApiError as error:
+        # Without a status nothing answered at all: the other files would fare no better.
+        if error.status is None:
+            raise
+        return _failed(file, str(error))
+    return document
+
+
+def _failed(file: File, reason: str) -> dict[str, Any]:
+    return {"document_id": file.document_id, "name": file.name, "status": "failed", "error": reason, "chunks_done": 0}
