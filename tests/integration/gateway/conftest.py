@@ -21,6 +21,8 @@ from wayline.store import Store, migrate
 from wayline.testkit import Database
 from wayline.testkit.fixtures import NatsFactory
 
+from .others import Others
+
 SUBMIT_MAX = 5
 """Submissions of one tenant that the bus holds here."""
 
@@ -111,3 +113,11 @@ async def bus(nats: NatsServer) -> AsyncIterator[Bus]:
     bus = await Bus.connect(BusSettings(nats_url=nats.url), service="others", exit_when_closed=False)
     yield bus
     await bus.close()
+
+
+@pytest.fixture
+async def others(bus: Bus) -> AsyncIterator[Others]:
+    """The services behind the gateway; they answer what the test tells them to."""
+    others = Others(bus)
+    yield others
+    await others.stop()

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
-from wayline.chassis import Bus, asks
-from wayline.chassis.responder import Responder
+from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts import traces as t
-from wayline.contracts.agents import Agent, AgentConfig, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
-from wayline.contracts.base import Request
+from wayline.contracts.agents import DeleteAgent, GetAgent, ListAgents, PutAgent
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
@@ -26,43 +21,10 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
-from wayline.telemetry import Telemetry
+from wayline.contracts.tools import ListTools
 
 from .conftest import Running
-
-
-class Others:
-    """The other services: what each request is answered with, and what was asked."""
-
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._running: list[Responder[Any]] = []
-        self.asked: list[Request] = []
-
-    async def answer(self, kind: type[Request], with_: Any) -> None:
-        async def handle(asked: Request) -> Any:
-            self.asked.append(asked)
-            said = with_(asked) if callable(with_) else with_
-            if isinstance(said, Exception):
-                raise said
-            return said
-
-        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle))
-        await responder.start()
-        await self._bus.nc.flush()
-        self._running.append(responder)
-
-    async def stop(self) -> None:
-        for responder in self._running:
-            await responder.stop(1)
-
-
-@pytest.fixture
-async def others(bus: Bus) -> AsyncIterator[Others]:
-    others = Others(bus)
-    yield others
-    await others.stop()
+from .others import AGENT, ANSWERS, Others
 
 
 async def indexed(bus: Bus) -> list[IndexDocument]:
@@ -147,16 +109,15 @@ async def test_a_search_is_asked_for_the_callers_tenant(gateway: Running, others
 
 
 async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Others):
-    agent = Agent(name="critic", version=2, config=AgentConfig(instructions="Be kind."))
-    await others.answer(PutAgent, agent)
-    await others.answer(GetAgent, lambda asked: agent if asked.name == "critic" else NotFound("agent", asked.name))
-    await others.answer(ListAgents, AgentList(agents=(agent,)))
-    await others.answer(DeleteAgent, Deleted(deleted=True))
-    shown = agent.model_dump(mode="json")
+    for kind in (PutAgent, ListAgents, DeleteAgent):
+        await others.answer(kind)
+    await others.answer(GetAgent, lambda asked: AGENT if asked.name == "critic" else NotFound("agent", asked.name))
+    shown = AGENT.model_dump(mode="json")
 
     saved = await gateway.client.put("/v1/agents/critic", json={"instructions": "Be kind."})
 
     assert (saved.status_code, saved.json()) == (200, shown)
+    assert others.asked == [PutAgent(tenant="default", name="critic", config=AGENT.config)]
     assert (await gateway.client.get("/v1/agents/critic")).json() == shown
     assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown]}
     assert (await gateway.client.delete("/v1/agents/critic")).json() == {"deleted": True}
@@ -164,23 +125,15 @@ async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Othe
 
 
 async def test_tools_are_listed(gateway: Running, others: Others):
-    await others.answer(ListTools, ToolList(tools=(ToolDefinition(name="search_knowledge"),)))
+    await others.answer(ListTools)
 
     assert [tool["name"] for tool in (await gateway.client.get("/v1/tools")).json()["tools"]] == ["search_knowledge"]
 
 
 async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: Running, others: Others):
-    root = t.Span(
-        trace_id="a" * 32, span_id="b" * 16, parent_span_id=None, name="invoke_agent", service="executor",
-        start=datetime(2026, 5, 1, tzinfo=UTC), duration_ms=12.5, status="ok",
-    )  # fmt: skip
-    trace = t.Trace(
-        trace_id="a" * 32, job_id="j1", root=root, totals=t.Totals(duration_ms=12.5, tokens=3, cost_usd=None)
-    )
     job = JobView(job_id="j1", status=Status.COMPLETED, agent="assistant")
-    await others.answer(t.GetTrace, trace)
-    await others.answer(t.GetSteps, t.StepList(job_id="j1", steps=()))
-    await others.answer(t.GetCosts, t.CostTable(rows=()))
+    for kind in (t.GetTrace, t.GetSteps, t.GetCosts):
+        await others.answer(kind)
     await others.answer(t.ListJobs, t.JobPage(jobs=(job,), next_cursor="next"))
 
     by_job = await gateway.client.get("/v1/jobs/j1/trace")
@@ -189,8 +142,8 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
     await gateway.client.get("/v1/costs?group_by=model,day,model&since=2026-05-01")
     page = (await gateway.client.get("/v1/jobs?limit=1&status=completed")).json()
 
-    assert by_job.json() == by_id.json() == trace.model_dump(mode="json")
-    assert steps.json() == {"job_id": "j1", "steps": []}
+    assert by_job.json() == by_id.json() == ANSWERS[t.GetTrace].model_dump(mode="json")
+    assert [step["status"] for step in steps.json()["steps"]] == ["success"]
     assert (page["jobs"][0]["links"]["self"], page["next_cursor"]) == ("/v1/jobs/j1", "next")
     assert others.asked == [
         t.GetTrace(tenant="default", job_id="j1"),

@@ -124,3 +124,4 @@ async def test_a_bad_request_is_a_problem_with_its_own_code(gateway: Running):
         assert answer.json()["status"] == answer.status_code, what
         assert ("retry-after" in answer.headers) == (answer.status_code == 503), what
         assert ("allow" in answer.headers) == (answer.status_code == 405), what
+    assert said["a wrong method"].headers["allow"] == "GET, POST"

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from .conftest import Running
+import asyncio
+import sys
 
+from wayline.chassis import Bus
+
+from .conftest import Running, World
+from .others import Others
+from .story import Story
+
+EXAMPLES_MAX = 3
+RUN_MAX_S = 100
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+    "unsupported_method,allow_header_conformance"
+)
 STATUSES = {"401", "403", "422", "500", "503"}
 
 
@@ -25,6 +38,30 @@ async def test_every_operation_names_its_problems_and_has_an_example(gateway: Ru
         assert operation["description"], name
     assert said["components"]["schemas"]["SubmitBody"]["examples"]
     assert "HTTPValidationError" not in str(said)
+
+
+async def test_nothing_that_can_be_sent_makes_it_fail_or_break_its_word(world: World, bus: Bus, others: Others):
+    await others.answer_everything()
+    await Story(bus, "default", "told").tell()
+    gateway = await world.gateway(wait_max_s=0.05)
+
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{gateway.url}/openapi.json"),
+        *("--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES_MAX), "--seed", "1"),
+        # Following a job that never runs does not end.
+        *("--exclude-path", "/v1/jobs/{job_id}/events"),
+        *("--checks", CHECKS, "--no-color", "--generation-database", "none"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        said, _ = await asyncio.wait_for(run.communicate(), RUN_MAX_S)
+    finally:
+        if run.returncode is None:
+            run.kill()
+            await run.wait()
+
+    assert run.returncode == 0, said.decode()
 
 
 async def test_the_docs_page_needs_no_other_server(gateway: Running):

@@ -110,9 +110,13 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, InvalidBody)
         return invalid(wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"))
 
-    async def on_http(_: Request, error: Exception) -> Response:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        headers = dict(error.headers) if error.headers else None
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            # The router knows only the methods of the first route that has this path.
+            methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", ""), {})
+            headers["Allow"] = ", ".join(sorted(method.upper() for method in methods)) or headers.get("Allow", "")
         return problem_response(status_problem(error.status_code, error.detail), headers=headers)
 
     async def on_postgres(_: Request, error: Exception) -> Response:

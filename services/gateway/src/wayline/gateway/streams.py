@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
 from wayline.gateway.errors import TooManyStreams
@@ -26,7 +27,9 @@ class Streams:
         self._closing = False
 
     def require_room(self) -> None:
-        """Refuse one client too many before its answer begins. Raises TooManyStreams."""
+        """Refuse a client before its answer begins. Raises TooManyStreams, or Unavailable while the process ends."""
+        if self._closing:
+            raise Unavailable("this gateway", detail="it is stopping")
         if len(self._held) >= self._most:
             raise TooManyStreams(most=self._most)
 

@@ -79,7 +79,7 @@ class DeadLetters:
             state = (await self.bus.js.stream_info(STREAM)).state
         except AWAY as error:
             raise Unavailable("the bus", detail=type(error).__name__) from None
-        return state.first_seq, state.last_seq
+        return max(1, state.first_seq), state.last_seq
 
 
 def _letter(message: RawStreamMsg) -> DeadLetter:

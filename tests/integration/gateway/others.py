@@ -1,0 +1,83 @@
+"""The other services, as far as a gateway asks them anything."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from wayline.chassis import Bus, asks
+from wayline.chassis.responder import Responder
+from wayline.contracts import agents as a
+from wayline.contracts import knowledge as k
+from wayline.contracts import traces as t
+from wayline.contracts.base import Request
+from wayline.contracts.jobs import PlanJob, Planned, Route
+from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
+from wayline.telemetry import Telemetry
+
+AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."))
+DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
+ROOT = t.Span(
+    trace_id="a" * 32,
+    span_id="b" * 16,
+    parent_span_id=None,
+    name="invoke_agent",
+    service="executor",
+    start=datetime(2026, 5, 1, tzinfo=UTC),
+    duration_ms=12.5,
+    status="ok",
+)
+ANSWERS: dict[type[Request], Any] = {
+    PlanJob: Planned(
+        agent="critic", agent_version=2, route=Route(provider="p", model="m", tier="flash", reason="it is short")
+    ),
+    a.PutAgent: AGENT,
+    a.GetAgent: AGENT,
+    a.ListAgents: a.AgentList(agents=(AGENT,)),
+    a.DeleteAgent: a.Deleted(deleted=True),
+    ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
+    k.AcceptDocument: DOCUMENT,
+    k.GetDocument: DOCUMENT,
+    k.ListDocuments: k.DocumentPage(documents=(DOCUMENT,)),
+    k.DeleteDocument: k.DocumentDeleted(document_id="tides", chunks_deleted=2),
+    k.SearchKnowledge: k.SearchResult(hits=(), mode="hybrid"),
+    t.GetTrace: t.Trace(
+        trace_id="a" * 32, job_id="j1", root=ROOT, totals=t.Totals(duration_ms=12.5, tokens=3, cost_usd=None)
+    ),
+    t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
+    t.GetCosts: t.CostTable(rows=()),
+    t.ListJobs: t.JobPage(jobs=()),
+}
+
+
+class Others:
+    """What each request is answered with, and what was asked."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._running: list[Responder[Any]] = []
+        self.asked: list[Request] = []
+
+    async def answer(self, kind: type[Request], with_: Any = None) -> None:
+        """Answer with a model, with what a function makes of the request, or by raising an error."""
+        with_ = ANSWERS[kind] if with_ is None else with_
+
+        async def handle(asked: Request) -> Any:
+            self.asked.append(asked)
+            said = with_(asked) if callable(with_) else with_
+            if isinstance(said, Exception):
+                raise said
+            return said
+
+        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle))
+        await responder.start()
+        await self._bus.nc.flush()
+        self._running.append(responder)
+
+    async def answer_everything(self) -> None:
+        for kind in ANSWERS:
+            await self.answer(kind)
+
+    async def stop(self) -> None:
+        for responder in self._running:
+            await responder.stop(1)
