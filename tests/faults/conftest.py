@@ -20,6 +20,7 @@ from wayline.testkit.processes import Fleet
 
 from .world import World, by_plan
 
+HERE = Path(__file__).parent
 ACK_WAIT_S = 1.0
 LEASE_S = 1.0
 DELAY_MS = 50
@@ -84,6 +85,10 @@ async def equip(fleet: Fleet, database: Database, chat: ChatServer, effects: Eff
     return fleet
 
 
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("scratch")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is marked slow, unless markers were asked for: `make faults` asks for all."""
+    if config.option.markexpr:
+        return
+    slow = [item for item in items if HERE in item.path.parents and item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]

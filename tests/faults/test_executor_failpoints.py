@@ -18,8 +18,7 @@ POINTS = [point for point in Failpoint if point.startswith("executor.")]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(make_world: MakeWorld) -> World:
     world = await make_world()
-    for process in [world.fleet.spawn("router"), world.fleet.spawn("tool_registry")]:
-        await process.ready()
+    await world.fleet.ensure("router", "tool_registry")
     return world
 
 

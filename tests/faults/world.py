@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts.events import TERMINAL_TYPES
+from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
 from wayline.embedded import NatsServer
 from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record
@@ -61,6 +62,8 @@ class World:
     chat: ChatServer
     effects: EffectsServer
     bus: Bus
+    port: int = 0
+    """Of the gateway, where there is one."""
     answered: set[str] = field(default_factory=set)
     acted_at_end: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often a tool had acted for a key when its result was in the log."""
@@ -183,6 +186,35 @@ class World:
             await until(quiet, within=within, why="everything is acked and settled")
         except AssertionError as error:
             raise AssertionError(f"{error}: {left}") from None
+
+    async def until_traced(self, *job_ids: str, within: float = 40.0) -> None:
+        """Wait until tracing says of every job what its log says."""
+        wrong: list[str] = []
+
+        async def traced() -> bool:
+            wrong[:] = [said for job_id in job_ids for said in await self._mistraced(job_id)]
+            return not wrong
+
+        try:
+            await until(traced, within=within, why="tracing's totals are the log's")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {wrong}") from None
+
+    async def _mistraced(self, job_id: str) -> list[str]:
+        job = await self.job(job_id)
+        columns = "status, steps, tokens, cost_usd"
+        rows = await self.sql(f"SELECT {columns} FROM tracing.jobs WHERE job_id = $1", job_id)
+        told = [(str(job.status), job.step, job.usage.input + job.usage.output, job.cost_usd)]
+        seen = [tuple(row) for row in rows]
+        found = [] if seen == told else [f"{job_id}: {seen} and not {told}"]
+        twice = await self.sql(
+            "SELECT span_id FROM tracing.spans WHERE trace_id = $1 GROUP BY span_id HAVING count(*) > 1",
+            trace_id(TENANT, job_id),
+        )
+        (steps,) = await self.sql("SELECT count(*) AS n FROM tracing.steps WHERE job_id = $1", job_id)
+        if steps["n"] != job.step:
+            found.append(f"{job_id}: {steps['n']} steps and not {job.step}")
+        return [*found, *(f"{job_id}: span {row['span_id']} twice" for row in twice)]
 
     async def _unfinished(self) -> list[str]:
         js, left = self.bus.js, []

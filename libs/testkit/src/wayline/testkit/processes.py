@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
+
 from wayline.chassis import Failpoint
 from wayline.embedded.process import Child, spawn
 from wayline.store import migrate
@@ -151,6 +152,11 @@ class Fleet:
     async def start(self, name: str, failpoint: Failpoint | None = None, **more: Any) -> ServiceProcess:
         """Start a service and wait until it serves."""
         return await self.spawn(name, failpoint, **more).ready()
+
+    async def ensure(self, *names: str) -> None:
+        """Have at least one process of each of these services."""
+        for process in [self.spawn(name) for name in names if not self.running(name)]:
+            await process.ready()
 
     def running(self, name: str) -> list[ServiceProcess]:
         return [process for process in self.processes if process.name == name and not process.exited]

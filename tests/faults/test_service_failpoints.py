@@ -1,0 +1,190 @@
+"""Every other service killed at each of its failpoints: a fresh one takes over, and what it was doing is done once."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from wayline.chassis import Failpoint
+from wayline.contracts.errors import WaylineError
+from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
+from wayline.embedded.ports import free_port
+from wayline.testkit import until
+from wayline.testkit.processes import ServiceProcess
+
+from .conftest import MakeWorld
+from .world import EVERY_EFFECT, ONCE, TENANT, World, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("service failpoints")]
+
+QUICK = {
+    Failpoint.GATEWAY_SUBMIT_AFTER,
+    Failpoint.ROUTER_RECORD_AFTER,
+    Failpoint.ROUTER_TICKET_AFTER,
+    Failpoint.ROUTER_WAKE_AFTER,
+    Failpoint.REGISTRY_LEDGER_AFTER,
+    Failpoint.REGISTRY_EFFECT_AFTER,
+    Failpoint.REGISTRY_FINISH_AFTER,
+    Failpoint.RETRIEVAL_STORE_AFTER,
+    Failpoint.TRACING_STORE_AFTER,
+}
+"""What `make test` runs of them."""
+OTHERS = ("router", "tool_registry", "executor")
+PASSAGES = 200
+
+
+def points(service: str) -> list[Any]:
+    """Every failpoint of a service, from the registry; the first three times it is reached."""
+    ours = [point for point in Failpoint if point.split(".")[0] == service]
+    return [
+        pytest.param(point, nth, id=f"{point}:{nth}", marks=() if point in QUICK and nth == 1 else pytest.mark.slow)
+        for point in ours
+        for nth in ((1, 2, 3) if service == "tool_registry" else (1,))
+    ]
+
+
+async def test_every_failpoint_belongs_to_a_service_that_is_killed_here_or_to_the_executor():
+    tested = {"executor", "router", "tool_registry", "gateway", "retrieval", "tracing"}
+
+    assert {point.split(".")[0] for point in Failpoint} == tested
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(make_world: MakeWorld) -> World:
+    world = await make_world("gateway", "retrieval", "tracing")
+    world.port = free_port()
+    world.fleet.set("gateway", WAYLINE_HTTP_PORT=str(world.port))
+    return world
+
+
+async def armed(world: World, point: Failpoint, nth: int) -> ServiceProcess:
+    """The only process of its service, which will die there; the others live."""
+    service = point.split(".")[0]
+    await world.fleet.stop(service)
+    await world.fleet.ensure(*(name for name in OTHERS if name != service))
+    return await world.fleet.start(service, point, nth=nth)
+
+
+@pytest.mark.parametrize(("point", "nth"), points("router"))
+async def test_a_router_killed_there_leaves_every_job_one_log_one_ticket_and_one_settlement(
+    world: World, point: Failpoint, nth: int
+):
+    plain, asking = f"{point}-plain".replace(".", "-"), f"{point}-asking".replace(".", "-")
+    await world.forget_outcome(asking, 1, "1")
+
+    doomed = await armed(world, point, nth)
+    await world.submit(plain, says("done"), budget_usd=Decimal(1))
+    await world.submit(asking, calls(ONCE), says("decided"))
+    await world.until_dead(doomed, plain, asking)
+    await world.fleet.start("router")
+    await world.until_ended(plain, asking)
+    await world.until_quiet()
+
+    await world.check(plain, asking)
+    rows = await world.sql("SELECT state, reserved_usd FROM router.reservations WHERE job_id = $1", plain)
+    assert [(row["state"], row["reserved_usd"]) for row in rows] == [("settled", Decimal(1))]
+    assert await world.dead_letters() == []
+
+
+@pytest.mark.parametrize(("point", "nth"), points("tool_registry"))
+async def test_a_registry_killed_there_never_lets_a_once_tool_act_twice(world: World, point: Failpoint, nth: int):
+    job_id = f"{point}-{nth}".replace(".", "-")
+
+    doomed = await armed(world, point, nth)
+    await world.submit(job_id, calls(*EVERY_EFFECT), says("done"))
+    await world.until_dead(doomed, job_id)
+    await world.fleet.start("tool_registry")
+    await world.until_ended(job_id)
+    await world.until_quiet()
+
+    await world.check(job_id)
+    rows = await world.sql("SELECT tool, key, state, attempt FROM tools.calls WHERE job_id = $1", job_id)
+    assert {row["state"] for row in rows} == {"finished"}
+    for row in rows:
+        acted = world.effects.count(row["tool"].removeprefix("effects__"), row["key"])
+        # Every execution had the lease; the human's word stands for at most one that nobody saw.
+        assert acted <= row["attempt"], dict(row)
+        if row["tool"] != ONCE:
+            assert acted >= 1, dict(row)
+
+
+@pytest.mark.parametrize(("point", "nth"), points("gateway"))
+async def test_a_gateway_killed_there_and_asked_again_has_made_one_job(world: World, point: Failpoint, nth: int):
+    own = {"agent": "assistant", "input": '[{"text": "done"}]', "options": {"model": "chat/x"}}
+    job_id, key = f"{point}-{nth}".replace(".", "-"), {"Idempotency-Key": f"key-{point}"}
+    jobs = f"http://127.0.0.1:{world.port}/v1/jobs"
+
+    before = await reservations(world)
+    doomed = await armed(world, point, nth)
+    async with httpx2.AsyncClient() as client:
+        with pytest.raises(httpx2.TransportError):
+            await client.post(jobs, json={**own, "job_id": job_id})
+        await world.until_dead(doomed)
+        again = await world.fleet.start("gateway", point)
+        with pytest.raises(httpx2.TransportError):
+            await client.post(jobs, json=own, headers=key)
+        await world.until_dead(again)
+
+        await world.fleet.start("gateway")
+        first = await client.post(jobs, json={**own, "job_id": job_id})
+        second = await client.post(jobs, json=own, headers=key)
+        third = await client.post(jobs, json=own, headers=key)
+    # 200 where the job has ended by now.
+    assert {first.status_code, second.status_code, third.status_code} <= {200, 202}
+    assert first.json()["job_id"] == job_id
+    assert second.json()["job_id"] == third.json()["job_id"] != job_id
+    await world.until_ended(job_id, second.json()["job_id"])
+    await world.until_quiet()
+
+    await world.check(job_id, second.json()["job_id"])
+    assert await reservations(world) == before + 2
+
+
+async def reservations(world: World) -> int:
+    return (await world.sql("SELECT count(*) AS n FROM router.reservations"))[0]["n"]
+
+
+@pytest.mark.parametrize(("point", "nth"), points("retrieval"))
+async def test_a_document_whose_indexer_is_killed_there_is_indexed_once(world: World, point: Failpoint, nth: int):
+    document_id = f"{point}-{nth}".replace(".", "-")
+    text = "\n\n".join(f"Passage {n} tells of the sea and of its {n} tides." for n in range(PASSAGES))
+
+    doomed = await armed(world, point, nth)
+    message = IndexDocument(tenant=TENANT, document_id=document_id, name="sea.txt", text=text)
+    await world.bus.publish(message, msg_id=document_id)
+    await world.until_dead(doomed)
+    await world.fleet.start("retrieval")
+
+    async def indexed() -> Document | None:
+        try:
+            document = await world.bus.ask(GetDocument(tenant=TENANT, document_id=document_id), Document)
+        except WaylineError:
+            return None
+        return document if document.status == "ready" else None
+
+    async def acked() -> bool:
+        return (await world.bus.js.stream_info("INDEX")).state.messages == 0
+
+    document = await until(indexed, within=30, why="the document is ready")
+    await until(acked, within=30, why="its message is acked")
+    (row,) = await world.sql("SELECT count(*) AS n FROM retrieval.chunks WHERE document_id = $1", document_id)
+    assert row["n"] == document.chunks_total == document.chunks_done > 1
+    assert await world.dead_letters() == []
+
+
+@pytest.mark.parametrize(("point", "nth"), points("tracing"))
+async def test_tracing_killed_there_still_comes_to_the_logs_own_totals(world: World, point: Failpoint, nth: int):
+    job_id = f"{point}-{nth}".replace(".", "-")
+
+    doomed = await armed(world, point, nth)
+    await world.submit(job_id, calls(*EVERY_EFFECT), says("done"))
+    await asyncio.gather(world.until_dead(doomed), world.until_ended(job_id))
+    await world.fleet.start("tracing")
+
+    await world.until_traced(job_id)
+    await world.check(job_id)
