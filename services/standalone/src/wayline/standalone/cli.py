@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from wayline.standalone.commands import administration, jobs, knowledge
+from wayline.standalone.commands.output import AsJson
 
 app = typer.Typer(
     name="wayline",
@@ -61,7 +62,7 @@ def migrate(
         float | None, typer.Option(help="Seconds after which a killed executor's jobs are taken over.")
     ] = None,
     replicas: Annotated[int | None, typer.Option(help="Copies of each stream in a NATS cluster.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Only JSON on the output.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bring the database and the streams to what this version needs, saying what changed."""
     import asyncio
@@ -74,6 +75,21 @@ def migrate(
 
         chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
         asyncio.run(run(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Find what is wrong and say what to do. Exit code 1: there is a problem."""
+    import asyncio
+
+    from wayline.standalone.plainly import plainly
+
+    with plainly():
+        from wayline.standalone.doctor import doctor as run
+        from wayline.standalone.settings import Settings
+
+        healthy = asyncio.run(run(Settings(), as_json=as_json))
+    raise typer.Exit(0 if healthy else 1)
 
 
 app.command()(jobs.run)

@@ -141,7 +141,7 @@ def _refused(response: httpx2.Response) -> ApiError:
         return ApiError(problem["detail"], code=problem["code"], status=response.status_code)
     except (ValueError, KeyError, TypeError):
         return ApiError(
-            f"{response.request.url} answered {response.status_code} in words that are not Wayline's: is WAYLINE_URL right?",
+            f"{response.request.url} answered {response.status_code}, not as Wayline does: is WAYLINE_URL right?",
             status=response.status_code,
         )
 

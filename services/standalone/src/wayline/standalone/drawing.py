@@ -135,9 +135,8 @@ def trace_tree(trace: dict[str, Any]) -> RenderableType:
     totals = trace["totals"]
     tree = Tree(_span(trace["root"]), guide_style="dim")
     _grow(tree, trace["root"]["children"])
-    line = (
-        f"{ms(totals['duration_ms'])} · {totals['tokens']} tokens · {usd(totals['cost_usd'])} · {totals['spans']} spans"
-    )
+    took = f"{ms(totals['duration_ms'])} · {totals['tokens']} tokens · {usd(totals['cost_usd'])}"
+    line = f"{took} · {totals['spans']} spans"
     return Group(tree, Text(f"{line} · trace {trace['trace_id']}", style="dim"))
 
 
@@ -246,7 +245,8 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]], *, nothing: str
     """Rows under a heading, without lines; or what it means that there are none."""
     drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        drawn.add_column(column, overflow="fold")
+        # What begins a line is what one copies into the next command: never broken.
+        drawn.add_column(column, overflow="fold", no_wrap=not drawn.columns)
     for row in rows:
         drawn.add_row(*row)
     return drawn if drawn.row_count else Text(nothing)

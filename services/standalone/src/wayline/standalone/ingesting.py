@@ -37,9 +37,15 @@ def find_files(paths: Iterable[Path]) -> Iterator[File]:
             for found in sorted(path.rglob("*")):
                 inside = found.relative_to(path)
                 if found.is_file() and found.suffix.lower() in KINDS and not _hidden(inside):
-                    yield File(found, f"{path.resolve().name}/{inside.as_posix()}")
+                    yield File(found, f"{_label(path)}/{inside.as_posix()}")
         else:
-            yield File(path, path.name)
+            yield File(path, _label(path))
+
+
+def _label(path: Path) -> str:
+    """A path as it was given, where that says something to others; its last part otherwise."""
+    said = path.as_posix()
+    return path.resolve().name if path.is_absolute() or ".." in path.parts or said == "." else said
 
 
 def _hidden(path: Path) -> bool:

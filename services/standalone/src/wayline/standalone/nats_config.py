@@ -15,7 +15,7 @@ MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
 
 
-def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None, store_dir: str = "jetstream") -> str:
+def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None, store_dir: str = ".") -> str:
     """The text of `nats.conf`; host and port are the command line's."""
     services = {name: key for name, key in public_keys.items() if name != ADMIN}
     lines = [

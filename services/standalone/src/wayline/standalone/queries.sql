@@ -37,3 +37,6 @@ SELECT to_regclass(format('%I.applied_migrations', $1::text)) IS NOT NULL
 
 -- name: vector_version
 SELECT extversion FROM pg_extension WHERE extname = 'vector'
+
+-- name: applied_statement
+SELECT format('SELECT version, checksum FROM %I.applied_migrations', $1::text)

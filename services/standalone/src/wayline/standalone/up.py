@@ -62,9 +62,10 @@ class _Up:
         self._installation.say_running(
             gateway=None if servers_only else self.gateway_url, nats=place.nats_url, servers_only=servers_only
         )
-        self._tell_where(place, servers_only=servers_only)
+        self._teller.say(f"Ready after {self._teller.elapsed_s:.1f} s.\n")
         if sample and not servers_only:
             await self._stopping.or_stop(self._show_sample())
+        self._tell_where(place, servers_only=servers_only)
         await self._stay()
 
     @property
@@ -149,12 +150,19 @@ class _Up:
         self._teller.say(where(self._installation, place, gateway=None if servers_only else self.gateway_url))
         if not servers_only:
             self._teller.say(next_job(self.gateway_url, place.nats_url))
-        self._teller.say(f"Ready after {self._teller.elapsed_s:.1f} s. Ctrl-C stops everything.")
+        self._teller.say("Ctrl-C stops everything.")
 
     async def _show_sample(self) -> None:
+        from wayline.standalone.client import ApiError
         from wayline.standalone.first_run import show
 
-        await show(self._installation, gateway=self.gateway_url, console=self._teller.console)
+        try:
+            await show(self._installation, gateway=self.gateway_url, console=self._teller.console)
+        except (ApiError, TimeoutError) as error:
+            # What was to be shown is a courtesy: everything runs.
+            self._teller.say(
+                f"[red]The first job could not be shown:[/red] {error or type(error).__name__}; see the log file"
+            )
 
     async def _stay(self) -> None:
         """Until a signal, with the servers watched."""

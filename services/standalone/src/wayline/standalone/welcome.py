@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from wayline.standalone.installation import Installation, Place
@@ -32,11 +35,26 @@ def psql(installation: Installation, place: Place) -> str:
 def next_job(gateway: str, nats_url: str) -> str:
     """Three doors for the next job: the command line, HTTP, the bus."""
     return f"""Send a job:
-  wayline run "What is a job in Wayline?"
+
+  {program("wayline")} run "What is a job in Wayline?"
+
   curl -s '{gateway}/v1/jobs?wait=30' --json '{{"agent": "assistant", "input": "What is a job in Wayline?"}}'
-  python -c '
+
+  {program("python")} - <<'END'
 import asyncio, nats
-async def send(nc): await nc.publish("jobs.submit.default", b"{{\\"agent\\": \\"assistant\\", \\"input\\": \\"What is a job?\\"}}")
-async def main(): nc = await nats.connect("{nats_url}"); await send(nc); await nc.drain()
-asyncio.run(main())'
+async def send():
+    bus = await nats.connect("{nats_url}")
+    await bus.publish("jobs.submit.default", b'{{"agent": "assistant", "input": "What is a job in Wayline?"}}')
+    await bus.drain()
+asyncio.run(send())
+END
 """
+
+
+def program(name: str) -> str:
+    """A program of our environment as the shell here finds it: its name where that is on the path."""
+    ours = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if found is not None and Path(found) == ours:
+        return name
+    return str(ours.relative_to(Path.cwd())) if ours.is_relative_to(Path.cwd()) else str(ours)

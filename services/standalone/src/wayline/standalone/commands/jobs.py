@@ -22,6 +22,7 @@ WAITS = 2
 
 def run(
     task: Annotated[str, typer.Argument(help="What to do; - reads it from the input.")],
+    *,
     agent: Annotated[str, typer.Option(help="Which agent does it.")] = "assistant",
     model: Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it belongs to.")] = None,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="Only JSON on the output.")]
 
 INTERRUPTED = 130
+PIPED_WIDTH = 200
 
 
 def answer(work: Callable[[Api], Awaitable[Any]], *, as_json: bool, draw: Callable[[Any], object] | None = None) -> Any:
@@ -53,7 +54,8 @@ def console() -> Console:
     """The output, for people."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    # Into a file or a pipe nothing is folded to a screen's width.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def progress_console() -> Console:

@@ -1,0 +1,116 @@
+"""The bus: reachable, fsync on every write, every stream and consumer as declared, no dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx2
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, StreamConfig
+from nats.js.errors import NotFoundError
+
+from wayline.chassis.topology import PAYLOADS, PROVIDERS, Limits, consumers, streams
+from wayline.standalone.errors import NoServers
+from wayline.standalone.findings import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.installation import Installation
+from wayline.standalone.migrate import find_place
+from wayline.standalone.migrating import administering
+from wayline.standalone.settings import Settings
+
+WAIT_S = 2.0
+MIGRATE = "run `wayline migrate`"
+
+
+async def examine_bus(settings: Settings, installation: Installation) -> Findings:
+    """Everything about the bus, as far as it can be reached."""
+    if not settings.nats_url and installation.running() is None:
+        yield note("bus", "not running", "`wayline up` starts it")
+        return
+    try:
+        place = find_place(settings, installation)
+    except NoServers as error:
+        yield problem("bus", str(error), "set WAYLINE_POSTGRES_DSN")
+        return
+    try:
+        async with administering(place, wait_s=WAIT_S) as js:
+            yield ok("bus", f"answers at {place.nats_url}")
+            async for finding in _examine_streams(js):
+                yield finding
+    except Exception as error:
+        yield problem(
+            "bus", str(error) or type(error).__name__, "is the server running, and is WAYLINE_NATS_URL right?"
+        )
+        return
+    yield await _sync(settings, installation, own=place.own_bus)
+
+
+async def _examine_streams(js: JetStreamContext) -> Findings:
+    wrong: list[str] = []
+    present = {stream.config.name: stream for stream in await js.streams_info()}
+    # What was chosen when it was declared is no drift.
+    replicas = present["SUBMIT"].config.num_replicas if "SUBMIT" in present else 1
+    for stream in streams(Limits(replicas=replicas or 1)):
+        if stream.name not in present:
+            wrong.append(f"stream {stream.name} is missing")
+        elif drifted := _drifted(stream, present[stream.name].config):
+            wrong.append(f"stream {stream.name}: {', '.join(drifted)} differ")
+    wrong += [f"stream {name} is missing" for name in (f"OBJ_{PAYLOADS}", f"KV_{PROVIDERS}") if name not in present]
+    wrong += [said async for said in _wrong_consumers(js, {name for name in present if name})]
+    if wrong:
+        yield problem("streams", "; ".join(wrong), MIGRATE)
+    else:
+        yield ok("streams", f"{len(present)} streams and {len(consumers(Limits()))} consumers are as declared")
+    yield _dead_letters(present["DEAD"].state.messages if "DEAD" in present else 0)
+
+
+async def _wrong_consumers(js: JetStreamContext, present: set[str]) -> AsyncIterator[str]:
+    for consumer in consumers(Limits()):
+        if consumer.stream not in present:
+            continue
+        try:
+            found = (await js.consumer_info(consumer.stream, consumer.name)).config
+        except NotFoundError:
+            yield f"consumer {consumer.stream}/{consumer.name} is missing"
+            continue
+        chosen = found.ack_wait if consumer.stream == "RUN" and found.ack_wait else consumer.ack_wait_s
+        if drifted := _drifted(replace(consumer, ack_wait_s=chosen).config(), found):
+            yield f"consumer {consumer.stream}/{consumer.name}: {', '.join(drifted)} differ"
+
+
+def _drifted(wanted: StreamConfig | ConsumerConfig, found: object) -> list[str]:
+    said = {name: value for name, value in vars(wanted).items() if value is not None}
+    return sorted(name for name, value in said.items() if getattr(found, name, None) != value)
+
+
+def _dead_letters(waiting: int) -> Finding:
+    if waiting:
+        return warning("dead letters", f"{waiting} are waiting", "`wayline dead-letters list` shows them")
+    return ok("dead letters", "none")
+
+
+async def _sync(settings: Settings, installation: Installation, *, own: bool) -> Finding:
+    """Whether what is acknowledged is on disk: asked of the server where it has a monitoring page."""
+    url = settings.nats_monitor_url or (
+        f"http://127.0.0.1:{settings.nats_monitor_port}" if settings.nats_monitor_port else None
+    )
+    if url is not None:
+        async with httpx2.AsyncClient(trust_env=False, timeout=WAIT_S) as http:
+            config = (await http.get(f"{url}/varz")).json()["jetstream"]["config"]
+        always = bool(config.get("sync_always"))
+    elif own:
+        always = "sync_interval: always" in _lines(installation)
+    else:
+        return note("sync", "unknown: this server's monitoring page was not named", "set WAYLINE_NATS_MONITOR_URL")
+    if always:
+        return ok("sync", "every write is on disk before it is acknowledged")
+    return problem(
+        "sync",
+        "the bus acknowledges before it writes to disk: a power cut loses accepted jobs",
+        "set `sync_interval: always` in the server's jetstream block",
+    )
+
+
+def _lines(installation: Installation) -> str:
+    conf = installation.nats / "nats.conf"
+    return conf.read_text() if conf.exists() else ""

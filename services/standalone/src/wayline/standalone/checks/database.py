@@ -1,0 +1,80 @@
+"""The database: reachable, new enough, pgvector, every migration applied, every table guarded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+from wayline.standalone.errors import NoServers
+from wayline.standalone.findings import Finding, Findings, note, ok, problem
+from wayline.standalone.installation import Installation
+from wayline.standalone.migrate import find_place
+from wayline.standalone.migrating import sql
+from wayline.standalone.services import MEMBERS, Member
+from wayline.standalone.settings import Settings
+from wayline.store import rls_gaps
+from wayline.store.connecting import POSTGRES_MAJOR_MIN
+from wayline.store.migration_files import read_migrations
+
+WAIT_S = 2
+MIGRATE = "run `wayline migrate`"
+
+
+async def examine_database(settings: Settings, installation: Installation) -> Findings:
+    """Everything about the database, as far as it can be reached."""
+    if not settings.admin_dsn and installation.running() is None:
+        yield note("database", "not running", "`wayline up` starts it")
+        return
+    try:
+        place = find_place(settings, installation)
+        conn = await asyncpg.connect(place.admin_dsn, timeout=WAIT_S)
+    except NoServers as error:
+        yield problem("database", str(error), "set WAYLINE_POSTGRES_DSN")
+        return
+    except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        said = f"Postgres does not answer: {str(error) or type(error).__name__}"
+        yield problem("database", said, "is it running, and is WAYLINE_POSTGRES_DSN right?")
+        return
+    try:
+        yield _version(conn)
+        yield await _vector(conn)
+        for member in MEMBERS:
+            if member.schema:
+                yield await _migrations(conn, member)
+        for gap in await rls_gaps(conn):
+            yield problem("tenants", f"table {gap} has no policy that keeps tenants apart", "correct its migration")
+    finally:
+        await conn.close()
+
+
+def _version(conn: Any) -> Finding:
+    version = conn.get_server_version()
+    if version.major < POSTGRES_MAJOR_MIN:
+        return problem(
+            "database", f"Postgres {version.major} is too old", f"Wayline needs {POSTGRES_MAJOR_MIN} or newer"
+        )
+    return ok("database", f"Postgres {version.major}.{version.minor} answers")
+
+
+async def _vector(conn: Any) -> Finding:
+    version = await conn.fetchval(sql.vector_version)
+    if version is None:
+        return problem("pgvector", "the extension `vector` is not in the database", f"install pgvector, then {MIGRATE}")
+    return ok("pgvector", f"version {version}")
+
+
+async def _migrations(conn: Any, member: Member) -> Finding:
+    about, schema = f"schema {member.schema}", str(member.schema)
+    if not await conn.fetchval(sql.applied, schema):
+        return problem(about, "was never migrated", MIGRATE)
+    rows = await conn.fetch(await conn.fetchval(sql.applied_statement, schema))
+    applied = {row["version"]: row["checksum"] for row in rows}
+    known = {migration.version: migration for migration in read_migrations(member.migrations())}
+    if unknown := sorted(applied.keys() - known.keys()):
+        return problem(about, f"has migrations {', '.join(unknown)} of a newer Wayline", "upgrade Wayline")
+    if edited := [known[version].file for version, checksum in applied.items() if known[version].checksum != checksum]:
+        return problem(about, f"{', '.join(edited)} was edited after it was applied", "restore the file")
+    if pending := [migration.file for version, migration in known.items() if version not in applied]:
+        return problem(about, f"{', '.join(pending)} not applied", MIGRATE)
+    return ok(about, f"{len(applied)} migration{'s' if len(applied) != 1 else ''} applied")

@@ -1,0 +1,96 @@
+"""This machine: Python, the servers' programs, the data directory, disk and ports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+from wayline.embedded import BinaryMissing, is_free
+from wayline.embedded.binaries import nats_server, postgres_bin
+from wayline.standalone.findings import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.installation import Installation
+from wayline.standalone.settings import Settings
+
+PYTHON_MIN = (3, 11)
+DISK_FREE_MIN = 1_000_000_000
+DISK_FREE_WANTED = 5_000_000_000
+
+
+async def python() -> Findings:
+    """The interpreter's version."""
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info < PYTHON_MIN:
+        yield problem("python", f"version {found} is too old", "install Python 3.11 or newer, then `make setup`")
+    else:
+        yield ok("python", f"version {found}")
+
+
+async def programs(settings: Settings) -> Findings:
+    """The servers that come with us, unless others are used."""
+    for name, find, external in (
+        ("nats-server", nats_server, settings.nats_url),
+        ("postgres", postgres_bin, settings.admin_dsn),
+    ):
+        if external:
+            yield ok(name, "a server of your own is used")
+            continue
+        try:
+            yield ok(name, str(find()))
+        except BinaryMissing as error:
+            yield problem(name, str(error), "run `make setup`")
+
+
+async def data_directory(installation: Installation) -> Findings:
+    """Whether it is ours, writable, and its secrets are closed to others."""
+    root = installation.root
+    if not root.exists():
+        yield note("data directory", f"{root} does not exist yet", "`wayline up` makes it")
+        return
+    if not os.access(root, os.W_OK | os.X_OK):
+        yield problem("data directory", f"{root} cannot be written by this user", f"sudo chown -R $(id -u) {root}")
+        return
+    open_to_others = [path for path in _secrets(installation) if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    for path in open_to_others:
+        yield problem("data directory", f"{path} holds secrets and others may read it", f"chmod go= {path}")
+    if not open_to_others:
+        yield ok("data directory", str(root))
+
+
+def _secrets(installation: Installation) -> list[Path]:
+    if not installation.credentials.exists():
+        return []
+    conf = installation.nats / "nats.conf"
+    return [installation.credentials, *installation.credentials.iterdir(), *([conf] if conf.exists() else [])]
+
+
+async def disk(installation: Installation) -> Findings:
+    """Room for the log of jobs and the database."""
+    there = next(path for path in (installation.root, *installation.root.parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    said = f"{free / 1e9:.1f} GB free where {installation.root} is"
+    if free < DISK_FREE_MIN:
+        yield problem("disk", said, "make room, or set WAYLINE_DATA_DIR to another disk")
+    elif free < DISK_FREE_WANTED:
+        yield warning("disk", said, "make room soon")
+    else:
+        yield ok("disk", said)
+
+
+async def ports(settings: Settings, installation: Installation) -> Findings:
+    """Whether what `wayline up` wants to listen on is free, or its own already."""
+    running = installation.running()
+    if running is not None:
+        yield ok("ports", f"`wayline up` runs (process {running['pid']})")
+        return
+    if not settings.nats_url:
+        yield _port("NATS", settings.nats_port, "WAYLINE_NATS_PORT")
+    yield _port("the gateway", settings.http_port, "WAYLINE_HTTP_PORT")
+
+
+def _port(who: str, port: int, variable: str) -> Finding:
+    if is_free(port):
+        return ok("ports", f"{port} is free for {who}")
+    return problem("ports", f"{port}, wanted for {who}, is taken by another program", f"set {variable} to a free port")

@@ -1,0 +1,59 @@
+"""`wayline doctor`: find what is wrong and say what to do."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from wayline.standalone.checks import bus, database, gateway, machine
+from wayline.standalone.findings import Check, Finding, examine
+from wayline.standalone.installation import Installation
+from wayline.standalone.settings import Settings
+
+MARKS = {
+    "ok": "[green]ok[/green]     ",
+    "note": "note   ",
+    "warning": "[yellow]warning[/yellow]",
+    "problem": "[red]PROBLEM[/red]",
+}
+
+
+async def doctor(settings: Settings, *, as_json: bool = False) -> bool:
+    """Print every finding; the answer says whether there is no problem."""
+    findings: list[Finding] = []
+    for about, check in checks(settings, Installation(settings.data_dir.absolute())).items():
+        async for finding in examine(about, check):
+            findings.append(finding)
+            if not as_json:
+                _show(finding)
+    healthy = not any(finding.state == "problem" for finding in findings)
+    if as_json:
+        print(json.dumps({"healthy": healthy, "findings": [finding.as_dict() for finding in findings]}, indent=2))
+    else:
+        problems = sum(finding.state == "problem" for finding in findings)
+        print(f"\n{problems} problem{'s' if problems != 1 else ''}" if problems else "\nno problem found")
+    return healthy
+
+
+def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
+    """Everything that is looked at, in the order in which one thing needs another."""
+    return {
+        "python": machine.python,
+        "programs": partial(machine.programs, settings),
+        "data directory": partial(machine.data_directory, installation),
+        "disk": partial(machine.disk, installation),
+        "ports": partial(machine.ports, settings, installation),
+        "bus": partial(bus.examine_bus, settings, installation),
+        "database": partial(database.examine_database, settings, installation),
+        "gateway": partial(gateway.examine_gateway, settings, installation),
+    }
+
+
+def _show(finding: Finding) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    screen = Console(highlight=False)
+    screen.print(f"{MARKS[finding.state]}  [bold]{finding.about:<14}[/bold]  {escape(finding.said)}", soft_wrap=True)
+    if finding.todo:
+        screen.print(f"{'':25}{escape(finding.todo)}", soft_wrap=True)

@@ -1,0 +1,105 @@
+"""The first minutes on an empty data directory: sample knowledge, and one job before the user's eyes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from wayline.standalone import drawing
+from wayline.standalone.client import Address, Api, ApiError
+from wayline.standalone.following import Progress as JobProgress
+from wayline.standalone.following import follow_to_the_end
+from wayline.standalone.ingesting import File, ingest
+from wayline.standalone.installation import Installation
+
+QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
+NEAR = ("README.md", "CONTRIBUTING.md")
+FOLDERS = ("docs", "libs", "services")
+REPOSITORY_MARK = "requirements.lock"
+FIRST_JOB_WAIT_S = 60.0
+TRACE_TRIES = 40
+TRACE_AGAIN_S = 0.25
+SERVICES_IN_A_TRACE = 5
+
+
+async def show(installation: Installation, *, gateway: str, console: Console) -> None:
+    """Ingest the sample and run the first job, once for a data directory."""
+    if installation.sampled.exists():
+        return
+    async with Api(Address(gateway)) as api:
+        # Somebody who has documents of their own needs none of ours.
+        if (await api.get("/v1/documents", limit=1))["documents"]:
+            installation.sampled.touch()
+            return
+        console.print("[bold]First run[/bold]: sample knowledge, then one job.\n")
+        await _ingest(api, sample_files(Path.cwd()), console)
+        await _first_job(api, console)
+    installation.sampled.touch()
+    console.print("\nThat was the first job. `wayline ingest PATH` adds documents of yours; the next job is below.")
+
+
+def sample_files(here: Path) -> list[File]:
+    """The Markdown of Wayline's own repository when we are in it, the text that the package carries otherwise."""
+    if not ((here / REPOSITORY_MARK).exists() and (here / "services" / "standalone").is_dir()):
+        bundled = Path(str(files("wayline.standalone") / "sample.md"))
+        return [File(bundled, "wayline.md")]
+    found = [here / name for name in NEAR if (here / name).exists()]
+    for folder in FOLDERS:
+        pattern = "**/*.md" if folder == "docs" else "*/README.md"
+        found += sorted((here / folder).glob(pattern))
+    return [File(path, path.relative_to(here).as_posix()) for path in found]
+
+
+async def _ingest(api: Api, sample: list[File], console: Console) -> None:
+    columns = (TextColumn("  ingesting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[name]}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=len(sample), name="")
+
+        def done(file: File, document: dict[str, Any]) -> None:
+            bar.update(task, advance=1, name=file.name)
+            if document["status"] == "failed":
+                console.print(f"  [red]failed[/red] {escape(file.name)}: {escape(document['error'])}")
+
+        outcome = await ingest(api, sample, done=done)
+    ready = [document for _, document in outcome if document["status"] == "ready"]
+    console.print(f"  documents: {len(ready)}, passages: {sum(document['chunks_done'] for document in ready)}\n")
+
+
+async def _first_job(api: Api, console: Console) -> None:
+    console.print(f'[bold]wayline run "{QUESTION}"[/bold]', soft_wrap=True)
+    accepted = await api.post("/v1/jobs", {"agent": "assistant", "input": QUESTION})
+    with JobProgress(console) as progress:
+        async with asyncio.timeout(FIRST_JOB_WAIT_S):
+            job = await follow_to_the_end(api, accepted["job_id"], progress)
+    console.print(drawing.job_end(job), soft_wrap=True)
+    console.print(f"\n[bold]wayline trace {job['job_id']}[/bold]")
+    console.print(drawing.trace_tree(await whole_trace(api, job["job_id"])), soft_wrap=True)
+
+
+async def whole_trace(api: Api, job_id: str) -> dict[str, Any]:
+    """The trace once it is told to the end: the services send their spans every second."""
+    trace: dict[str, Any] = {}
+    for _ in range(TRACE_TRIES):
+        with suppress(ApiError):
+            trace = await api.get(f"/v1/jobs/{job_id}/trace")
+        if trace and trace["root"]["status"] != "open" and len(_services(trace["root"])) >= SERVICES_IN_A_TRACE:
+            break
+        await asyncio.sleep(TRACE_AGAIN_S)
+    return trace
+
+
+def _services(root: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    spans = [root]
+    while spans:
+        span = spans.pop()
+        found.add(span["service"])
+        spans += span["children"]
+    return found
