@@ -32,12 +32,14 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python tools/make_proto.py --check
+	$(BIN)/python tools/settings_table.py --check
 
 test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
 	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit tests/contract tests/integration tests/e2e tests/faults
 
-proto: $(VENV)/.ready ## Write proto/ from the contracts
+proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
+	$(BIN)/python tools/settings_table.py
 
 bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
 	$(BIN)/python tests/bench/speed --write docs/performance.md

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from importlib import import_module
@@ -53,7 +54,9 @@ def tables() -> str:
 
 def _default(field: FieldInfo) -> str:
     value: Any = None if field.default is PydanticUndefined else field.default
-    return "none" if value is None or value in ("", ()) else f"`{value}`"
+    if value is None or value in ("", ()):
+        return "none"
+    return f"`{json.dumps(value)}`" if isinstance(value, tuple) else f"`{value}`"
 
 
 def page(text: str) -> str:

@@ -33,6 +33,12 @@ def proto() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def settings() -> dict[str, FieldInfo]:
+def configuration() -> ModuleType:
+    """tools/settings_table.py, as a module."""
+    return tool("settings_table")
+
+
+@pytest.fixture(scope="session")
+def settings(configuration: ModuleType) -> dict[str, FieldInfo]:
     """Every setting of every process, by its environment variable."""
-    return tool("settings_table").variables()
+    return configuration.variables()
