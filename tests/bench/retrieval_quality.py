@@ -119,7 +119,7 @@ async def measure(searcher: Searcher, judged: JudgedSet, tenant: str, **how: Any
 
 async def main(data: Path, names: list[str], settings: Settings) -> None:
     with tempfile.TemporaryDirectory(prefix="wayline-bench-") as directory:
-        Path(directory).chmod(0o711)
+        os.chmod(directory, 0o711)
         server = PostgresServer(Path(directory) / "postgres", settings={"fsync": "off"})
         await server.start()
         try:
@@ -167,13 +167,13 @@ async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("WAYLINE_BENCH_DATA"))
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("WAYLINE_BENCH_DATA", "no-such-folder")))
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--chunk-chars", type=int, default=Settings.model_fields["chunk_chars"].default)
     given = parser.parse_args()
     wanted = given.sets.split(",")
-    absent = [name for name in wanted if given.data is None or not (Path(given.data) / name).is_dir()]
+    absent = [name for name in wanted if not (given.data / name).is_dir()]
     if absent:
         print(f"skipped: no judged sets to measure with ({', '.join(absent)}); name their folder with --data")
         sys.exit(0)
-    asyncio.run(main(Path(given.data), wanted, Settings(chunk_chars=given.chunk_chars)))
+    asyncio.run(main(given.data, wanted, Settings(chunk_chars=given.chunk_chars)))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
 import pytest
+
 from wayline.chassis import Bus, BusSettings, Service, topology
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import (
@@ -116,3 +119,44 @@ async def client(bus_settings: BusSettings) -> AsyncIterator[Client]:
     bus = await Bus.connect(bus_settings, service="gateway", exit_when_closed=False)
     yield Client(bus)
     await bus.close()
+
+
+def make_pdf(*pages: str, password: str | None = None) -> bytes:
+    """A small real PDF with one line of text a page."""
+    from pypdf import PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1")}
+        | {NameObject("/BaseFont"): NameObject("/Helvetica")}
+    )
+    for text in pages:
+        page = writer.add_blank_page(width=600, height=800)
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+        fonts = DictionaryObject({NameObject("/F1"): writer._add_object(font)})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    if password is not None:
+        writer.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def pdf() -> Callable[..., bytes]:
+    return make_pdf
+
+
+@pytest.fixture
+async def owner(database: Database) -> AsyncIterator[Callable[[str], Awaitable[list[tuple[Any, ...]]]]]:
+    """Run one statement as the superuser, whom no policy binds."""
+    conn = await asyncpg.connect(database.dsn)
+
+    async def rows(sql: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in await conn.fetch(sql)]
+
+    yield rows
+    await conn.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nats import errors as nats_errors
 from nats.js import errors as js_errors
+
 from wayline.chassis import Bus, BusSettings, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.errors import Bug, Unavailable

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 
-GRAM = 4
+GRAM = 3
 GRAM_WEIGHT = 1.5
 LONG_WEIGHT, LONG_MAX = 0.3, 2.5
 """Long words are rare ones: each letter adds to a word's weight, up to a limit."""
@@ -36,6 +36,8 @@ class Embedder(Protocol):
     provider: str
     vector_weight: float
     """What the vector leg is worth in hybrid search when the query does not say."""
+    similarity_min: float
+    """A cosine below this says nothing: such a passage is not found."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """One row a text, each of length 1. Raises Retry while the provider is away."""
@@ -52,7 +54,10 @@ class LexicalHash:
     """
 
     provider = "wayline"
+    # Measured: 0.5 loses up to a quarter of nDCG@10 against words alone, 0.05 loses nothing on any set.
     vector_weight = 0.05
+    # Texts without a word in common differ from 0 by the noise of hashing, about 1 / sqrt(384).
+    similarity_min = 0.1
 
     def __init__(self, dimensions: int = 384) -> None:
         self.model = f"lexical-hash-{dimensions}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
@@ -19,6 +21,7 @@ from wayline.telemetry import Telemetry, names
 
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
+StreamLast = Callable[[], Awaitable[int]]
 HEADINGS = "headings"
 PAGE = "page"
 
@@ -33,7 +36,9 @@ class Indexer:
     limits: Limits
     chunk_chars: int
 
-    async def index(self, asked: IndexDocument, *, sequence: int, first_delivery: bool, stream_last: Any) -> None:
+    async def index(
+        self, asked: IndexDocument, *, sequence: int, first_delivery: bool, stream_last: StreamLast
+    ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
         taken = self._taken(asked, sequence)
         if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
@@ -48,13 +53,14 @@ class Indexer:
         await self.documents.replace(taken, chunks, vectors)
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
 
-    async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: Any) -> bool:
+    async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: StreamLast) -> bool:
         if await self.documents.begin(taken):
             return True
         # Overtaken, finished before, or the stream was made anew and counts from 1 again: then what the row remembers
         # is the old stream's, and this message is the newer one.
-        before = await self.documents.sequence(taken.tenant, taken.document_id)
-        began_again = before > await stream_last() or (first_delivery and before == taken.sequence)
+        before, deleted = await self.documents.last_word(taken.tenant, taken.document_id)
+        repeated = before == taken.sequence and not deleted
+        began_again = before > await stream_last() or (first_delivery and repeated)
         return began_again and await self.documents.begin(taken, anew=True)
 
     def _taken(self, asked: IndexDocument, sequence: int) -> Taken:

@@ -68,8 +68,8 @@ SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_by
 FROM documents
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
 
--- name: sequence_of
-SELECT greatest(sequence, deleted_sequence) FROM documents WHERE tenant = $1 AND document_id = $2;
+-- name: sequences_of
+SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_id = $2;
 
 -- name: list_documents
 SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_bytes, error, metadata, embedding_model,
@@ -147,25 +147,27 @@ LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
 --  $9 k1             $10 b                     $11 average words      $12 use vectors
 -- $13 query vector   $14 embedding model       $15 weight of words    $16 weight of vectors
 -- $17 RRF k, or null where one leg's own score counts                 $18 least score     $19 top k
+-- $20 least cosine
 -- {dimensions}: of the vectors, because the index is one for each number of them.
 WITH term AS MATERIALIZED (
     SELECT quoted::tsquery AS word, weight FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
 ),
 by_words AS MATERIALIZED (
-    SELECT chunk_id,
-        sum(weight * ($9 + 1) * (1 - norm / (norm + occurrences(words, word)))) AS score
-    FROM (
-        SELECT chunk_id, words, $9::float8 * (1 - $10::float8 + $10 * words_count / $11::float8) AS norm
-        FROM chunks
-        WHERE $5::boolean AND tenant = $1 AND words @@ ($6::text)::tsquery
-            AND ($2::text[] IS NULL OR document_id = ANY ($2))
-            AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
-                SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
-            ))
-    ) AS candidate
-    CROSS JOIN term
-    GROUP BY chunk_id
-    ORDER BY score DESC, chunk_id
+    SELECT chunk_id, bm25.score
+    FROM chunks
+    CROSS JOIN LATERAL (
+        SELECT $9::float8 * (1 - $10::float8 + $10 * words_count / $11::float8) AS norm
+    ) AS length
+    -- A sum for each row, where grouping might sort the rows with all their words in them.
+    CROSS JOIN LATERAL (
+        SELECT sum(weight * ($9 + 1) * (1 - norm / (norm + occurrences(words, word)))) AS score FROM term
+    ) AS bm25
+    WHERE $5::boolean AND tenant = $1 AND words @@ ($6::text)::tsquery
+        AND ($2::text[] IS NULL OR document_id = ANY ($2))
+        AND ($3::jsonb IS NULL OR metadata @> $3 AND NOT EXISTS (
+            SELECT FROM jsonb_each($3) AS pair WHERE metadata -> pair.key IS DISTINCT FROM pair.value
+        ))
+    ORDER BY bm25.score DESC, chunk_id
     LIMIT $4
 ),
 by_vector AS MATERIALIZED (
@@ -181,7 +183,9 @@ by_vector AS MATERIALIZED (
 ),
 ranked_words AS (SELECT chunk_id, score, rank() OVER (ORDER BY score DESC, chunk_id) AS rank FROM by_words),
 ranked_vector AS (
-    SELECT chunk_id, 1 - distance AS score, rank() OVER (ORDER BY distance, chunk_id) AS rank FROM by_vector
+    SELECT chunk_id, 1 - distance AS score, rank() OVER (ORDER BY distance, chunk_id) AS rank
+    FROM by_vector
+    WHERE 1 - distance >= $20::float8
 ),
 fused AS (
     SELECT chunk_id,
@@ -192,10 +196,14 @@ fused AS (
         END AS score
     FROM ranked_words AS words
     FULL JOIN ranked_vector AS vector USING (chunk_id)
+),
+best AS MATERIALIZED (
+    SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, chunk_id LIMIT $19
 )
-SELECT chunk_id, fused.score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata
-FROM fused
-JOIN chunks USING (chunk_id)
-WHERE chunks.tenant = $1 AND ($18::float8 IS NULL OR fused.score >= $18)
-ORDER BY fused.score DESC, chunk_id
-LIMIT $19;
+SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata
+FROM best
+-- One look-up a passage by the primary key, whatever the planner believes about the table.
+CROSS JOIN LATERAL (
+    SELECT document_id, name, text, metadata FROM chunks WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id LIMIT 1
+) AS passage
+ORDER BY score DESC, chunk_id;

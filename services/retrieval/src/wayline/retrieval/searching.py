@@ -57,7 +57,9 @@ class Searcher:
             words = None
             if by_words:
                 words = choose_words(await search.terms(query), chunks=chunks, candidates=self.keyword_candidates)
-            vector = VectorLeg(vectors[0], self.embedder.model, share) if vectors is not None else None
+            vector = None
+            if vectors is not None:
+                vector = VectorLeg(vectors[0], self.embedder.model, self.embedder.similarity_min, share)
             average = sum(corpus.words for corpus in corpora) / chunks
             rows = await self._ranked(search, asked, words, vector, average=average, words_weight=1 - share)
         fused = words is not None and vector is not None

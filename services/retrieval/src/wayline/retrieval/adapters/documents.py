@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from numpy.typing import NDArray
+
 from wayline.contracts.knowledge import AcceptDocument, Document
 from wayline.retrieval.adapters.postgres import reachable
 from wayline.store import Connection, Record, Store
@@ -83,10 +84,14 @@ class Documents:
                 )
             )
 
-    async def sequence(self, tenant: str, document_id: str) -> int:
-        """The message that last had its say about a document."""
+    async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]:
+        """The sequence that last had its say about a document, and whether what it said was that it is deleted."""
         with reachable():
-            return await self._store.fetchval(tenant, self._sql.sequence_of, tenant, document_id) or 0
+            row = await self._store.fetchrow(tenant, self._sql.sequences_of, tenant, document_id)
+        if row is None:
+            return 0, False
+        deleted = row["deleted_sequence"]
+        return (row["sequence"], False) if deleted is None else (deleted, True)
 
     async def progress(self, taken: Taken, *, done: int, total: int) -> None:
         with reachable():

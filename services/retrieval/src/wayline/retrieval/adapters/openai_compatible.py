@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from opentelemetry import trace
+
 from wayline.contracts.errors import Retry, Unavailable
 from wayline.retrieval.embedding import Vectors
 from wayline.retrieval.errors import ProviderRefused
@@ -25,6 +26,7 @@ class OpenAICompatible:
 
     provider = "openai_compatible"
     vector_weight = 0.5
+    similarity_min = -1.0
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
+
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.adapters.postgres import reachable
 from wayline.retrieval.ranking import K1, RRF_K, B, Term
@@ -41,6 +42,7 @@ class VectorLeg:
 
     vector: NDArray[Any]
     embedding_model: str
+    similarity_min: float
     weight: float
 
 
@@ -93,7 +95,7 @@ class Search:
             *_words_arguments(words),
             *(vector is not None, vector.vector if vector else None, vector.embedding_model if vector else ""),
             *(words.weight if words else 0.0, vector.weight if vector else 0.0),
-            *(float(RRF_K) if words and vector else None, min_score, top_k),
+            *(float(RRF_K) if words and vector else None, min_score, top_k, vector.similarity_min if vector else -1.0),
         )
 
 

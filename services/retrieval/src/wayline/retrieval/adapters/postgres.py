@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import asyncpg
+
 from wayline.contracts.errors import Retry, Unavailable
 from wayline.store import Store
 

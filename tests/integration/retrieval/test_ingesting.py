@@ -1,0 +1,194 @@
+"""Every kind of document goes in over the bus and its passages come out; what cannot be read says why in its row."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Service
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
+from wayline.retrieval import indexing
+from wayline.retrieval.embedding import LexicalHash
+from wayline.testkit import until
+
+HTML = b"""<html><head><title>Bees</title></head><body><nav>Home | About</nav><article><h1>Bees</h1>
+<p>A honeybee dances to tell the others where the meadow is, and how far they have to fly for it.</p>
+<p>The queen lays up to two thousand eggs a day in early summer, when the colony grows.</p>
+</article></body></html>"""
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+async def test_plain_text_is_found_again(service: Service, client: Any):
+    said = await client.ingest("d1", "The tortoise wins the race.", name="Fables", metadata={"shelf": 3})
+
+    assert said.model_copy(update={"created_at": None}) == Document(
+        document_id="d1",
+        name="Fables",
+        status="ready",  # pyright: ignore[reportArgumentType]
+        chunks_done=1,
+        chunks_total=1,
+        size_bytes=27,
+        metadata={"shelf": 3},
+        embedding_model="lexical-hash-384",
+    )
+    [hit] = (await client.search("who wins?")).hits
+    assert (hit.chunk_id, hit.document_id, hit.document, hit.text, hit.metadata) == (
+        "d1#0",
+        "d1",
+        "Fables",
+        "The tortoise wins the race.",
+        {"shelf": 3},
+    )
+
+
+async def test_markdown_passages_know_their_headings_and_are_found_by_them(service: Service, client: Any):
+    text = "# Handbook\n\n" + "Preface. " * 60 + "\n\n## Gearbox\n\n" + "Change the oil every year. " * 30
+    await client.ingest("d1", text, name="car.md")
+
+    hit = (await client.search("gearbox oil")).hits[0]
+
+    assert hit.metadata == {"headings": ["Handbook", "Gearbox"]}
+    assert hit.text.startswith("## Gearbox")
+
+
+async def test_html_is_read_without_its_menus(service: Service, client: Any):
+    await client.ingest("d1", content_base64=encoded(HTML), media_type="text/html", name="bees")
+
+    [hit] = (await client.search("where is the meadow?")).hits
+
+    assert "honeybee dances" in hit.text
+    assert "Home | About" not in hit.text
+
+
+async def test_a_pdf_is_read_page_by_page(service: Service, client: Any, pdf: Callable[..., bytes]):
+    content = pdf("The first page is about glaciers.", "The second page is about deserts.")
+    await client.ingest("d1", content_base64=encoded(content), media_type="application/pdf", name="climate.pdf")
+
+    hit = (await client.search("deserts", mode="keyword")).hits[0]
+
+    assert (hit.text, hit.metadata) == ("The second page is about deserts.", {"page": 2})
+
+
+async def test_two_megabytes_of_text_come_by_claim_check(service: Service, client: Any):
+    text = "\n\n".join(f"Paragraph {n} tells of the wombat number w{n}. " + "Filler words. " * 60 for n in range(2_300))
+    assert len(text) > 2_000_000
+
+    said = await client.ingest("big", text)
+
+    assert said.status == "ready"
+    assert said.chunks_done == said.chunks_total > 2_000
+    assert "number w2222." in (await client.search("w2222", mode="keyword")).hits[0].text
+
+
+async def test_progress_is_told_while_a_document_is_indexed(service: Service, client: Any, monkeypatch: Any):
+    seen: list[tuple[str, int, int | None]] = []
+    embed = LexicalHash.embed
+
+    async def watched(self: LexicalHash, texts: Any) -> Any:
+        now = await client.get("d1")
+        seen.append((now.status, now.chunks_done, now.chunks_total))
+        return await embed(self, texts)
+
+    monkeypatch.setattr(LexicalHash, "embed", watched)
+    monkeypatch.setattr(indexing, "EMBED_BATCH", 2)
+    await client.ingest("d1", "\n\n".join(f"Word{n} " * 120 for n in range(5)))
+
+    assert seen == [("indexing", 0, 5), ("indexing", 2, 5), ("indexing", 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"text": ""}, "empty"),
+        ({"text": " \n\n "}, "empty"),
+        ({"content_base64": encoded(bytes(range(256)) * 40)}, "binary data"),
+        ({"content_base64": "not base64"}, "base64"),
+        ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
+        ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
+        ({"text": "x", "media_type": "video/mp4"}, "send text, Markdown, HTML or PDF"),
+        ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
+    ],
+)
+async def test_a_bad_document_fails_with_what_to_do_and_leaves_its_neighbours_alone(
+    service: Service, client: Any, fields: dict[str, Any], says: str
+):
+    await client.send("bad", **fields)
+    good = await client.ingest("good", "A perfectly good text.")
+    bad = await until(lambda: client.ended("bad"), why="the bad document fails")
+
+    assert (bad.status, bad.chunks_done, bad.chunks_total) == ("failed", 0, None)
+    assert says in bad.error
+    assert good.status == "ready"
+    await client.idle()
+    assert (await client.bus.js.stream_info("DEAD")).state.messages == 0
+
+
+async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(
+    service: Service, client: Any, pdf: Callable[..., bytes]
+):
+    closed = encoded(pdf("Secret.", password="hunter2"))
+    opened = encoded(pdf("Not that secret.", password=""))
+
+    refused = await client.ingest("closed", content_base64=closed, media_type="application/pdf")
+    read = await client.ingest("open", content_base64=opened, media_type="application/pdf")
+
+    assert (refused.status, refused.error) == (
+        "failed",
+        "The PDF is encrypted: remove its password and send it again.",
+    )
+    assert read.status == "ready"
+
+
+async def test_a_pdf_of_pictures_asks_for_text_recognition(service: Service, client: Any, pdf: Callable[..., bytes]):
+    said = await client.ingest("scan", content_base64=encoded(pdf("", "")), media_type="application/pdf")
+
+    assert said.status == "failed"
+    assert "OCR" in said.error
+
+
+async def test_nul_bytes_and_half_characters_do_no_harm(service: Service, client: Any):
+    text = "A zero\x00 and " + "words " * 60
+    said = await client.ingest("d1", text, name="na\x00me", metadata={"k\x00": ["v\x00", float("inf")]})
+
+    assert (said.status, said.name, said.metadata) == ("ready", "name", {"k": ["v", None]})
+    assert (await client.search("zero\x00", mode="keyword")).hits[0].text.startswith("A zero and words")
+
+
+async def test_a_document_is_known_before_its_turn_and_never_goes_back(service: Service, client: Any):
+    accept = AcceptDocument(tenant="acme", document_id="d1", name="Fables", size_bytes=10)
+
+    queued = await client.bus.ask(accept, Document)
+    await client.ingest("d1", "The tortoise wins.", name="Fables")
+    late = await client.bus.ask(accept, Document)
+
+    assert (queued.status, queued.chunks_total) == ("queued", None)
+    assert (late.status, late.chunks_total) == ("ready", 1)
+
+
+async def test_a_newer_version_is_queued_again_when_its_place_in_the_stream_is_named(service: Service, client: Any):
+    await client.ingest("d1", "The tortoise wins.")
+
+    newer = AcceptDocument(tenant="acme", document_id="d1", name="d1", sequence=2)
+    older = newer.model_copy(update={"sequence": 1})
+
+    assert (await client.bus.ask(older, Document)).status == "ready"
+    assert (await client.bus.ask(newer, Document)).status == "queued"
+
+
+async def test_documents_are_listed_newest_first_page_by_page(service: Service, client: Any):
+    for n in range(5):
+        await client.ingest(f"d{n}", "Some text.")
+
+    first = await client.bus.ask(ListDocuments(tenant="acme", limit=3), DocumentPage)
+    second = await client.bus.ask(ListDocuments(tenant="acme", limit=3, cursor=first.next_cursor), DocumentPage)
+
+    assert [document.document_id for document in first.documents] == ["d4", "d3", "d2"]
+    assert [document.document_id for document in second.documents] == ["d1", "d0"]
+    assert second.next_cursor is None
+    with pytest.raises(Refused, match="cursor"):
+        await client.bus.ask(ListDocuments(tenant="acme", cursor="nonsense"), DocumentPage)

@@ -1,0 +1,190 @@
+"""A document is replaced at once and deleted for good, however its messages are delivered."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Delivery, Service
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import AcceptDocument, DeleteDocument, Document, DocumentDeleted, IndexDocument
+from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.embedding import LexicalHash
+from wayline.testkit import until
+
+
+def old_text(version: str) -> str:
+    return "\n\n".join(f"{version} zebra part{n}. " + "filler " * 120 for n in range(4))
+
+
+async def delete(client: Any, document_id: str) -> DocumentDeleted:
+    return await client.bus.ask(DeleteDocument(tenant="acme", document_id=document_id), DocumentDeleted)
+
+
+def handle(service: Service) -> Any:
+    """The handler of index messages, to be called with deliveries of the test's own making."""
+    return service.work[0].handle
+
+
+async def test_the_same_id_again_replaces_every_chunk(service: Service, client: Any):
+    await client.ingest("d1", old_text("first"))
+    await client.ingest("d1", "second zebra only.")
+
+    hits = (await client.search("zebra", top_k=50)).hits
+
+    assert [(hit.chunk_id, hit.text) for hit in hits] == [("d1#0", "second zebra only.")]
+    assert (await client.search("first", mode="keyword")).hits == ()
+
+
+async def test_a_reader_never_sees_a_mix_of_two_versions(service: Service, client: Any):
+    await client.ingest("d1", old_text("version0"))
+    mixed: list[set[str]] = []
+    replaced = asyncio.Event()
+
+    async def read() -> None:
+        while not replaced.is_set():
+            hits = (await client.search("zebra", mode="keyword", top_k=50)).hits
+            versions = {hit.text.split()[0] for hit in hits}
+            if len(versions) != 1 or len(hits) != 4:
+                mixed.append(versions)
+
+    reading = asyncio.create_task(read())
+    for n in range(1, 8):
+        await client.ingest("d1", old_text(f"version{n}"))
+    replaced.set()
+    await reading
+
+    assert mixed == []
+
+
+async def test_a_failed_replacement_leaves_the_old_version_searchable(service: Service, client: Any):
+    await client.ingest("d1", "The old zebra.")
+    failed = await client.ingest("d1", "")
+
+    assert failed.status == "failed"
+    assert [hit.text for hit in (await client.search("zebra")).hits] == ["The old zebra."]
+
+
+async def test_a_redelivery_of_an_old_version_changes_nothing(service: Service, client: Any):
+    first = await client.send("d1", "first zebra")
+    await client.ingest("d1", "second zebra")
+    again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="first zebra")
+
+    for deliveries in (1, 2):
+        assert await handle(service)(again, Delivery("INDEX", "retrieval", first, deliveries, again.subject)) == []
+
+    assert [hit.text for hit in (await client.search("zebra")).hits] == ["second zebra"]
+
+
+async def test_a_redelivery_of_a_finished_message_stores_nothing_again(
+    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    await client.ingest("d1", "zebra")
+    stored: list[str] = []
+    monkeypatch.setattr(Documents, "replace", lambda *_: stored.append("again"))
+    again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="zebra")
+
+    await handle(service)(again, Delivery("INDEX", "retrieval", 1, 2, again.subject))
+
+    assert stored == []
+    assert (await client.get("d1")).status == "ready"
+
+
+async def test_a_stream_that_was_made_anew_counts_from_one_and_is_heard(service: Service, client: Any):
+    for n in range(3):
+        await client.ingest("d1", f"old zebra {n}")
+    await client.ingest("other", "text")
+    await client.bus.js.purge_stream("INDEX")
+    first = IndexDocument(tenant="acme", document_id="other", name="other", text="new zebra")
+
+    # Its sequence is the row's own, but a first delivery cannot be a repeat.
+    await handle(service)(first, Delivery("INDEX", "retrieval", 4, 1, first.subject))
+
+    assert [hit.text for hit in (await client.search("new", mode="keyword")).hits] == ["new zebra"]
+
+
+async def test_a_deleted_document_is_gone_with_its_chunks(service: Service, client: Any):
+    await client.ingest("d1", old_text("first"))
+    await client.ingest("d2", "Another zebra.")
+
+    assert await delete(client, "d1") == DocumentDeleted(document_id="d1", chunks_deleted=4)
+
+    assert await client.get("d1") is None
+    assert [hit.document_id for hit in (await client.search("zebra")).hits] == ["d2"]
+    with pytest.raises(Refused) as refused:
+        await delete(client, "d1")
+    assert refused.value.code == "not_found"
+
+
+async def test_an_index_message_from_before_the_deletion_does_not_bring_the_document_back(
+    start: Any, client: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
+):
+    embed, gate = LexicalHash.embed, asyncio.Event()
+
+    async def held(self: LexicalHash, texts: Any) -> Any:
+        await gate.wait()
+        return await embed(self, texts)
+
+    monkeypatch.setattr(LexicalHash, "embed", held)
+    await start(index_slots=1)
+    await client.send("first", "holds the only slot")
+    await until(lambda: client.get("first"), why="the first document is in hand")
+    await client.bus.ask(AcceptDocument(tenant="acme", document_id="d1", name="d1"), Document)
+    await client.send("d1", "late zebra")
+
+    await delete(client, "d1")
+    gate.set()
+    await client.idle()
+
+    assert await client.get("d1") is None
+    assert {hit.document_id for hit in (await client.search("zebra", mode="vector")).hits} <= {"first"}
+    # The tombstone goes with the next deletion, now that the queue is past it.
+    assert await owner("SELECT status FROM retrieval.documents WHERE document_id = 'd1'") == [("deleted",)]
+    await delete(client, "first")
+    assert await owner("SELECT count(*) FROM retrieval.documents") == [(0,)]
+
+
+async def test_a_document_sent_again_after_its_deletion_is_there_again(service: Service, client: Any):
+    await client.ingest("d1", "old zebra")
+    await delete(client, "d1")
+
+    again = await client.ingest("d1", "new zebra")
+
+    assert again.status == "ready"
+    assert [hit.text for hit in (await client.search("zebra")).hits] == ["new zebra"]
+
+
+async def test_a_document_deleted_while_it_is_indexed_stays_deleted(
+    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    replace = Documents.replace
+    outcome: list[bool] = []
+
+    async def deleted_first(self: Documents, *args: Any) -> bool:
+        await delete(client, "d1")
+        outcome.append(await replace(self, *args))
+        return outcome[-1]
+
+    monkeypatch.setattr(Documents, "replace", deleted_first)
+    await client.send("d1", "zebra")
+    await until(lambda: outcome, why="the store is reached")
+
+    assert outcome == [False]
+    assert await client.get("d1") is None
+    assert (await client.search("zebra")).hits == ()
+
+
+async def test_the_counts_that_ranking_uses_stay_in_step(service: Service, client: Any, owner: Any):
+    """Replaced, deleted and concurrent documents leave exactly the counts of what is stored."""
+    for n in range(12):
+        await client.send(f"d{n % 5}", old_text(f"version{n}") if n % 3 else "short zebra")
+    await client.idle()
+    await delete(client, "d3")
+
+    counted = await owner("SELECT term, chunks FROM retrieval.terms ORDER BY term")
+    stored = await owner(
+        'SELECT lexeme, count(*) FROM retrieval.chunks, unnest(words) GROUP BY lexeme ORDER BY lexeme COLLATE "C"'
+    )
+    corpora = await owner("SELECT chunks, words FROM retrieval.corpora")
+    assert counted == stored
+    assert corpora == await owner("SELECT count(*), sum(words_count)::bigint FROM retrieval.chunks")

@@ -1,0 +1,172 @@
+"""Passages are ranked by words, by vector, or by both, and say why."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Service
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import Filter
+from wayline.retrieval.ranking import K1, RRF_K, B, rarity
+
+FABLES = {
+    "f1": "tortoise race hare tortoise winner",
+    "f2": "hare sleeps tree shade hare hare",
+    "f3": "fox grapes vineyard tortoise",
+    "f4": "crow pitcher water stones",
+    "f5": "race horse winner medal gold medal",
+    "f6": "tortoises racing harebell",
+}
+
+
+@pytest.fixture
+async def fables(service: Service, client: Any) -> Any:
+    for document_id, text in FABLES.items():
+        await client.ingest(document_id, text, name="fable", metadata={"odd": int(document_id[1]) % 2 == 1})
+    return client
+
+
+def bm25(query: str) -> list[tuple[str, float]]:
+    """The oracle: BM25 over words that no stemmer changes, with each document's name counted twice."""
+    bags = {key: Counter([*text.split(), "fable", "fable"]) for key, text in FABLES.items() if key != "f6"}
+    # f6 as the stemmer leaves it.
+    bags["f6"] = Counter(["tortois", "race", "harebel", "fable", "fable"])
+    stem = {"tortoise": "tortois"}
+    for bag in bags.values():
+        bag["tortois"] += bag.pop("tortoise", 0)
+    average = sum(sum(bag.values()) for bag in bags.values()) / len(bags)
+    scores: dict[str, float] = {}
+    for word in query.split():
+        known = stem.get(word, word)
+        holding = [key for key, bag in bags.items() if bag[known]]
+        for key in holding:
+            norm = K1 * (1 - B + B * sum(bags[key].values()) / average)
+            tf = bags[key][known]
+            scores[key] = scores.get(key, 0) + rarity(len(holding), of=len(bags)) * (K1 + 1) * tf / (tf + norm)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+async def test_the_words_leg_is_bm25(fables: Any):
+    for query in ("tortoise race", "hare", "medal winner tree", "fable grapes"):
+        found = [(hit.document_id, hit.score) for hit in (await fables.search(query, mode="keyword")).hits]
+
+        assert found == [(key, pytest.approx(score)) for key, score in bm25(query)]
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.2, 0.9])
+async def test_hybrid_is_reciprocal_rank_fusion_of_both_legs(fables: Any, weight: float):
+    query = "tortoise race winner"
+    words = [hit.chunk_id for hit in (await fables.search(query, mode="keyword")).hits]
+    vector = [hit.chunk_id for hit in (await fables.search(query, mode="vector")).hits]
+    expected: dict[str, float] = {}
+    for share, leg in ((1 - weight, words), (weight, vector)):
+        for rank, chunk_id in enumerate(leg, start=1):
+            expected[chunk_id] = expected.get(chunk_id, 0) + share / (RRF_K + rank)
+
+    hits = (await fables.search(query, mode="hybrid", vector_weight=weight)).hits
+
+    assert {hit.chunk_id: hit.score for hit in hits} == {key: pytest.approx(score) for key, score in expected.items()}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for hit in hits:
+        assert hit.why["vector"]["rank"] == vector.index(hit.chunk_id) + 1
+        assert ("keyword" in hit.why) == (hit.chunk_id in words)
+        assert hit.why["vector_weight"] == weight
+
+
+async def test_the_whole_weight_on_one_leg_is_that_leg(fables: Any):
+    for weight, mode in ((0.0, "keyword"), (1.0, "vector")):
+        alone = await fables.search("tortoise race", mode=mode)
+        hybrid = await fables.search("tortoise race", mode="hybrid", vector_weight=weight)
+
+        assert hybrid.hits == alone.hits
+
+
+async def test_by_default_the_lexical_vectors_do_not_overrule_the_words(fables: Any):
+    words = [hit.chunk_id for hit in (await fables.search("hare tree", mode="keyword")).hits]
+    hybrid = [hit.chunk_id for hit in (await fables.search("hare tree")).hits]
+
+    assert hybrid[: len(words)] == words
+
+
+async def test_a_misspelt_query_is_found_by_spelling(fables: Any):
+    assert (await fables.search("vinyard", mode="keyword")).hits == ()
+    assert (await fables.search("vinyard")).hits[0].document_id == "f3"
+
+
+@pytest.mark.parametrize("query", ["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("])
+async def test_a_query_without_a_word_to_search_for_is_no_error(fables: Any, query: str):
+    by_words = await fables.search(query, mode="keyword")
+    hybrid = await fables.search(query)
+
+    assert by_words.hits == ()
+    assert "No word of the query" in by_words.note
+    assert "No word of the query" in hybrid.note
+    assert all("keyword" not in hit.why for hit in hybrid.hits)
+
+
+async def test_a_filter_by_document_finds_in_these_documents_only(fables: Any):
+    for mode in ("keyword", "vector", "hybrid"):
+        hits = (await fables.search("tortoise", mode=mode, filter=Filter(document_ids=("f3", "f4")))).hits
+
+        assert {hit.document_id for hit in hits} <= {"f3", "f4"}
+        assert hits[0].document_id == "f3"
+
+
+async def test_a_filter_by_metadata_wants_every_pair_equal(fables: Any):
+    await fables.ingest("nested", "tortoise nested", metadata={"odd": True, "where": {"a": 1, "b": 2}})
+    for mode in ("keyword", "vector", "hybrid"):
+
+        async def found(mode: str = mode, **metadata: Any) -> set[str]:
+            hits = (await fables.search("tortoise", mode=mode, filter=Filter(metadata=metadata))).hits
+            return {hit.document_id for hit in hits if mode == "vector" or "keyword" in hit.why}
+
+        assert await found(odd=True) >= {"f1", "f3", "nested"}
+        assert not await found(odd=True) & {"f2", "f4", "f6"}
+        assert await found(where={"a": 1, "b": 2}) == {"nested"}
+        assert await found(where={"a": 1}) == set()
+        assert await found(absent=None) == set()
+
+
+async def test_a_least_score_and_a_count_bound_the_answer(fables: Any):
+    hits = (await fables.search("tortoise race", mode="keyword")).hits
+
+    assert (await fables.search("tortoise race", mode="keyword", top_k=2)).hits == hits[:2]
+    above = (await fables.search("tortoise race", mode="keyword", min_score=hits[1].score)).hits
+    assert above == hits[:2]
+
+
+async def test_before_anything_is_ingested_the_answer_says_so(service: Service, client: Any):
+    found = await client.search("anything")
+
+    assert (found.hits, found.note) == ((), "Nothing has been ingested yet.")
+
+
+async def test_where_every_word_is_common_the_passages_with_all_of_them_come_first(start: Any, client: Any):
+    await start(keyword_candidates=100)
+    # Each word alone is in more passages than one query may rank.
+    await client.ingest("both", "\n\n".join("alpha beta " + f"x{n} " * 60 for n in range(3)))
+    await client.ingest("alpha", "\n\n".join("alpha " + f"x{n} " * 280 for n in range(120)))
+    await client.ingest("beta", "\n\n".join("beta " + f"x{n} " * 280 for n in range(120)))
+
+    few = (await client.search("alpha beta", mode="keyword", top_k=1)).hits
+    many = (await client.search("alpha beta", mode="keyword", top_k=50)).hits
+
+    assert [hit.document_id for hit in few] == ["both"]
+    assert many[0].document_id == "both"
+    assert len(many) == 50
+
+
+async def test_vectors_of_another_model_are_refused_with_what_to_do_and_words_still_work(
+    start: Any, client: Any, owner: Any
+):
+    await start()
+    await client.ingest("f1", FABLES["f1"])
+    await owner("UPDATE retrieval.corpora SET embedding_model = 'older-model'")
+
+    for mode in ("hybrid", "vector"):
+        with pytest.raises(Refused) as refused:
+            await client.search("tortoise", mode=mode)
+        assert refused.value.code == "embedding_model_mismatch"
+        assert "WAYLINE_RETRIEVAL_EMBEDDING_MODEL back to older-model" in str(refused.value)
+    assert len((await client.search("tortoise", mode="keyword")).hits) == 1

@@ -1,0 +1,34 @@
+"""The default embedder compares words and spellings, and says so in its name."""
+
+import numpy as np
+import pytest
+
+from wayline.retrieval.embedding import LexicalHash
+
+
+def cosine(one: str, other: str) -> float:
+    first, second = LexicalHash().vectors([one, other])
+    return float(first @ second)
+
+
+def test_its_name_says_what_it_is_and_how_long():
+    assert LexicalHash().model == "lexical-hash-384"
+    assert LexicalHash().vectors(["word"]).shape == (1, 384)
+
+
+@pytest.mark.parametrize("text", ["word", "the of and", "!!!", "", "漢字", "\ud800", "a" * 10_000])
+def test_every_text_has_a_vector_of_length_one(text: str):
+    assert np.linalg.norm(LexicalHash().vectors([text])[0]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_same_text_has_the_same_vector_in_every_process():
+    assert LexicalHash().vectors(["The tortoise wins."])[0].nonzero()[0].sum() == 2_611
+
+
+def test_a_misspelt_word_is_near_and_a_paraphrase_is_not():
+    assert cosine("configuration", "configuraton") > 0.4
+    assert cosine("automobile", "car") < 0.2
+
+
+def test_stop_words_do_not_make_two_texts_alike():
+    assert cosine("the tortoise of the race", "the history of the world") < 0.3

@@ -1,0 +1,78 @@
+"""What was sent becomes text that a database can hold, or a sentence that says what to do."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from wayline.contracts.knowledge import IndexDocument
+from wayline.retrieval.errors import Unreadable
+from wayline.retrieval.reading import Limits, decoded, media_type_of, read, storable, storable_json
+
+LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
+
+
+def document(text: str | None = None, *, content: bytes | None = None, **fields: Any) -> IndexDocument:
+    encoded = base64.b64encode(content).decode() if content is not None else None
+    return IndexDocument(document_id="d", **{"name": "note", **fields}, text=text, content_base64=encoded)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "read_as"),
+    [
+        ("note", "text/plain; charset=utf-8", "text/plain"),
+        ("README.md", "text/plain", "text/markdown"),
+        ("README.md", "application/octet-stream", "text/markdown"),
+        ("page.HTM", "", "text/html"),
+        ("table", "text/csv", "text/csv"),
+        ("paper.pdf", "application/octet-stream", "application/pdf"),
+        ("notes.md", "text/html", "text/html"),
+    ],
+)
+def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, said: str, read_as: str):
+    assert media_type_of(document("x", name=name, media_type=said)) == read_as
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_text_is_read_in_the_encodings_that_editors_write(encoding: str):
+    assert decoded("Grüße aus Köln".encode(encoding)) == "Grüße aus Köln"
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (document(""), "empty"),
+        (document(None), "empty"),
+        (document(" \n\t "), "empty"),
+        (document(content=b""), "empty"),
+        (document(content=bytes(range(256)) * 3), "binary data"),
+        (document("x" * 1_001), "WAYLINE_RETRIEVAL_DOCUMENT_BYTES_MAX"),
+        (document("x", media_type="image/png"), "send text, Markdown, HTML or PDF"),
+        (document("x", media_type="application/pdf"), "must be sent as a file"),
+        (document(content=b"hello", media_type="application/pdf"), "not a PDF"),
+        (document(content=b"%PDF-1.7 and then nothing", media_type="application/pdf"), "damaged"),
+        (document("<html><script>let x</script></html>", media_type="text/html"), "empty"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_do(sent: IndexDocument, says: str):
+    with pytest.raises(Unreadable, match=says):
+        read(sent, LIMITS)
+
+
+def test_bad_base64_says_so():
+    with pytest.raises(Unreadable, match="base64"):
+        read(IndexDocument(document_id="d", name="n", content_base64="***"), LIMITS)
+
+
+def test_a_page_without_an_article_still_gives_its_words():
+    found = read(document("<html><body><p>Only</p><p>this.</p></body></html>", media_type="text/html"), LIMITS)
+
+    assert " ".join(page.text for page in found).split() == ["Only", "this."]
+
+
+def test_what_postgres_cannot_hold_is_taken_out():
+    assert storable("a\x00b\ud800c\r\n") == "ab\ufffdc\n"
+    assert storable_json({"a\x00": ["\udfff", float("nan"), {"b": "\x00"}], "n": 1.5}) == {
+        "a": ["\ufffd", None, {"b": ""}],
+        "n": 1.5,
+    }
