@@ -18,7 +18,7 @@ from wayline.testkit.databases import Database, clone, drop
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet
 
-from .world import World, by_plan
+from .world import World
 
 HERE = Path(__file__).parent
 ACK_WAIT_S = 1.0
@@ -55,7 +55,7 @@ async def make_world(
             database = await clone(postgres or postgres_server)
             if postgres is None:
                 stack.push_async_callback(drop, database)
-            chat = await stack.enter_async_context(ChatServer(by_plan))
+            chat = await stack.enter_async_context(ChatServer(lambda body: world.script(body)))
             effects = EffectsServer(home / "effects.txt", delay_ms=delay_ms)
             stack.callback(effects.kill)
             await effects.start()

@@ -42,16 +42,6 @@ def says(text: str, **more: Any) -> Turn:
     return {"text": text, **more}
 
 
-def by_plan(body: dict[str, Any]) -> Say:
-    """The scripted model: a job's own input says what is answered to it, turn by turn."""
-    asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
-    plan = json.loads(asked if isinstance(asked, str) else asked[0]["text"])
-    turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
-    return Say(
-        turn.get("text", ""), tuple((tool, given) for tool, given in turn.get("tools", ())), turn.get("delay_s", 0)
-    )
-
-
 @dataclass
 class World:
     """One platform for the tests of a module; each test has jobs of its own."""
@@ -67,6 +57,29 @@ class World:
     answered: set[str] = field(default_factory=set)
     acted_at_end: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often a tool had acted for a key when its result was in the log."""
+
+    holds: dict[str, asyncio.Event] = field(default_factory=dict)
+    """Model calls that write one word and then wait, by the name in their turn; the first of a name is held."""
+    kills: int = 0
+    """Executors that a model has killed."""
+
+    def script(self, body: dict[str, Any]) -> Say:
+        """The model: a job's own input says what is answered to it, turn by turn."""
+        asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        plan = json.loads(asked if isinstance(asked, str) else asked[0]["text"])
+        turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
+        held = None
+        if "hold" in turn and turn["hold"] not in self.holds:
+            held = self.holds[turn["hold"]] = asyncio.Event()
+        if "kill_after_s" in turn:
+            asyncio.get_running_loop().call_later(turn["kill_after_s"], self._kill_executors)
+        tools = tuple((tool, given) for tool, given in turn.get("tools", ()))
+        return Say(turn.get("text", ""), tools, turn.get("delay_s", 0), hold=held)
+
+    def _kill_executors(self) -> None:
+        for process in self.fleet.running("executor"):
+            process.kill()
+            self.kills += 1
 
     async def watch(self) -> None:
         """Count every key's effects when its result is recorded: from then on there may be no more."""

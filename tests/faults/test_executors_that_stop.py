@@ -1,0 +1,216 @@
+"""Executors frozen, drained and crashing in the middle of a job: what they may still do, and who goes on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from wayline.contracts import headers as h
+from wayline.embedded.ports import free_port
+from wayline.journal import read_record
+from wayline.testkit import until
+from wayline.testkit.processes import ServiceProcess
+
+from .conftest import ACK_WAIT_S, MakeWorld
+from .world import ONCE, World, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("executors that stop")]
+
+NEVER_S = 600.0
+"""An `ack_wait` that no test lives to see: what is redelivered was handed back."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(make_world: MakeWorld) -> World:
+    world = await make_world()
+    await world.fleet.ensure("router", "tool_registry")
+    return world
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def no_executor_left(world: World) -> AsyncIterator[None]:
+    yield
+    await world.fleet.stop("executor")
+
+
+@asynccontextmanager
+async def only_handed_back(world: World) -> AsyncIterator[None]:
+    """Tickets come again when they are handed back, never because time has passed."""
+    await set_ack_wait(world, NEVER_S)
+    try:
+        yield
+    finally:
+        await set_ack_wait(world, ACK_WAIT_S)
+
+
+async def set_ack_wait(world: World, seconds: float) -> None:
+    present = (await world.bus.js.consumer_info("RUN", "interactive")).config
+    await world.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
+
+
+@asynccontextmanager
+async def frozen_tools(world: World) -> AsyncIterator[None]:
+    """No tool acts or answers meanwhile."""
+    assert world.effects.process is not None
+    world.effects.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        world.effects.process.send_signal(signal.SIGCONT)
+
+
+async def until_logged(world: World, job_id: str, kind: str) -> None:
+    async def logged() -> bool:
+        return kind in [event.type for record in await world.records(job_id) for event in read_record(record.data)]
+
+    await until(logged, within=20, why=f"{job_id} has {kind} in its log")
+
+
+async def until_held(world: World, name: str) -> None:
+    await until(lambda: name in world.holds, within=20, why=f"the model call {name} is under way")
+
+
+async def claims(world: World, job_id: str) -> list[str]:
+    events = [event for record in await world.records(job_id) for event in read_record(record.data)]
+    return [event.executor for event in events if event.type == "job.claimed"]
+
+
+def by(process: ServiceProcess) -> str:
+    """The end of the name under which a process claims."""
+    return f"-{process.pid}"
+
+
+async def test_an_executor_that_wakes_after_its_job_was_taken_appends_nothing_and_touches_no_ticket(world: World):
+    """Rule 3: it holds an old delivery of the ticket its successor lives on; an ack or a nak of it would be obeyed."""
+    port = free_port()
+    sleeper = await world.fleet.start("executor", env={"WAYLINE_HEALTH_PORT": str(port)})
+    async with frozen_tools(world):
+        await world.submit("frozen", calls(ONCE), says("done and said", hold="frozen"))
+        await until_logged(world, "frozen", "tool.requested")
+        sleeper.pause()
+    await world.fleet.start("executor")
+    await until_held(world, "frozen")
+    before = await world.records("frozen")
+
+    sleeper.resume()
+
+    async def fenced() -> bool:
+        async with httpx2.AsyncClient() as client:
+            text = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+        counted = [line for line in text.splitlines() if line.startswith("wayline_jobs_fenced_total{")]
+        return any(float(line.rsplit(" ", 1)[1]) > 0 for line in counted)
+
+    await until(fenced, within=20, why="the sleeper notices that it was fenced")
+    sleeper.drain()
+    assert await sleeper.ended() == 0
+    after = await world.records("frozen")
+    assert [record.headers for record in after] == [record.headers for record in before]
+    assert (await world.bus.js.stream_info("RUN")).state.messages == 1
+
+    world.holds["frozen"].set()
+    await world.until_ended("frozen")
+    await world.until_quiet()
+    await world.check("frozen")
+    assert len(await claims(world, "frozen")) == 2
+    assert world.effects.count("pay_once", "default/frozen/1/1") == 1
+
+
+async def test_a_job_whose_model_kills_every_executor_ends_as_a_crash_loop_and_its_neighbours_end_well(world: World):
+    """Rule 12: five claims in a row without progress, then one record that claims and fails."""
+    neighbours = [f"neighbour-{n}" for n in range(3)]
+    kills_before = world.kills
+    await world.submit("poison", says("never said", kill_after_s=0.4, delay_s=NEVER_S))
+    for neighbour in neighbours:
+        await world.submit(neighbour, calls(ONCE), says("done"))
+
+    async def ended() -> bool:
+        if not world.fleet.running("executor"):
+            await world.fleet.start("executor")
+        return (await world.job("poison")).ended is not None
+
+    await until(ended, within=60, why="the job is given up")
+    await world.until_ended(*neighbours)
+    await world.until_quiet()
+
+    poison = await world.job("poison")
+    assert poison.error is not None and poison.error.code == "crash_loop"
+    assert world.kills - kills_before == 5
+    last = [event.type for event in read_record((await world.records("poison"))[-1].data)]
+    assert last == ["job.claimed", "job.failed"]
+    (letter,) = await world.dead_letters()
+    assert (letter[h.DEAD_CODE], letter[h.DEAD_SUBJECT]) == ("crash_loop", "jobs.run.interactive.default")
+    await world.check("poison", *neighbours)
+    for neighbour in neighbours:
+        assert (await world.job(neighbour)).status == "completed"
+
+
+async def test_a_drained_executor_finishes_its_model_call_and_hands_the_job_back(world: World):
+    """Rule 13: what the model said is recorded before the ticket goes, so nobody pays for it twice."""
+    async with only_handed_back(world):
+        leaving = await world.fleet.start("executor")
+        await world.submit("drain-model", calls(ONCE, text="I will pay", hold="drain-model"), says("done"))
+        await until_held(world, "drain-model")
+        staying = await world.fleet.start("executor")
+
+        leaving.drain()
+        world.holds["drain-model"].set()
+        assert await leaving.ended() == 0
+        await world.until_ended("drain-model")
+        await world.until_quiet()
+
+    assert [by(leaving) in name for name in await claims(world, "drain-model")] == [True, False]
+    assert by(staying) in (await claims(world, "drain-model"))[1]
+    await world.check("drain-model")
+    said = [attempt for attempt, _ in world.chat.calls if attempt.startswith("default/drain-model/")]
+    assert said == ["default/drain-model/1/m1", "default/drain-model/2/m1"]
+
+
+async def test_a_drained_executor_hands_a_job_back_in_the_middle_of_a_tool_call_and_the_other_joins_it(world: World):
+    """Rules 13 and 22: the call goes on in the registry; its key is asked for again, and it acts once."""
+    async with only_handed_back(world):
+        leaving = await world.fleet.start("executor")
+        async with frozen_tools(world):
+            await world.submit("drain-tool", calls(ONCE), says("done"))
+            await until_logged(world, "drain-tool", "tool.requested")
+            staying = await world.fleet.start("executor")
+            leaving.drain()
+            assert await leaving.ended() == 0
+
+        await world.until_ended("drain-tool")
+        await world.until_quiet()
+
+    await world.check("drain-tool")
+    assert [by(leaving) in name for name in await claims(world, "drain-tool")] == [True, False]
+    assert world.effects.count("pay_once", "default/drain-tool/1/1") == 1
+
+
+async def test_a_second_sigterm_ends_an_executor_at_once_and_its_job_is_taken_over_at_once(world: World):
+    async with only_handed_back(world):
+        leaving = await world.fleet.start("executor")
+        await world.submit("hurry", says("never all of it", hold="hurry"))
+        await until_held(world, "hurry")
+
+        leaving.drain()
+
+        async def draining() -> bool:
+            return (await world.bus.js.consumer_info("RUN", "interactive")).num_waiting == 0
+
+        await until(draining, within=20, why="it pulls no more")
+        assert not leaving.exited
+        leaving.drain()
+        # The model still holds: nothing but the second signal can have ended it.
+        assert await leaving.ended() == 0
+        await world.fleet.start("executor")
+        await world.until_ended("hurry")
+        await world.until_quiet()
+
+    await world.check("hurry")
+    assert [attempt for attempt, _ in world.chat.calls if "/hurry/" in attempt] == [
+        "default/hurry/1/m1",
+        "default/hurry/1/m2",
+    ]
