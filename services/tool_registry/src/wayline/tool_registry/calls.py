@@ -112,6 +112,8 @@ class Calls:
 
     async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
         bound = await self.bind(ask)
+        if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_invalid(bound):
+            return bound
         if isinstance(bound, Bound) and bound.tool.effect is Effect.READ:
             work: Work = Reading(ask, bound)
         else:
@@ -157,3 +159,7 @@ class Calls:
 
     def _tasks(self) -> list[asyncio.Task[ToolReply]]:
         return [r.task for r in self._running.values() if r.task is not None and not r.task.done()]
+
+
+def _is_invalid(reply: ToolReply) -> bool:
+    return reply.error is not None and reply.error.code == "invalid_arguments"

@@ -6,6 +6,7 @@ import asyncio
 import random
 from datetime import UTC, datetime
 
+from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.effect import Bound
@@ -47,7 +48,9 @@ class Reading:
         waits_s = self._bound.tool.retry_after_s
         for attempt in range(1, len(waits_s) + 2):
             try:
-                return await self._bound.call(self._ask, attempt=attempt)
+                reply = await self._bound.call(self._ask, attempt=attempt)
+                reach(Failpoint.REGISTRY_EFFECT_AFTER)
+                return reply
             except (NotBegun, Cut) as error:
                 if attempt > len(waits_s) or self._late():
                     code = "timeout" if isinstance(error, TimedOut) else "unavailable"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 
 from wayline.tool_registry.adapters.upstream import Upstream
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.settings import SEPARATOR
+
+IDLE_S = 1.0
+"""How long a start leaves the machine to others before it loads the MCP library: sooner if anybody asks."""
 
 
 class Upstreams:
@@ -17,16 +21,26 @@ class Upstreams:
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._builtin = next(iter(self._upstreams.values()))
         self._list_within_s = list_within_s
+        self._wanted = asyncio.Event()
+        self._starting: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
+        self._starting = asyncio.create_task(self._start(), name="connecting mcp servers")
+
+    async def _start(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wanted.wait(), IDLE_S)
         for upstream in self._upstreams.values():
             upstream.start()
 
     async def stop(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
         await asyncio.gather(*(upstream.stop() for upstream in self._upstreams.values()))
 
     async def tools(self) -> dict[str, Tool]:
         """Every tool by name, after giving servers that were never reached a moment to be."""
+        self._wanted.set()
         new = [asyncio.create_task(u.tried.wait()) for u in self._upstreams.values() if not u.tried.is_set()]
         if new:
             _, late = await asyncio.wait(new, timeout=self._list_within_s)

@@ -1,0 +1,170 @@
+"""A holder that stalls at the wrong moment, and a ledger whose answers get lost."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from mcp_types import CallToolResult, TextContent
+
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tools import Effect, ToolDefinition, ToolReply
+from wayline.store import PostgresUnavailable
+from wayline.telemetry import Telemetry
+from wayline.testkit import until
+from wayline.tool_registry import acting
+from wayline.tool_registry.acting import Acting
+from wayline.tool_registry.adapters.ledger import Ledger
+from wayline.tool_registry.catalogue import Tool
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.errors import Cut
+
+LEASE_S = 0.3
+
+
+@dataclass
+class Tills:
+    """A server of one tool whose calls the test holds up."""
+
+    inside: bool = False
+    effects: int = 0
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def call(self, name: str, arguments: dict[str, Any], **more: Any) -> CallToolResult:
+        self.effects += 1
+        await self.go.wait()
+        return CallToolResult(content=[TextContent(type="text", text=f"effect {self.effects}")])
+
+
+@dataclass
+class Holder:
+    """One key's holder, stalled just before it binds the tool the `stalls_at`th time."""
+
+    world: Any
+    effect: Effect
+    server: Tills
+    stalls_at: int = 0
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    stalled: asyncio.Event = field(default_factory=asyncio.Event)
+    bound: int = 0
+
+    def __post_init__(self) -> None:
+        definition = ToolDefinition(name="till", effect=self.effect)
+        self._bound = Bound(Tool(definition, "till", (), "till", False), self.server, Telemetry("test"), 1_000)
+        self.ledger = Ledger(self.world.store, lease_s=LEASE_S)
+        self.acting = Acting(self.world.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
+
+    async def _bind(self) -> Bound:
+        self.bound += 1
+        if self.bound == self.stalls_at:
+            self.stalled.set()
+            await self.woken.wait()
+        return self._bound
+
+    async def reply(self) -> ToolReply:
+        return await self.acting.reply()
+
+
+async def lease_ran_out(world) -> None:
+    sql = "SELECT count(*) FROM calls WHERE lease_until < clock_timestamp()"
+    await until(lambda: world.store.fetchval(world.tenant, sql), why="the lease has run out")
+
+
+@pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
+async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_have_it(world, effect):
+    server = Tills()
+    server.go.set()
+    sleeper = Holder(world, effect, server, stalls_at=2)
+    sleeping = asyncio.create_task(sleeper.reply())
+    await sleeper.stalled.wait()
+    await lease_ran_out(world)
+
+    other = await Holder(world, effect, server).reply()
+    sleeper.woken.set()
+    own = await sleeping
+
+    assert server.effects == (0 if effect is Effect.ONCE else 1)
+    assert other.status == ("unknown" if effect is Effect.ONCE else "success")
+    assert own.status == other.status
+
+
+async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_others_result(world):
+    slow, fast = Tills(), Tills()
+    fast.go.set()
+    first = Holder(world, Effect.IDEMPOTENT, slow)
+    running = asyncio.create_task(first.reply())
+    await until(lambda: slow.effects, why="the first holder has sent its request")
+    expire = "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'"
+    await world.store.execute(world.tenant, expire)
+
+    second = await Holder(world, Effect.IDEMPOTENT, fast).reply()
+
+    assert second.status == "success"
+    assert await running == second.model_copy(update={"repeated": True})
+    assert not slow.go.is_set()
+
+
+async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(world, monkeypatch):
+    server = Tills()
+    server.go.set()
+    holder = Holder(world, Effect.ONCE, server)
+    begin = holder.ledger.begin
+
+    async def begin_and_lose_the_answer(*args: Any, **kwargs: Any) -> None:
+        monkeypatch.setattr(holder.ledger, "begin", begin)
+        await begin(*args, **kwargs)
+        raise PostgresUnavailable(where="here", cause="the answer was lost")
+
+    monkeypatch.setattr(holder.ledger, "begin", begin_and_lose_the_answer)
+
+    assert (await holder.reply()).status == "success"
+    assert server.effects == 1
+
+
+async def test_an_outcome_is_held_until_the_ledger_takes_it(world, monkeypatch):
+    server = Tills()
+    server.go.set()
+    holder = Holder(world, Effect.ONCE, server)
+    finish, lost = holder.ledger.finish, []
+
+    async def finish_the_third_time(*args: Any) -> bool:
+        if len(lost) < 2:
+            lost.append(args)
+            raise PostgresUnavailable(where="here", cause="it is away")
+        return await finish(*args)
+
+    monkeypatch.setattr(holder.ledger, "finish", finish_the_third_time)
+
+    assert (await holder.reply()).status == "success"
+    assert server.effects == 1
+
+
+async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(world, monkeypatch):
+    server = Tills()
+    holder = Holder(world, Effect.ONCE, server)
+
+    async def away(*args: Any, **kwargs: Any) -> None:
+        raise PostgresUnavailable(where="here", cause="it is away")
+
+    monkeypatch.setattr(holder.ledger, "begin", away)
+    monkeypatch.setattr(acting, "POSTGRES_WAIT_S", 0)
+
+    with pytest.raises(Unavailable, match="the ledger"):
+        await holder.reply()
+    assert server.effects == 0
+
+
+async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(world, monkeypatch):
+    server = Tills()
+    holder = Holder(world, Effect.IDEMPOTENT, server)
+
+    async def cut(*args: Any, **kwargs: Any) -> None:
+        server.effects += 1
+        raise Cut("the connection broke")
+
+    monkeypatch.setattr(server, "call", cut)
+
+    assert (await holder.reply()).status == "in_progress"
+    assert server.effects == 1

@@ -1,0 +1,107 @@
+"""What a tool answered, as the caller gets it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from mcp_types import CallToolResult, ImageContent, TextContent
+
+from wayline.contracts.chat import Citation
+from wayline.contracts.tools import Effect, ToolReply
+from wayline.tool_registry.results import CITATIONS, COST, reconciled, reply_of, tokens_of
+
+
+def result(*texts: str, meta: dict[str, Any] | None = None, **more: Any) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text) for text in texts], _meta=meta, **more)
+
+
+def reply(said: CallToolResult, *, trusted: bool = True) -> ToolReply:
+    return reply_of(said, effect=Effect.ONCE, trusted=trusted, max_bytes=1_000)
+
+
+def test_texts_are_joined_and_measured():
+    said = reply(result("a", "bé"))
+
+    assert (said.status, said.content, said.size_bytes, said.tokens) == ("success", "a\nbé", 5, 2)
+
+
+def test_what_a_model_cannot_read_is_named():
+    image = ImageContent(type="image", data="AAAA", mime_type="image/png")
+
+    assert reply(CallToolResult(content=[image])).content == "[image image/png]"
+
+
+def test_a_structured_answer_without_text_is_given_as_json():
+    assert reply(CallToolResult(content=[], structured_content={"n": 1})).content == '{"n": 1}'
+
+
+def test_half_a_surrogate_pair_becomes_text_that_can_be_stored():
+    said = reply(result("a\ud800b"))
+
+    assert said.content == "a?b"
+    assert said.model_dump_json()
+
+
+def test_a_tool_that_reports_an_error_has_failed():
+    said = reply(result("no money", is_error=True, meta={COST: "0.5"}))
+
+    assert said.error is not None
+    assert (said.status, said.error.code, said.error.message) == ("failed", "tool_failed", "no money")
+    assert said.cost_usd == Decimal("0.5")
+
+
+@pytest.mark.parametrize(
+    ("meta", "cost"),
+    [
+        ({}, None),
+        ({COST: "0.01"}, Decimal("0.01")),
+        ({COST: 0.25}, Decimal("0.25")),
+        ({COST: "much"}, None),
+        ({COST: "-1"}, None),
+        ({COST: "NaN"}, None),
+        ({COST: "1e400"}, None),
+    ],
+)
+def test_a_cost_is_taken_when_it_is_one(meta, cost):
+    assert reply(result("x", meta=meta)).cost_usd == cost
+
+
+def test_citations_count_only_from_a_trusted_server():
+    said = result("x", meta={CITATIONS: [{"document": "d", "quote": "q"}]})
+
+    assert reply(said).citations == (Citation(document="d", quote="q"),)
+    assert reply(said, trusted=False).citations == ()
+
+
+def test_an_answer_above_the_limit_fails_and_is_not_cut():
+    said = reply(result("x" * 1_001, meta={COST: "1"}))
+
+    assert said.error is not None
+    assert (said.content, said.error.code, said.cost_usd) == ("", "tool_failed", Decimal(1))
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(0, 0), (1, 1), (4, 1), (5, 2)])
+def test_tokens_are_estimated_from_bytes(size, tokens):
+    assert tokens_of(size) == tokens
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (result('{"found": true, "content": "booked"}'), (True, "booked")),
+        (result('{"found": false}'), (False, "null")),
+        (result("x", structured_content={"found": True, "content": {"n": 1}}), (True, '{"n": 1}')),
+    ],
+)
+def test_a_reconcile_answer_says_what_became_of_the_key(said, outcome):
+    assert reconciled(said) == outcome
+
+
+@pytest.mark.parametrize(
+    "said", [result("yes"), result('{"found": "yes"}'), result('{"found": true}', is_error=True), result("[1]")]
+)
+def test_any_other_reconcile_answer_is_no_answer(said):
+    with pytest.raises(ValueError, match=r"found|Expecting"):
+        reconciled(said)
