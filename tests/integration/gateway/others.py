@@ -71,7 +71,7 @@ class Others:
 
         responder = Responder(self._bus, Telemetry("others"), asks(kind, handle))
         await responder.start()
-        await self._bus.nc.flush()
+        await self._bus.settled()
         self._running.append(responder)
 
     async def answer_everything(self) -> None:

@@ -125,3 +125,15 @@ async def test_a_bad_request_is_a_problem_with_its_own_code(gateway: Running):
         assert ("retry-after" in answer.headers) == (answer.status_code == 503), what
         assert ("allow" in answer.headers) == (answer.status_code == 405), what
     assert said["a wrong method"].headers["allow"] == "GET, POST"
+
+
+async def test_what_clients_invent_does_not_become_a_metric_of_its_own(gateway: Running):
+    for n in range(3):
+        await gateway.client.request(f"INVENTED{n}", f"/v1/invented/{n}")
+        await gateway.client.get(f"/v1/jobs/invented{n}")
+
+    scraped = (await gateway.client.get("/metrics")).text
+    assert 'method="GET",route="/v1/jobs/{job_id}",status="404"' in scraped
+    assert 'method="other",route="none",status="404"' in scraped
+    assert "nvented" not in scraped
+    assert "INVENTED" not in scraped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import httpx2
@@ -28,7 +28,7 @@ class Heard:
     data: dict
 
 
-async def listen(client: httpx2.AsyncClient, job_id: str, *, after: str | None = None) -> AsyncIterator[Heard]:
+async def listen(client: httpx2.AsyncClient, job_id: str, *, after: str | None = None) -> AsyncGenerator[Heard, None]:
     """Follow a job as an EventSource does, once."""
     headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
     async with client.stream("GET", f"/v1/jobs/{job_id}/events", headers=headers) as answer:

@@ -85,7 +85,7 @@ async def test_twenty_requests_with_one_key_at_once_are_one_job(gateway: Running
 async def test_a_crash_before_the_publish_leaves_nothing_that_looks_accepted(world: World, gateway: Running, bus: Bus):
     """What a gateway leaves behind that was killed between writing the key down and publishing."""
     store = await world.store()
-    job = SubmitJob(tenant="default", job_id="job_before", **JOB)
+    job = SubmitJob(tenant="default", job_id="job_before", agent=JOB["agent"], input=JOB["input"])
     await Submissions(store).claim(job, key="order-1")
     await store.close()
 
@@ -110,7 +110,7 @@ async def test_a_job_id_of_ones_own_means_one_content(gateway: Running, bus: Bus
 
 async def test_a_job_id_that_came_by_the_bus_is_known_from_its_log(gateway: Running, bus: Bus):
     story = Story(bus, "default", "mine")
-    await story.begin(SubmitJob(tenant="default", job_id="mine", **JOB))
+    await story.begin(SubmitJob(tenant="default", job_id="mine", agent=JOB["agent"], input=JOB["input"]))
 
     same = await gateway.client.post("/v1/jobs", json={**JOB, "job_id": "mine"})
     other = await gateway.client.post("/v1/jobs", json={**OTHER, "job_id": "mine"})
@@ -229,7 +229,7 @@ async def test_a_dry_run_says_the_route_and_runs_nothing(gateway: Running, bus: 
 
     router = Responder(bus, Telemetry("router"), asks(PlanJob, plan))
     await router.start()
-    await bus.nc.flush()
+    await bus.settled()
 
     answer = await gateway.client.post("/v1/jobs", json={**JOB, "options": {"dry_run": True}})
 
@@ -248,6 +248,7 @@ async def test_the_jobs_trace_holds_the_gateway_and_the_caller_is_only_a_link(ga
     raw = await bus.js.get_msg("SUBMIT", 1)
     spans = {span.name: span for span in gateway.spans.get_finished_spans()}
     http, publish = spans["POST /v1/jobs"], spans["publish jobs.submit.{tenant}"]
+    assert http.context and publish.context and publish.parent and raw.headers
     assert f"{publish.context.trace_id:032x}" == ids.trace_id("default", job_id)
     assert f"{publish.parent.span_id:016x}" == ids.job_span("default", job_id)
     assert {link.context.span_id for link in publish.links} == {http.context.span_id, 0x00F067AA0BA902B7}

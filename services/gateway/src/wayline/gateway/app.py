@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wayline.chassis import Bus, BusSettings, Service
+from wayline.contracts.errors import Unavailable
 from wayline.gateway.settings import Settings
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -15,6 +16,18 @@ SCHEMA = "gateway"
 def migrations() -> Path:
     """Where the files are that make this service's tables."""
     return Path(__file__).parent / "migrations"
+
+
+async def open_store(settings: Settings, shared: BusSettings) -> Store:
+    """The gateway's tables. Raises what the store says when they cannot be reached."""
+    if shared.postgres_dsn is None:
+        raise Unavailable("Postgres", detail="no address: set WAYLINE_POSTGRES_DSN")
+    return await Store.connect(
+        shared.postgres_dsn,
+        schema=SCHEMA,
+        queries=Path(__file__).parent / "queries.sql",
+        wait_s=settings.postgres_wait_s,
+    )
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
@@ -29,12 +42,11 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
 
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     bus = await Bus.connect(shared, service="gateway")
-    store = await Store.connect(
-        shared.postgres_dsn or "postgresql:///",
-        schema=SCHEMA,
-        queries=Path(__file__).parent / "queries.sql",
-        wait_s=settings.postgres_wait_s,
-    )
+    try:
+        store = await open_store(settings, shared)
+    except BaseException:
+        await bus.close()
+        raise
     exporter = BusExporter("gateway")
     telemetry = Telemetry("gateway", exporter)
     keys, streams = Keys(store), Streams(settings.streams_max)

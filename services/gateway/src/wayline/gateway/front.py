@@ -15,6 +15,7 @@ from wayline.telemetry import metrics, remote
 DRAIN_MAX_BYTES = 128 * 1024 * 1024
 """Read and thrown away of a body that was refused: a client still sending would not see the answer otherwise."""
 
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _FOREIGN = (b"traceparent", b"tracestate", b"baggage")
 
 
@@ -34,8 +35,10 @@ class Front:
             await self._app(_without_foreign_trace(scope), receive, answer.send)
         finally:
             route = answer.route()
-            metrics.http_requests.labels(scope["method"], route, str(answer.status)).inc()
-            metrics.http_seconds.labels(scope["method"], route).observe(time.perf_counter() - started)
+            # A client may invent methods; a label may not grow with what clients invent.
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            metrics.http_requests.labels(method, route, str(answer.status)).inc()
+            metrics.http_seconds.labels(method, route).observe(time.perf_counter() - started)
 
 
 def _without_foreign_trace(scope: Scope) -> Scope:

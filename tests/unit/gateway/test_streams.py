@@ -1,0 +1,56 @@
+"""How a job's news is written for an EventSource."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+
+from wayline.contracts.events import Event, JobResumed, SpanRef
+from wayline.contracts.jobs import Delta
+from wayline.gateway.streams import Streams, as_list, encode
+
+
+def resumed(seq: int) -> JobResumed:
+    trace = SpanRef(trace_id="a" * 32, span_id="b" * 16)
+    return JobResumed(job_id="j1", seq=seq, at=datetime(2026, 5, 1, tzinfo=UTC), trace=trace)
+
+
+def test_an_event_carries_its_seq_as_id_and_a_delta_carries_none():
+    event = encode(resumed(7)).decode().splitlines()
+    delta = encode(Delta(tenant="t", job_id="j1", step=1, attempt=1, text="a\nb")).decode()
+
+    assert (event[0], event[-2]) == ("event: job.resumed", "id: 7")
+    assert json.loads(event[1].removeprefix("data: ")) == resumed(7).model_dump(mode="json")
+    assert delta == 'event: delta\ndata: {"step":1,"attempt":1,"text":"a\\nb"}\n\n'
+
+
+def test_idleness_is_a_comment_that_clients_pass_over():
+    assert encode(None) == b": ping\n\n"
+
+
+async def test_a_slow_client_pulls_no_more_than_it_reads():
+    told = []
+
+    async def endless() -> AsyncGenerator[Event | Delta | None, None]:
+        for seq in range(1, 1_000):
+            told.append(seq)
+            yield resumed(seq)
+
+    stream = Streams(most=1).events(endless())
+    for _ in range(3):
+        await anext(stream)
+    await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+
+    assert told == [1, 2, 3]
+
+
+async def test_a_list_is_json_however_many_events_there_are():
+    for count in range(3):
+
+        async def feed(most: int = count) -> AsyncGenerator[Event, None]:
+            for seq in range(1, most + 1):
+                yield resumed(seq)
+
+        said = b"".join([part async for part in as_list(feed())])
+        assert [event["seq"] for event in json.loads(said)] == list(range(1, count + 1))

@@ -1,0 +1,33 @@
+"""A job that the bus has stored is accepted, whatever becomes of the note about it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from nats.js.api import PubAck
+
+from wayline.contracts.jobs import SubmitJob
+from wayline.gateway.doors import Gateway
+from wayline.gateway.submitting import submit
+from wayline.store import PostgresUnavailable
+from wayline.telemetry import Telemetry
+
+
+async def test_a_database_that_is_away_does_not_undo_an_acceptance():
+    published: list[str] = []
+
+    class Bus:
+        async def publish(self, message: SubmitJob, *, msg_id: str, headers: Any) -> PubAck:
+            published.append(msg_id)
+            return PubAck(stream="SUBMIT", seq=1)
+
+    class Submissions:
+        async def accepted(self, job: SubmitJob, *, key: str | None) -> None:
+            raise PostgresUnavailable(where="here", cause="gone")
+
+    door = cast("Gateway", SimpleNamespace(bus=Bus(), submissions=Submissions(), telemetry=Telemetry("gateway")))
+    job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")
+
+    assert await submit(door, job, own_id=False, key=None, caller=None) == "j1"
+    assert published == ["j1"]
