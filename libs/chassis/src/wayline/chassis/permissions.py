@@ -13,6 +13,8 @@ from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS
 LEADER_READ_EVENTS = "$JS.API.STREAM.MSG.GET.EVENTS"
 DIRECT_READ_EVENTS = ("$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.>")
 OBJECT_READ = (
+    # How the client library finds the stream that an object is in.
+    "$JS.API.STREAM.NAMES",
     f"$JS.API.STREAM.INFO.OBJ_{PAYLOADS}",
     f"$JS.API.DIRECT.GET.OBJ_{PAYLOADS}.>",
     f"$JS.API.STREAM.MSG.GET.OBJ_{PAYLOADS}",

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ PASSWORD_BYTES = 24
 class Credentials:
     """The nkey seed of every identity on the bus, and the password of every role in the database."""
 
-    seeds: Mapping[str, str]
-    passwords: Mapping[str, str]
+    seeds: Mapping[str, str] = field(repr=False)
+    passwords: Mapping[str, str] = field(repr=False)
 
     def public_keys(self) -> dict[str, str]:
         """What the bus is told of the seeds."""

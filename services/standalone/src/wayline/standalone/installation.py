@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -109,12 +109,12 @@ class Installation:
 class Place:
     """Where the bus and the database of an installation are, and who its processes are there."""
 
-    nats_url: str
-    admin_dsn: str
+    nats_url: str = field(repr=False)
+    admin_dsn: str = field(repr=False)
     credentials: Credentials
     own_bus: bool
     """The bus is the embedded one, which knows our identities."""
-    nats_seed: str | None = None
+    nats_seed: str | None = field(default=None, repr=False)
     """For a bus of the user's own."""
 
     def seed_of(self, identity: str) -> str | None:
