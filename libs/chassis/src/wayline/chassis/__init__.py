@@ -5,6 +5,7 @@ from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
 from wayline.chassis.service import Part, Service, main, run
 from wayline.chassis.settings import BusSettings
+from wayline.chassis.tasks import stopped
 from wayline.chassis.worker import Delivery, Work
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "main",
     "reach",
     "run",
+    "stopped",
 ]

@@ -13,6 +13,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from wayline.chassis.bus import Bus
+from wayline.chassis.tasks import stopped
 from wayline.chassis.topology import Consumer
 from wayline.telemetry import metrics
 
@@ -20,6 +21,8 @@ log = structlog.get_logger()
 
 ASK_S = 20.0
 """How long one pull request waits at the server for messages."""
+CLEAN_UP_S = 5.0
+"""How long a handler that was cut short may take to give its message back."""
 RETRY_S = 0.5
 """The pause after the server says that there is no such consumer, or nobody answers: no hot loop."""
 
@@ -69,9 +72,7 @@ class Puller:
                 await self._subscription.unsubscribe()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+            await stopped(*late, again_s=CLEAN_UP_S)
 
     def _ask(self) -> None:
         want = self._slots - len(self._running) - self._asked

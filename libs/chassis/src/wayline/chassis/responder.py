@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 from wayline.chassis.bus import Bus
+from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Bug, WaylineError
@@ -55,8 +56,7 @@ class Responder(Generic[M]):
             await self._subscription.drain()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
-            for task in late:
-                task.cancel()
+            await stopped(*late)
 
     async def _on_message(self, raw: Msg) -> None:
         await self._slots.acquire()

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
-from wayline.chassis import Bus, Failpoint
+from wayline.chassis import Bus, Failpoint, stopped
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Retry
 from wayline.executor import signals
@@ -76,8 +76,7 @@ class Hold:
             if last is not None and last.sequence > before and last.headers.get(h.OWNER) != self.ticket.owner:
                 metrics.jobs_fenced.labels("heartbeat").inc()
                 self.fenced = True
-                holder.cancel()
-                return
+                return await stopped(holder)
             # Hints travel on core NATS and may be lost: look for signals now and then all the same.
             self._told.set()
 
@@ -116,6 +115,4 @@ class Hold:
         finally:
             for waiter in (draining, told):
                 waiter.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            await stopped(task)

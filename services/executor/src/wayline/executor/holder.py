@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import structlog
+from wayline.chassis import stopped
 from wayline.executor import steps
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
 from wayline.executor.hold import HandBack, Hold
@@ -31,7 +32,8 @@ async def run(hands: Hands, hold: Hold) -> None:
         if not hold.fenced:
             await hold.hand_back()
     finally:
-        beat.cancel()
+        if not hold.fenced:
+            await stopped(beat)
 
 
 async def _go(hands: Hands, hold: Hold) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wayline.chassis import Failpoint, reach
+from wayline.chassis import Failpoint, reach, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import SECONDS_MAX, Failure
@@ -150,8 +150,7 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
             if running:
                 await hold.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     finally:
-        for task in running:
-            task.cancel()
+        await stopped(*running)
 
 
 async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:

@@ -1,0 +1,26 @@
+"""End a task for sure: one cancel is not enough."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+CANCEL_AGAIN_S = 0.05
+
+
+async def stopped(*tasks: asyncio.Future[Any], again_s: float = CANCEL_AGAIN_S) -> None:
+    """Cancel tasks until they have ended; whatever they end with is dropped.
+
+    `again_s` is the time a task has to clean up after itself before it is told once more.
+
+    A cancel can be lost: `asyncio.wait_for` in Python 3.11 returns a result that arrives in the same turn as the
+    cancel, and nats-py swallows one while it flushes. A heartbeat that survives its job beats for ever.
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=again_s)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()

@@ -1,0 +1,84 @@
+"""A long job's log grows with what happened, not with what was said before."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server import MCPServer
+
+from wayline.chassis.probes import server as http_server
+from wayline.journal import JobLog
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import chatting, with_tools
+
+CALLS = 300
+PAGE = "0123456789" * 500
+THOUGHT = "word " * 240
+"""With the pages, a conversation of more than 200,000 tokens at four bytes each."""
+LOG_MAX = 4 * 1024 * 1024
+
+
+@asynccontextmanager
+async def book() -> AsyncIterator[str]:
+    """An MCP server with one tool whose every page has 5 KB."""
+    mcp = MCPServer("book")
+
+    @mcp.tool()
+    def page(number: int) -> str:
+        """Read a page."""
+        return PAGE
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
+    http.config.lifespan = "on"
+    serving = asyncio.create_task(http.serve())
+    await until(lambda: http.started, why="the book is open")
+    yield f"http://127.0.0.1:{port}/mcp"
+    http.should_exit = True
+    await serving
+
+
+def reader(body) -> Say:
+    """Turn a page, think a little, three hundred times."""
+    turned = sum(message["role"] == "tool" for message in body["messages"])
+    if turned < CALLS:
+        return Say(text=THOUGHT, tools=(("book__page", {"number": turned + 1}),))
+    return Say(text="the end")
+
+
+async def test_three_hundred_pages_stay_under_four_megabytes_and_are_read_in_one_request(platform, monkeypatch):
+    async with book() as url, ChatServer(reader) as chat:
+        server = {"name": "book", "url": url, "effects": {"page": "read"}}
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(server)
+        )
+
+        await platform.submit("j1", model="chat/m", max_steps=CALLS + 1)
+
+        ended = await platform.wait_for("j1", within=90)
+        assert (ended.status, ended.answer, ended.steps) == ("completed", "the end", CALLS + 1)
+        prompt = sum(len(str(message)) for message in chat.calls[-1][1]["messages"])
+        assert prompt / 4 > 200_000
+
+        info = await platform.bus.js.stream_info("EVENTS")
+        assert info.state.bytes < LOG_MAX
+        requests = []
+        publish = platform.bus.nc.publish
+
+        async def counting(subject, *args, **kwargs):
+            requests.append(subject)
+            return await publish(subject, *args, **kwargs)
+
+        monkeypatch.setattr(platform.bus.nc, "publish", counting)
+        log = JobLog(platform.bus, "default", "j1")
+        head = await log.last()
+        assert head is not None
+        requests.clear()
+        records = await log.records(head.sequence)
+        assert sum(len(record) for record in records) == head.seq
+        assert len(requests) == 1

@@ -1,0 +1,49 @@
+"""A parked job costs nothing: no worker, no memory."""
+
+import gc
+
+from wayline.executor.hold import Hold
+from wayline.executor.pen import Pen
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say, turns
+
+from .conftest import chatting, with_tools
+
+JOBS = 1_000
+
+# What a registry leaves that died with the call in hand: begun, and its lease long over.
+BEGUN = """
+INSERT INTO tools.calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until)
+SELECT 'default', format('default/j%s/1/1', n), format('j%s', n), 'effects__pay_once', 'once', 'started', 1, 'gone',
+       now() - interval '1 hour'
+FROM generate_series(1, $1::int) AS n
+"""
+
+
+async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, effects):
+    await effects.start()
+    async with ChatServer(turns(Say(tools=(("effects__pay_once", {}),)))) as chat:
+        await platform.start(
+            "router",
+            "executor",
+            "tool_registry",
+            executor=chatting(chat),
+            tool_registry=with_tools(effects.settings()),
+        )
+        async with platform.admin() as conn:
+            await conn.execute(BEGUN, JOBS)
+
+        for n in range(1, JOBS + 1):
+            await platform.submit(f"j{n}", model="chat/m")
+
+        await platform.wait_until(f"j{JOBS}", lambda job: job.status == "parked", "the last job is parked")
+        await platform.drained("SUBMIT", "RUN")
+
+        def nothing_held() -> bool:
+            gc.collect()
+            return not any(isinstance(one, Hold | Pen) for one in gc.get_objects())
+
+        await until(nothing_held, within=10, why="no hold and no pen of a parked job is left")
+        assert effects.calls() == []
+        states = [(await platform.job(f"j{n}")).status for n in range(1, JOBS + 1, 50)]
+        assert set(states) == {"parked"}
