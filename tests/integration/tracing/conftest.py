@@ -70,7 +70,7 @@ class Platform:
                     return False
             return True
 
-        await until(idle, why="tracing has read everything")
+        await until(idle, within=60, why="tracing has read everything")
 
 
 @pytest.fixture

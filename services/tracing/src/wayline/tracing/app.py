@@ -18,6 +18,7 @@ from wayline.tracing.handlers import Answers
 from wayline.tracing.keeping import Keeper
 from wayline.tracing.leaves import Leaves
 from wayline.tracing.owners import Owners
+from wayline.tracing.periodic import Periodic
 from wayline.tracing.projecting import Projector
 from wayline.tracing.settings import Settings
 
@@ -66,6 +67,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         stories_max=settings.jobs_in_memory_max,
         forward=collector.forward_rows if collector else None,
     )
+    gauges = Gauges(bus, store)
     leaves = Leaves(tables, owners, collector)
     batching = {"size": settings.batch_max, "linger_s": settings.linger_ms / 1_000}
     parts: list[Part] = [
@@ -74,7 +76,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         *([collector] if collector else []),
         Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, **batching),
         Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, **batching),
-        Gauges(bus, store, every_s=settings.gauges_every_s),
+        Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
+        Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
     ]
     answers = Answers(store)
     exporter = BusExporter(SERVICE)

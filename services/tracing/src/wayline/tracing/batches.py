@@ -26,6 +26,10 @@ T = TypeVar("T")
 
 AWAY = (PostgresUnavailable, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 RETRY_S = 0.5
+STOP_S = 1.0
+"""How long a stop waits for a batch that the grace was not enough for."""
+REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
+"""Postgres will say the same the next time."""
 ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
 
@@ -65,6 +69,7 @@ class Batches(Generic[T]):
         # Twice the size: the next batch collects while this one is written.
         self._puller = Puller(bus, consumer, self._on_message, slots=2 * size)
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"{self._consumer.stream} batches")
@@ -73,10 +78,13 @@ class Batches(Generic[T]):
     async def stop(self, grace_s: float) -> None:
         """Ask for no more, store what is in hand within the grace."""
         await self._puller.stop(grace_s)
+        self._stopping = True
+        self._begun.set()
+        self._full.set()
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            _, late = await asyncio.wait({self._task}, timeout=STOP_S)
+            for task in late:
+                task.cancel()
 
     async def _on_message(self, message: Msg) -> None:
         batch = self._batch
@@ -87,21 +95,22 @@ class Batches(Generic[T]):
         await batch.settled.wait()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:
             await self._begun.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), self._linger_s)
             batch, self._batch = self._batch, _Batch()
             self._begun.clear()
             self._full.clear()
-            await self._settle(batch.messages)
+            if batch.messages:
+                await self._settle(batch.messages)
             batch.settled.set()
 
     async def _settle(self, messages: list[Msg]) -> None:
         try:
             await self._patiently(messages)
         except Exception as error:  # whatever it is, each message gets its own chance
-            log.warning("a batch failed, storing one by one", consumer=self._consumer.stream, error=repr(error))
+            log.warning("a batch failed, storing one by one", consumer=self._consumer.stream, error=repr(error)[:500])
             for message in messages:
                 await self._alone(message)
 
@@ -109,10 +118,11 @@ class Batches(Generic[T]):
         try:
             await self._patiently([message])
         except Exception as error:
-            log.error("a message cannot be stored", subject=message.subject, error=repr(error), exc_info=error)
+            # Without the traceback: its locals are a job's content.
+            log.error("a message cannot be stored", subject=message.subject, error=repr(error)[:500])
             delivery = Delivery.of(message)
             tries = min(ALONE_TRIES, self._consumer.max_deliver) if self._consumer.max_deliver > 0 else ALONE_TRIES
-            if delivery.deliveries < tries:
+            if delivery.deliveries < tries and not isinstance(error, REFUSED):
                 await _told(message.nak(delay=RETRY_S * 2**delivery.deliveries))
                 return
             await self._put_aside(message, "undeliverable", f"{type(error).__name__}: {error}")
@@ -127,6 +137,9 @@ class Batches(Generic[T]):
                 return
             except AWAY as error:
                 log.warning("waiting", consumer=self._consumer.stream, why=str(error) or type(error).__name__)
+                if self._stopping:
+                    # They were not acked: they come again, to whoever is there then.
+                    return
             await asyncio.sleep(RETRY_S)
             waited_s += RETRY_S
             if waited_s >= self._consumer.ack_wait_s / 3:

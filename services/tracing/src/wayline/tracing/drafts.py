@@ -18,7 +18,6 @@ EVENTS_MAX = 64
 OPEN = "open"
 
 PARKED = "wayline.parked_ms"
-INTERRUPTED = "interrupted"
 
 
 def millis(since: datetime, until: datetime) -> float:
@@ -57,6 +56,10 @@ class Draft:
             self.attributes[names.ERROR_TYPE] = error
         if self.parked_ms:
             self.attributes[PARKED] = round(self.parked_ms, 3)
+
+    def reopen(self) -> None:
+        """It goes on after all."""
+        self.status, self.duration_ms = OPEN, None
 
     def note(self, name: str, at: datetime, **attributes: Any) -> None:
         """Write down that something happened while the span was open."""

@@ -18,8 +18,8 @@ from wayline.contracts.events import Event, Unknown
 from wayline.journal import bulk_read, read_record
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
-from wayline.tracing.counting import count
 from wayline.tracing.errors import NotARecord
+from wayline.tracing.facts import count
 from wayline.tracing.owners import Owners
 from wayline.tracing.rows import Rows, SpanRow
 from wayline.tracing.story import Chapter, Story
@@ -156,8 +156,7 @@ class Projector:
                         if not skipped and event.seq > seq:
                             story.skip()
                             skipped = True
-                        _tell_event(story, event)
-                    story.sequence = sequence
+                        story.tell(event)
         except TimeoutError:
             raise Unavailable("the bus", detail=f"reading {subject}") from None
         return story
@@ -187,14 +186,7 @@ def _tell(story: Story, records: Sequence[Record]) -> bool:
     before = story.seq
     for record in records:
         for event in record.events:
-            _tell_event(story, event)
-        story.sequence = record.sequence
+            if isinstance(event, Unknown):
+                metrics.unknown_events.labels("tracing").inc()
+            story.tell(event)
     return story.seq > before
-
-
-def _tell_event(story: Story, event: Event) -> None:
-    if event.seq <= story.seq:
-        return
-    if isinstance(event, Unknown):
-        metrics.unknown_events.labels("tracing").inc()
-    story.tell(event)

@@ -1,11 +1,35 @@
-"""Counts what a job's log tells, each fact once."""
+"""What metrics count of a job's log, each thing once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from wayline.contracts.money import Usage
 from wayline.telemetry import metrics
-from wayline.tracing.story import Fact, JobEnded, ModelEnded
+
+
+class ModelEnded(NamedTuple):
+    provider: str
+    model: str
+    usage: Usage | None
+    seconds: float
+
+
+class ToolEnded(NamedTuple):
+    tool: str
+    effect: str
+    status: str
+    seconds: float
+
+
+class JobEnded(NamedTuple):
+    outcome: str
+    agent: str
+    seconds: float
+
+
+Fact = ModelEnded | ToolEnded | JobEnded
 
 
 def count(facts: Sequence[Fact]) -> None:
@@ -25,6 +49,6 @@ def _count_model(fact: ModelEnded) -> None:
     metrics.gen_ai_seconds.labels(fact.provider, fact.model).observe(fact.seconds)
     if fact.usage is None:
         return
-    for kind, tokens in fact.usage.model_dump().items():
+    for kind, tokens in fact.usage:
         if tokens:
             metrics.gen_ai_tokens.labels(fact.provider, fact.model, kind).inc(tokens)

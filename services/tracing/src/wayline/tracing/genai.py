@@ -1,0 +1,101 @@
+"""The spans that are made from the log, named as the GenAI conventions name them; their ids are derived."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.money import Usage
+from wayline.telemetry import names
+from wayline.tracing.drafts import Draft
+
+JOB_STATUS = "wayline.job.status"
+
+
+def root_span(tenant: str, job_id: str, at: datetime) -> Draft:
+    """The whole job."""
+    attributes = {names.GEN_AI_OPERATION: "invoke_agent", names.TENANT: tenant, names.JOB: job_id}
+    return Draft(ids.job_span(tenant, job_id), None, "invoke_agent", at, attributes=dict(attributes))
+
+
+def name_agent(root: Draft, job: SubmitJob) -> None:
+    root.name = f"invoke_agent {job.agent}"
+    root.attributes[names.GEN_AI_AGENT_NAME] = job.agent
+    if job.session_id:
+        root.attributes[names.GEN_AI_CONVERSATION] = job.session_id
+
+
+def name_route(root: Draft, event: e.JobRouted) -> None:
+    root.attributes[names.GEN_AI_AGENT_VERSION] = str(event.agent_version)
+    root.attributes[names.GEN_AI_PROVIDER] = event.route.provider
+    root.attributes[names.GEN_AI_REQUEST_MODEL] = event.route.model
+
+
+def step_span(tenant: str, job_id: str, step: int, root: Draft, at: datetime) -> Draft:
+    """One answer of the model and the tool calls it asked for."""
+    span_id = ids.step_span(tenant, job_id, step)
+    return Draft(span_id, root.span_id, f"step {step}", at, attributes={names.STEP: step})
+
+
+def chat_span(
+    tenant: str, job_id: str, *, step: int, attempt: int, provider: str, model: str, parent: Draft, at: datetime
+) -> Draft:
+    """One attempt of a model call."""
+    return Draft(
+        ids.model_span(tenant, job_id, step, attempt),
+        parent.span_id,
+        f"chat {model}",
+        at,
+        kind="client",
+        attributes={
+            names.GEN_AI_OPERATION: "chat",
+            names.GEN_AI_PROVIDER: provider,
+            names.GEN_AI_REQUEST_MODEL: model,
+            names.STEP: step,
+            names.ATTEMPT: attempt,
+        },
+    )
+
+
+def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
+    span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
+    if event.first_token_ms is not None:
+        span.attributes[names.GEN_AI_FIRST_CHUNK] = event.first_token_ms / 1_000
+
+
+def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFailed) -> None:
+    """What the call used and cost: only here, so that nothing is added twice."""
+    span.usage, span.cost_usd = usage, event.cost_usd
+    span.attributes[names.GEN_AI_INPUT_TOKENS] = usage.input
+    span.attributes[names.GEN_AI_OUTPUT_TOKENS] = usage.output
+    written = usage.cache_write_5m + usage.cache_write_1h
+    optional = {
+        names.GEN_AI_CACHE_READ: usage.cache_read,
+        # Both spellings: readers in the field know one or the other.
+        names.GEN_AI_CACHE_WRITE: written,
+        names.GEN_AI_CACHE_CREATION: written,
+        names.GEN_AI_REASONING: usage.reasoning,
+    }
+    span.attributes.update({name: tokens for name, tokens in optional.items() if tokens})
+    if event.cost_usd is not None:
+        span.attributes[names.COST] = str(event.cost_usd)
+
+
+def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: Draft) -> Draft:
+    """One tool call; where its request was never read it begins as long ago as it took."""
+    took_ms = event.duration_ms if isinstance(event, e.ToolCompleted) else 0.0
+    return Draft(
+        ids.tool_span(tenant, job_id, event.step, event.call),
+        parent.span_id,
+        f"execute_tool {event.tool}",
+        event.at - timedelta(milliseconds=took_ms),
+        attributes={
+            names.GEN_AI_OPERATION: "execute_tool",
+            names.GEN_AI_TOOL_NAME: event.tool,
+            names.GEN_AI_TOOL_CALL: event.call,
+            names.GEN_AI_TOOL_TYPE: "function",
+            names.STEP: event.step,
+        },
+    )

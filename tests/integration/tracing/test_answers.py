@@ -1,0 +1,139 @@
+"""What tracing answers: for one tenant, page by page, dollar by dollar."""
+
+from decimal import Decimal
+
+import pytest
+from prometheus_client import REGISTRY
+
+from wayline.contracts.errors import Refused
+from wayline.contracts.jobs import Status
+from wayline.contracts.money import Usage
+from wayline.contracts.traces import (
+    CostTable,
+    GetCosts,
+    GetSteps,
+    GetTrace,
+    JobPage,
+    ListJobs,
+    StepList,
+    Trace,
+)
+from wayline.testkit import until
+
+from .conftest import Log, Platform, Start
+
+
+async def test_another_tenants_ids_are_not_found(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    await Log(platform.bus, tenant="globex", job_id="theirs").whole()
+    await platform.drained()
+    ours = (await platform.trace("j1")).trace_id
+
+    for asked, replies in (
+        (GetTrace(tenant="globex", job_id="j1"), Trace),
+        (GetTrace(tenant="globex", trace_id=ours), Trace),
+        (GetSteps(tenant="globex", job_id="j1"), StepList),
+    ):
+        with pytest.raises(Refused) as refused:
+            await platform.bus.ask(asked, replies)
+        assert refused.value.code == "not_found"
+    page = await platform.bus.ask(ListJobs(tenant="globex"), JobPage)
+    assert [job.job_id for job in page.jobs] == ["theirs"]
+    costs = await platform.bus.ask(GetCosts(tenant="globex"), CostTable)
+    assert sum(row.calls for row in costs.rows) == 3
+
+
+async def test_two_tenants_jobs_of_one_name_are_two_jobs(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    await Log(platform.bus, tenant="globex").whole()
+    await platform.drained()
+
+    ours, theirs = await platform.trace("j1"), await platform.trace("j1", tenant="globex")
+    assert ours.trace_id != theirs.trace_id
+    assert (ours.totals.spans, theirs.totals.spans) == (6, 6)
+
+
+async def test_jobs_are_listed_newest_first_page_by_page(platform: Platform, start: Start):
+    await start()
+    for number in range(5):
+        log = Log(platform.bus, job_id=f"j{number}")
+        # Three of them began at the same moment: the id decides.
+        log.at = log.at.replace(second=0) if number < 3 else log.at
+        await log.append(log.submitted(), log.failed() if number == 4 else log.routed())
+    await platform.drained()
+
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await platform.bus.ask(ListJobs(tenant="acme", limit=2, cursor=cursor), JobPage)
+        seen += [job.job_id for job in page.jobs]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert sorted(seen) == ["j0", "j1", "j2", "j3", "j4"]
+    assert [job for job in seen if job < "j3"] == ["j2", "j1", "j0"]
+
+    failed = await platform.bus.ask(ListJobs(tenant="acme", status=Status.FAILED), JobPage)
+    assert [(job.job_id, job.error and job.error.code) for job in failed.jobs] == [("j4", "unknown_agent")]
+    with pytest.raises(Refused) as refused:
+        await platform.bus.ask(ListJobs(tenant="acme", cursor="nonsense!"), JobPage)
+    assert refused.value.code == "invalid_cursor"
+
+
+async def test_a_listed_job_is_what_the_fold_says(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    await platform.drained()
+
+    (job,) = (await platform.bus.ask(ListJobs(tenant="acme"), JobPage)).jobs
+    assert job.status == Status.COMPLETED
+    assert (job.agent, job.agent_version, job.session_id, job.user_id) == ("assistant", 3, "s1", "u1")
+    assert job.route is not None
+    assert job.route.reason == "it is a question"
+    assert (job.steps, job.usage, job.cost_usd) == (2, Usage(input=20, cache_read=8, output=10), Decimal("0.012"))
+    assert job.answer == "because"
+
+
+async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    log = Log(platform.bus, job_id="j2")
+    await log.append(log.submitted(user_id="u2"), log.routed())
+    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, "so", cost=None), log.completed())
+    running = Log(platform.bus, job_id="j3")
+    await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
+    await platform.drained()
+
+    async def table(*group_by: str) -> list[tuple[tuple[str, ...], int, int, Decimal]]:
+        asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by})
+        rows = (await platform.bus.ask(asked, CostTable)).rows
+        return sorted((tuple(row.group.values()), row.calls, row.calls_unknown, row.cost_usd) for row in rows)
+
+    assert await table("model", "tool") == [
+        (("-", "search"), 1, 0, Decimal("0.01")),
+        (("claude", "-"), 3, 1, Decimal("0.002")),
+    ]
+    assert await table("agent") == [(("assistant",), 4, 1, Decimal("0.012"))]
+    assert await table("user") == [(("u1",), 3, 0, Decimal("0.012")), (("u2",), 1, 1, Decimal("0"))]
+    assert (await platform.trace("j2")).totals.cost_usd is None
+
+
+async def test_the_gauges_say_what_the_ledger_and_the_bus_say(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+
+    def spent() -> float | None:
+        return REGISTRY.get_sample_value("wayline_ledger_cost_usd", {"model": "claude", "agent": "assistant"})
+
+    await until(lambda: spent() == 0.002, why="the gauge has read the ledger")
+    tool = REGISTRY.get_sample_value("wayline_ledger_cost_usd", {"model": "tool search", "agent": "assistant"})
+    assert tool == 0.01
+
+    def stored() -> float | None:
+        return REGISTRY.get_sample_value("jetstream_stream_total_messages", {"stream_name": "EVENTS"})
+
+    await until(lambda: stored() == 6, why="the gauge has asked the bus")
+    labels = {"stream_name": "EVENTS", "consumer_name": "tracing"}
+    assert REGISTRY.get_sample_value("jetstream_consumer_num_pending", labels) is not None

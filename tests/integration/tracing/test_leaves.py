@@ -1,0 +1,255 @@
+"""Leaf spans: what services export lands in its job's tree, whatever happened to the parents."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from prometheus_client import REGISTRY
+
+from wayline.contracts import ids
+from wayline.contracts.errors import Refused
+from wayline.contracts.traces import GetTrace, Trace
+from wayline.store import rls_gaps
+from wayline.telemetry import Home
+from wayline.testkit import until
+from wayline.tracing.adapters.tables import Tables
+
+from .conftest import QUICK, Leaves, Log, Platform, Start, flat, outline
+
+
+def at_tool(tenant: str = "acme", job_id: str = "j1") -> Home:
+    return Home.of(tenant, job_id, ids.tool_span(tenant, job_id, 1, "1"))
+
+
+async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    registry = Leaves("tool_registry")
+    with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
+        pass
+    await platform.send_spans(registry.finished)
+    await platform.send_spans(registry.finished)
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+
+    assert outline(trace.root)[3:6] == [
+        "    execute_tool search",
+        "      process tools.call.{tenant}",
+        "        tools/call search",
+    ]
+    assert trace.totals.spans == 8
+    assert {span.service for span in flat(trace.root)} == {"executor", "tool-registry"}
+
+
+async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: Platform, start: Start):
+    await start()
+    registry = Leaves()
+    with registry.handling(at_tool()):
+        pass
+    await platform.send_spans(registry.finished)
+    await platform.drained()
+    await Log(platform.bus).whole()
+    await platform.drained()
+
+    assert "      process tools.call.{tenant}" in outline((await platform.trace("j1")).root)
+
+
+async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    registry = Leaves()
+    with registry.handling(at_tool()):
+        with registry.telemetry.calling("tools/call search"):
+            pass
+        # Killed here: the handling span, its parent, is never exported.
+        await platform.send_spans(registry.finished)
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+
+    assert outline(trace.root)[3:5] == ["    execute_tool search", "      tools/call search"]
+    (orphan,) = [span for span in flat(trace.root) if span.name == "tools/call search"]
+    assert orphan.parent_span_id == ids.tool_span("acme", "j1", 1, "1")
+
+
+async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    nowhere = Home(ids.trace_id("acme", "j1"), "ab" * 8)
+    registry = Leaves()
+    with registry.handling(nowhere):
+        pass
+    await platform.send_spans(registry.finished)
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+
+    assert [span.name for span in trace.root.children] == ["step 1", "step 2", "process tools.call.{tenant}"]
+
+
+async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_else(platform: Platform, start: Start):
+    await start()
+    retrieval = Leaves("retrieval")
+    with retrieval.telemetry.span("index a document", attributes={"wayline.tenant": "acme"}):
+        pass
+    with retrieval.telemetry.span("nobody's"):
+        pass
+    await platform.send_spans(retrieval.finished)
+    await platform.drained()
+    named, nobodys = (f"{span.context.trace_id:032x}" for span in retrieval.finished)
+
+    trace = await platform.bus.ask(GetTrace(tenant="acme", trace_id=named), Trace)
+    assert (trace.job_id, trace.root.name) == (None, "index a document")
+    for tenant, trace_id in (("globex", named), ("acme", nobodys)):
+        with pytest.raises(Refused) as refused:
+            await platform.bus.ask(GetTrace(tenant=tenant, trace_id=trace_id), Trace)
+        assert refused.value.code == "not_found"
+
+
+async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(platform: Platform, start: Start):
+    await Log(platform.bus).whole()
+    registry = Leaves()
+    with registry.handling(at_tool()):
+        pass
+    await platform.bus.store("telemetry.traces", b"\xff\xffnot protobuf", {})
+    await platform.send_spans(registry.finished)
+    await start(QUICK.model_copy(update={"linger_ms": 200}))
+    await platform.drained()
+
+    assert (await platform.trace("j1")).totals.spans == 7
+    dead = await platform.bus.js.get_msg("DEAD", 1)
+    assert (dead.headers or {})["Wayline-Dead-Code"] == "invalid_spans"
+
+
+async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    registry = Leaves()
+    for _ in range(2_500):
+        with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
+            pass
+    for begin in range(0, 5_000, 500):
+        await platform.send_spans(registry.finished[begin : begin + 500])
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+
+    assert trace.totals.spans == 5_006
+    assert len(flat(trace.root)) == 5_006
+
+
+async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform: Platform, start: Start):
+    await start()
+    log = Log(platform.bus)
+    log.at -= timedelta(days=3)
+    await log.whole()
+    await platform.drained()
+    assert (await platform.trace("j1")).totals.spans == 6
+
+    await Tables(platform.store, spans_days=1).keep_spans()
+
+    assert await platform.rows("SELECT 1 FROM spans") == []
+    trace = await platform.trace("j1")
+    assert outline(trace.root) == ["invoke_agent assistant"]
+    assert (trace.totals.tokens, trace.root.status) == (30, "ok")
+
+    def dropped() -> float:
+        labels = {"service": "tracing", "where": "too old"}
+        return REGISTRY.get_sample_value("wayline_spans_dropped_total", labels) or 0.0
+
+    before = dropped()
+    late = Log(platform.bus, job_id="j2")
+    late.at -= timedelta(days=9)
+    await late.whole()
+    await platform.drained()
+    assert dropped() == before + 6
+    assert len(await platform.rows("SELECT 1 FROM steps WHERE job_id = 'j2'")) == 2
+
+
+async def test_a_window_that_another_replica_moved_on_stops_nothing(platform: Platform, start: Start):
+    await start()
+    # The service still believes in seven days.
+    await Tables(platform.store, spans_days=1).keep_spans()
+    log = Log(platform.bus)
+    log.at -= timedelta(days=4)
+    await log.whole()
+    await platform.drained()
+
+    assert await platform.rows("SELECT status FROM jobs") == [{"status": "completed"}]
+
+
+async def test_rows_past_their_time_are_deleted(platform: Platform, start: Start):
+    await start()
+    old, new = Log(platform.bus, job_id="old"), Log(platform.bus, job_id="new")
+    old.at -= timedelta(days=401)
+    await old.whole()
+    await new.whole()
+    await platform.drained()
+
+    await Tables(platform.store, spans_days=7).forget(days=400)
+
+    for table in ("jobs", "steps", "ledger"):
+        assert {row["job_id"] for row in await platform.rows(f"SELECT job_id FROM {table}")} == {"new"}
+
+
+async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform, start: Start):
+    await start()
+    import asyncpg
+
+    conn = await asyncpg.connect(platform.database.dsn)
+    assert await rls_gaps(conn) == []
+    partitions = await conn.fetchval("SELECT count(*) FROM pg_inherits WHERE inhparent = 'tracing.spans'::regclass")
+    await conn.close()
+    assert partitions == QUICK.spans_days + 3
+
+
+async def test_spans_are_forwarded_to_a_collector(platform: Platform, start: Start):
+    received: list[ExportTraceServiceRequest] = []
+
+    async def collect(request: web.Request) -> web.Response:
+        assert request.headers["authorization"] == "Bearer x"
+        received.append(ExportTraceServiceRequest.FromString(await request.read()))
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", collect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    endpoint = {"otlp_endpoint": f"http://127.0.0.1:{port}", "otlp_headers": "Authorization=Bearer x"}
+    await start(QUICK.model_copy(update=endpoint))
+    await Log(platform.bus).whole()
+    registry = Leaves()
+    with registry.handling(at_tool()):
+        pass
+    await platform.send_spans(registry.finished)
+
+    def ids_received() -> set[str]:
+        return {
+            span.span_id.hex()
+            for request in received
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        }
+
+    leaf = f"{registry.finished[0].context.span_id:016x}"
+    wanted = {ids.job_span("acme", "j1"), ids.tool_span("acme", "j1", 1, "1"), ids.model_span("acme", "j1", 2, 1), leaf}
+    await until(lambda: wanted <= ids_received(), why="the collector has the tree")
+    spans = {s.name: s for r in received for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans}
+    root = spans["invoke_agent assistant"]
+    assert root.end_time_unix_nano - root.start_time_unix_nano == 9_000_000_000
+    assert datetime.fromtimestamp(root.start_time_unix_nano / 1e9, UTC) < datetime.now(UTC)
+    await runner.cleanup()
+
+
+async def test_a_collector_that_is_away_stops_nothing(platform: Platform, start: Start):
+    await start(QUICK.model_copy(update={"otlp_endpoint": "http://127.0.0.1:9"}))
+    await Log(platform.bus).whole()
+    await platform.drained()
+
+    assert (await platform.trace("j1")).root.status == "ok"

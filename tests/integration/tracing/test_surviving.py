@@ -1,0 +1,110 @@
+"""Kills, outages and rebuilds change nothing of what the tables say."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import replace
+from typing import Any
+
+import asyncpg
+import pytest
+
+from wayline.chassis import Failpoint
+from wayline.chassis.topology import EVENTS_TRACING
+from wayline.contracts import ids
+from wayline.telemetry import Home
+from wayline.tracing.rebuild import Rebuilt, rebuild
+
+from .conftest import Leaves, Log, Platform, Start, flat
+
+LOG_MADE = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
+
+
+async def log_made(platform: Platform) -> list[list[dict[str, Any]]]:
+    return [sorted(await platform.rows(statement), key=str) for statement in LOG_MADE]
+
+
+@pytest.mark.parametrize(
+    "point", [Failpoint.TRACING_STORE_BEFORE, Failpoint.TRACING_STORE_AFTER, Failpoint.TRACING_ACK_AFTER]
+)
+async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
+    platform: Platform, start: Start, point: Failpoint
+):
+    quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
+    await platform.bus.js.add_consumer("EVENTS", quick.config())
+    await Log(platform.bus).whole()
+    environment = {
+        **os.environ,
+        "WAYLINE_NATS_URL": platform.settings.nats_url,
+        "WAYLINE_POSTGRES_DSN": platform.settings.postgres_dsn or "",
+        "WAYLINE_FAILPOINT": point,
+    }
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tracing", env=environment)
+    assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
+
+    await start()
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+    assert len(flat(trace.root)) == 6
+    assert str(trace.totals.cost_usd) == "0.012"
+    assert await platform.rows("SELECT count(*) AS n FROM ledger") == [{"n": 3}]
+
+
+async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platform, start: Start):
+    service = await start()
+    for number in range(5):
+        await Log(platform.bus, job_id=f"j{number}").whole()
+    running = Log(platform.bus, job_id="running")
+    await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
+    await platform.bus.store("events.acme.poison", b"{not json", {})
+    registry = Leaves()
+    with registry.handling(Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
+        pass
+    await platform.send_spans(registry.finished)
+    await platform.drained()
+    before, tree = await log_made(platform), await platform.trace("j1")
+
+    assert await rebuild(service.bus, platform.store, spans_days=7) == Rebuilt(records=31, unreadable=1)
+
+    assert await log_made(platform) == before
+    assert await platform.trace("j1") == tree
+
+
+async def test_a_job_goes_on_while_the_tables_are_made_anew(platform: Platform, start: Start):
+    service = await start()
+    log = Log(platform.bus)
+    await log.append(log.submitted(), log.routed())
+    await log.append(log.claimed(), log.asked_model(1))
+    await platform.drained()
+
+    await asyncio.gather(
+        rebuild(service.bus, platform.store, spans_days=7),
+        log.append(log.model_said(1, "because"), log.completed()),
+    )
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+    assert [(span.name, span.status) for span in flat(trace.root)] == [
+        ("invoke_agent assistant", "ok"),
+        ("step 1", "ok"),
+        ("chat claude", "ok"),
+    ]
+
+
+async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    await platform.drained()
+    admin = await asyncpg.connect(platform.database.dsn)
+    await admin.execute("ALTER ROLE wayline_tracing CONNECTION LIMIT 0")
+    await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'wayline_tracing'")
+
+    await Log(platform.bus, job_id="j2").whole()
+    await admin.execute("ALTER ROLE wayline_tracing CONNECTION LIMIT -1")
+    await admin.close()
+    await platform.drained()
+
+    assert await platform.rows("SELECT job_id FROM jobs ORDER BY 1") == [{"job_id": "j1"}, {"job_id": "j2"}]
+    assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0

@@ -1,0 +1,135 @@
+"""A log makes the same rows however it is cut into records, and whatever it was interrupted by."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect
+from wayline.tracing.story import Story
+
+REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Hand:
+    """Writes events one after another, a second apart."""
+
+    def __init__(self) -> None:
+        self.events: list[e.Event] = []
+
+    def say(self, kind: type[e.Event], **fields: Any) -> None:
+        seq = len(self.events) + 1
+        self.events.append(kind(job_id="j", seq=seq, at=AT + timedelta(seconds=seq), trace=REF, **fields))
+
+    def begin(self) -> None:
+        job = SubmitJob(agent="assistant", input="why?")
+        self.say(e.JobSubmitted, tenant="acme", job=job, content_hash="x")
+        route = Route(provider="p", model="m", tier="flash", reason="r")
+        limits = e.Limits(max_steps=5, max_seconds=60, max_output_tokens=100)
+        self.say(e.JobRouted, agent="assistant", agent_version=1, config=AgentConfig(), route=route, limits=limits)
+        self.say(e.JobClaimed, executor="x", epoch=1, owner="1:1", attempt=1)
+
+    def ask(self, step: int, attempt: int = 1) -> None:
+        attempt_id = ids.attempt_id("acme", "j", step, attempt)
+        self.say(e.ModelRequested, step=step, attempt=attempt, attempt_id=attempt_id, provider="p", model="m")
+
+    def answer(self, step: int, *calls: str, attempt: int = 1) -> None:
+        self.say(
+            e.ModelCompleted,
+            step=step,
+            attempt=attempt,
+            attempt_id=ids.attempt_id("acme", "j", step, attempt),
+            message=AssistantMessage(text="t", tool_calls=tuple(ToolCall(call=c, tool="search") for c in calls)),
+            usage=Usage(input=2, output=1),
+            cost_usd=Decimal("0.5"),
+            stop_reason="end_turn",
+            duration_ms=500,
+        )
+
+    def call(self, step: int, call: str) -> None:
+        self.say(e.ToolRequested, step=step, call=call, tool="search", arguments={}, effect=Effect.READ, key=f"k{call}")
+
+    def result(self, step: int, call: str, status: str = "success") -> None:
+        self.say(e.ToolCompleted, step=step, call=call, tool="search", status=status, content="c", duration_ms=100)
+
+
+def long_log() -> list[e.Event]:
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.say(e.JobClaimed, executor="y", epoch=2, owner="1:2", attempt=2)
+    hand.ask(1, attempt=2)
+    hand.answer(1, "1", "2", attempt=2)
+    hand.call(1, "1")
+    hand.call(1, "2")
+    hand.result(1, "2")
+    hand.result(1, "1", "failed")
+    hand.ask(2)
+    hand.answer(2)
+    hand.say(e.JobCompleted, answer="because")
+    return hand.events
+
+
+def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
+    """The newest picture of every row, when the log is told in chapters that end at the cuts."""
+    story = Story("acme", "j")
+    tables: dict[str, dict[Any, Any]] = {"jobs": {}, "steps": {}, "ledger": {}, "spans": {}}
+    for event in events:
+        story.tell(event)
+        if event.seq in cuts or event is events[-1]:
+            rows = story.chapter().rows
+            tables["jobs"].update({row.job_id: row for row in rows.jobs})
+            tables["steps"].update({row.step: row for row in rows.steps})
+            tables["ledger"].update({row.attempt_id: row for row in rows.ledger})
+            tables["spans"].update({(row.span_id, row.start): row for row in rows.spans})
+    return tables
+
+
+@given(st.sets(st.integers(1, 20)))
+def test_where_a_log_is_cut_into_records_changes_no_row(cuts: set[int]):
+    assert told(long_log(), cuts) == told(long_log(), set())
+
+
+@given(st.integers(1, 15))
+def test_wherever_a_job_ends_nothing_stays_open(kept: int):
+    events = long_log()[:kept]
+    if events[-1].type not in e.TERMINAL_TYPES:
+        last = events[-1]
+        failure = Failure(code="crash_loop", message="gave up")
+        events.append(e.JobFailed(job_id="j", seq=last.seq + 1, at=last.at, trace=REF, error=failure))
+
+    tables = told(events, set())
+
+    assert all(row.status != "open" and row.duration_ms is not None for row in tables["spans"].values())
+    assert all(row.status != "running" for row in tables["steps"].values())
+    assert not any(row.open for row in tables["ledger"].values())
+
+
+def test_a_step_with_several_calls_names_them_all():
+    step = told(long_log(), set())["steps"][1]
+
+    assert (step.tool, step.output, step.status) == ("search", "c\n\nc", "failed")
+    assert (step.thought, step.duration_ms) == ("t", 8_000)
+
+
+def test_what_cannot_follow_is_told_anyway():
+    """The beginning of a log that nobody could read: what comes after it still has its place."""
+    tables = told(long_log()[10:], set())
+
+    assert tables["jobs"]["j"].status == "completed"
+    assert {row.name for row in tables["spans"].values()} == {
+        "invoke_agent",
+        "step 1",
+        "execute_tool search",
+        "step 2",
+        "chat m",
+    }
