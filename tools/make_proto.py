@@ -9,142 +9,21 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
+from bus_map import Channel, Record, about, channels, consumers_of, stream_of, who_hears, who_says
 from pydantic import BaseModel
 
-import wayline.contracts
-from wayline.chassis import topology
-from wayline.chassis.permissions import CLIENT_PUBLISH, CLIENT_SUBSCRIBE, IDENTITIES
-from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
+from wayline.contracts.base import CATALOGUE, Message, Request
 from wayline.contracts.errors import Problem
-from wayline.contracts.events import EVENT_TYPES, AnyEvent, Event
+from wayline.contracts.events import EVENT_TYPES, Event
 
 ROOT = Path(__file__).parents[1] / "proto"
 SAMPLES = ROOT / "samples"
 SUMS = SAMPLES / "SHA256SUMS"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-for module in iter_modules(wayline.contracts.__path__):
-    import_module(f"wayline.contracts.{module.name}")
-
-
-class Record(Frozen):
-    """One step of a job: all its events or none. A job's log is the records on its subject."""
-
-    events: tuple[AnyEvent, ...]
-
-
-@dataclass(frozen=True)
-class Channel:
-    """A subject, what travels on it, and how."""
-
-    subject: str
-    message: str
-    """Its name in the tables."""
-    schema: str | None
-    """Its file in proto/; None: the body is somebody else's."""
-    about: str
-    kind: str
-    """`queue`, `log`, `stream`, `request` or `core`."""
-    replies: type[BaseModel] | None = None
-
-    @property
-    def listens(self) -> str:
-        return ".".join("*" if token.startswith("{") else token for token in self.subject.split("."))
-
-
-BESIDES = (
-    Channel(
-        "events.{tenant}.{job_id}", "Record", "messages/Record.json", "A job's log: one message is one step.", "log"
-    ),
-    Channel(
-        "live.{tenant}.{job_id}",
-        "Record",
-        "messages/Record.json",
-        "The same records, republished as they land.",
-        "core",
-    ),
-    Channel(
-        "dead.{stream}.{consumer}",
-        "dead letter",
-        None,
-        "What could not be handled: the original body, with why and where from in `Wayline-Dead-…` headers.",
-        "stream",
-    ),
-)
-"""Subjects whose bodies are not one message of the catalogue."""
-
-
-def channels() -> list[Channel]:
-    """Every subject of the bus, sorted."""
-    return sorted([*map(_channel, CATALOGUE.values()), *BESIDES], key=lambda one: one.subject)
-
-
-def _channel(kind: type[Message]) -> Channel:
-    stored = stream_of(kind.listens())
-    queue = stored is not None and any(c.stream == stored for c in topology.CONSUMERS)
-    how = "request" if issubclass(kind, Request) else "queue" if queue else "stream" if stored else "core"
-    return Channel(
-        subject=kind.subject_template,
-        message=kind.__name__,
-        schema=f"messages/{kind.__name__}.json",
-        about=about(kind),
-        kind=how,
-        replies=kind.replies if issubclass(kind, Request) else None,
-    )
-
-
-def about(kind: type[BaseModel]) -> str:
-    """The first sentence of a model's docstring, where it has one of its own."""
-    said = kind.__dict__.get("__doc__") or ""
-    return " ".join(said.split("\n\n", 1)[0].split())
-
-
-def meets(pattern: str, subject: str) -> bool:
-    """Whether a NATS pattern and a subject with `*` in it have a literal subject in common."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for n, token in enumerate(wanted):
-        if token == ">":
-            return len(given) > n
-        if n >= len(given) or (token != "*" and given[n] not in ("*", token)):
-            return False
-    return len(wanted) == len(given)
-
-
-def stream_of(subject: str) -> str | None:
-    """The stream that stores a subject."""
-    for stream in topology.streams(topology.Limits()):
-        if any(meets(pattern, subject) for pattern in stream.subjects or []):
-            return stream.name
-    return None
-
-
-def consumers_of(subject: str) -> list[topology.Consumer]:
-    return [c for c in topology.CONSUMERS if c.stream == stream_of(subject) and meets(c.subject, subject)]
-
-
-def who_says(channel: Channel) -> list[str]:
-    """The identities whose allow-list covers publishing here; the bus itself republishes and schedules."""
-    said = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
-    if any(meets(p, channel.listens) for p in CLIENT_PUBLISH):
-        said.append("client")
-    by_bus = {"live.{tenant}.{job_id}": "the bus", "due.{tenant}.{job_id}.{wait_id}": "the bus"}
-    return [by_bus[channel.subject]] if channel.subject in by_bus else said
-
-
-def who_hears(channel: Channel) -> list[str]:
-    """The identities that subscribe here or are bound to a consumer of it."""
-    heard = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.subscribe)]
-    heard += [c.service for c in consumers_of(channel.listens)]
-    if any(meets(p, channel.listens) for p in CLIENT_SUBSCRIBE):
-        heard.append("client")
-    return list(dict.fromkeys(heard))
 
 
 def schema_of(model: type[BaseModel], *, comment: str = "") -> dict[str, Any]:

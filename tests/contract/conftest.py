@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -14,12 +14,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def tool(name: str) -> ModuleType:
-    """A script of tools/, as a module."""
-    spec = spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """A script of tools/, as a module: they find each other as they do when they are run."""
+    if str(ROOT / "tools") not in sys.path:
+        sys.path.append(str(ROOT / "tools"))
+    return import_module(name)
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +28,12 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def proto() -> ModuleType:
     return tool("make_proto")
+
+
+@pytest.fixture(scope="session")
+def bus_map() -> ModuleType:
+    """tools/bus_map.py, as a module."""
+    return tool("bus_map")
 
 
 @pytest.fixture(scope="session")
