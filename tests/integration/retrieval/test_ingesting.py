@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Service
-from wayline.contracts.errors import Refused
+from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
 from wayline.retrieval import indexing
+from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.embedding import LexicalHash
 from wayline.testkit import until
 
@@ -192,3 +193,21 @@ async def test_documents_are_listed_newest_first_page_by_page(service: Service, 
     assert second.next_cursor is None
     with pytest.raises(Refused, match="cursor"):
         await client.bus.ask(ListDocuments(tenant="acme", cursor="nonsense"), DocumentPage)
+
+
+async def test_a_document_whose_message_became_a_dead_letter_says_so(
+    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: Any) -> Any:
+        raise Reject("nobody knows", code="mystery")
+
+    monkeypatch.setattr(Documents, "replace", broken)
+    said = await client.ingest("d1", "The tortoise wins.")
+
+    assert said.status == "failed"
+    assert "(mystery): the dead letter says why" in said.error
+    await until(lambda: dead(client), why="the message is put aside")
+
+
+async def dead(client: Any) -> int:
+    return (await client.bus.js.stream_info("DEAD")).state.messages

@@ -71,6 +71,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
                 IndexDocument,
                 handlers.on_index,
                 slots=settings.index_slots,
+                before_dead=handlers.on_given_up,
                 after_ack=lambda: reach(Failpoint.RETRIEVAL_ACK_AFTER),
             )
         ],

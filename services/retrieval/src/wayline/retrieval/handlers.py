@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import orjson
+
 from wayline.chassis import Delivery
 from wayline.contracts.base import Message
 from wayline.contracts.errors import NotFound, Reject
@@ -29,6 +31,7 @@ from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
 
 CURSOR_SIGN = "\n"
+GIVEN_UP = "This document could not be indexed ({code}): the dead letter says why. Send it again when that is mended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,15 @@ class Handlers:
             asked, sequence=delivery.sequence, first_delivery=delivery.deliveries == 1, stream_last=last
         )
         return []
+
+    async def on_given_up(self, delivery: Delivery, code: str, reason: str) -> None:
+        """Say in a document's row that its message became a dead letter, so that nobody waits for it for ever."""
+        try:
+            document_id = orjson.loads(delivery.body)["document_id"]
+        except (ValueError, KeyError, TypeError):
+            return
+        tenant = IndexDocument.address(delivery.subject)["tenant"]
+        await self.documents.give_up(tenant, str(document_id), delivery.sequence, GIVEN_UP.format(code=code))
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
         name = storable(asked.name) or asked.document_id

@@ -100,10 +100,12 @@ class Documents:
             )
 
     async def fail(self, taken: Taken, error: str) -> None:
+        await self.give_up(taken.tenant, taken.document_id, taken.sequence, error)
+
+    async def give_up(self, tenant: str, document_id: str, sequence: int, error: str) -> None:
+        """Note a document as failed, if the message with this sequence still has it in hand."""
         with reachable():
-            await self._store.execute(
-                taken.tenant, self._sql.fail_document, taken.tenant, taken.document_id, taken.sequence, error
-            )
+            await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
 
     async def replace(self, taken: Taken, chunks: Sequence[Chunk], vectors: NDArray[Any]) -> bool:
         """Put the new chunks in the old ones' place, all at once; False when the message was overtaken meanwhile."""
