@@ -81,6 +81,8 @@ async def equip(fleet: Fleet, database: Database, chat: ChatServer, effects: Eff
         WAYLINE_TOOL_REGISTRY_LEASE_S=LEASE_S,
         WAYLINE_TOOL_REGISTRY_ANSWER_WITHIN_S=1,
         WAYLINE_TOOL_REGISTRY_RECONNECT_WAIT_MAX_S=0.3,
+        # A frozen server is frozen for us, not for the registry to give up.
+        WAYLINE_TOOL_REGISTRY_PROBE_EVERY_S=600,
     )
     return fleet
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,22 +13,30 @@ from wayline.contracts import headers as h
 from wayline.embedded.ports import free_port
 from wayline.journal import read_record
 from wayline.testkit import until
+from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import ServiceProcess
 
 from .conftest import ACK_WAIT_S, MakeWorld
-from .world import ONCE, World, calls, says
+from .world import ONCE, World, calls, says, story
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("executors that stop")]
 
+SLOW, SLOW_MS = "slow__pay_once", 4_000
 NEVER_S = 600.0
 """An `ack_wait` that no test lives to see: what is redelivered was handed back."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld) -> World:
+async def world(make_world: MakeWorld) -> AsyncIterator[World]:
     world = await make_world()
+    # The same effects, slowly: there is time to stop an executor while its tool works.
+    slow = EffectsServer(world.effects.file, delay_ms=SLOW_MS)
+    await slow.start()
+    servers = [world.effects.settings(), slow.settings(name="slow")]
+    world.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=servers)
     await world.fleet.ensure("router", "tool_registry")
-    return world
+    yield world
+    slow.kill()
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")
@@ -51,17 +58,6 @@ async def only_handed_back(world: World) -> AsyncIterator[None]:
 async def set_ack_wait(world: World, seconds: float) -> None:
     present = (await world.bus.js.consumer_info("RUN", "interactive")).config
     await world.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
-
-
-@asynccontextmanager
-async def frozen_tools(world: World) -> AsyncIterator[None]:
-    """No tool acts or answers meanwhile."""
-    assert world.effects.process is not None
-    world.effects.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        world.effects.process.send_signal(signal.SIGCONT)
 
 
 async def until_logged(world: World, job_id: str, kind: str) -> None:
@@ -89,10 +85,9 @@ async def test_an_executor_that_wakes_after_its_job_was_taken_appends_nothing_an
     """Rule 3: it holds an old delivery of the ticket its successor lives on; an ack or a nak of it would be obeyed."""
     port = free_port()
     sleeper = await world.fleet.start("executor", env={"WAYLINE_HEALTH_PORT": str(port)})
-    async with frozen_tools(world):
-        await world.submit("frozen", calls(ONCE), says("done and said", hold="frozen"))
-        await until_logged(world, "frozen", "tool.requested")
-        sleeper.pause()
+    await world.submit("frozen", calls(SLOW), says("done and said", hold="frozen"))
+    await until_logged(world, "frozen", "tool.requested")
+    sleeper.pause()
     await world.fleet.start("executor")
     await until_held(world, "frozen")
     before = await world.records("frozen")
@@ -174,18 +169,19 @@ async def test_a_drained_executor_hands_a_job_back_in_the_middle_of_a_tool_call_
     """Rules 13 and 22: the call goes on in the registry; its key is asked for again, and it acts once."""
     async with only_handed_back(world):
         leaving = await world.fleet.start("executor")
-        async with frozen_tools(world):
-            await world.submit("drain-tool", calls(ONCE), says("done"))
-            await until_logged(world, "drain-tool", "tool.requested")
-            staying = await world.fleet.start("executor")
-            leaving.drain()
-            assert await leaving.ended() == 0
-
+        await world.submit("drain-tool", calls(SLOW), says("done"))
+        await until_logged(world, "drain-tool", "tool.requested")
+        leaving.drain()
+        assert await leaving.ended() == 0
+        assert world.effects.count("pay_once", "default/drain-tool/1/1") == 0, "it waited for the tool"
+        await world.fleet.start("executor")
         await world.until_ended("drain-tool")
         await world.until_quiet()
 
     await world.check("drain-tool")
-    assert [by(leaving) in name for name in await claims(world, "drain-tool")] == [True, False]
+    assert [by(leaving) in name for name in await claims(world, "drain-tool")] == [True, False], story(
+        await world.records("drain-tool")
+    )
     assert world.effects.count("pay_once", "default/drain-tool/1/1") == 1
 
 
