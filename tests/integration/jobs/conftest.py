@@ -19,6 +19,7 @@ from wayline.chassis.topology import Limits, declare
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
 from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.gateway.server import HttpServer
 from wayline.journal import Job, JobLog, fold, follow, view
 from wayline.store import migrate
 from wayline.testkit import Database, until
@@ -83,6 +84,11 @@ class Platform:
 
     async def stop(self, name: str, grace_s: float | None = None) -> None:
         await self.services.pop(name).stop(grace_s)
+
+    @property
+    def http_port(self) -> int:
+        """Where the gateway listens."""
+        return next(part.port for part in self.services["gateway"].parts if isinstance(part, HttpServer))
 
     async def submit(self, job_id: str, text: str = "go", *, agent: str = "assistant", **options: Any) -> None:
         """Publish a job as any client would."""

@@ -17,11 +17,12 @@ from nats.aio.msg import Msg
 from nats.js import errors as js_errors
 from nats.js.api import PubAck
 from pydantic import BaseModel
+
 from wayline.chassis.claims import Claims
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
-from wayline.contracts.base import Message, Request
+from wayline.contracts.base import Message, Request, tenant_of
 from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
@@ -259,10 +260,10 @@ class Bus:
     ) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
         kept = {key: value for key, value in (headers or {}).items() if not key.startswith("Nats-")}
-        tokens = subject.split(".")
         said = {
             **kept,
-            h.TENANT: kept.get(h.TENANT) or (tokens[-1] if len(tokens) == 3 else ""),
+            # The sender's own word would let anybody plant letters in another tenant's list.
+            h.TENANT: tenant_of(subject),
             h.DEAD_CODE: code,
             h.DEAD_REASON: " ".join(reason.split())[:1_000],
             h.DEAD_SUBJECT: subject,

@@ -9,6 +9,7 @@ import orjson
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 from nats.js.object_store import ObjectStore
+
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Bug, Unavailable
 

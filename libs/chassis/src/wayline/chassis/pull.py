@@ -12,6 +12,7 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+
 from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.chassis.topology import Consumer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nats.aio.msg import Msg
+
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message
 from wayline.contracts.errors import InvalidMessage

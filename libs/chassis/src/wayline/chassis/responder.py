@@ -12,6 +12,7 @@ import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel
+
 from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h

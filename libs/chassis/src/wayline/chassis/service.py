@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 import uvloop
+
 from wayline.chassis.bus import Bus
 from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+
 from wayline.chassis.bus import Bus
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer

@@ -6,6 +6,7 @@ import re
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field
+
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.ids import Name
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
+
 from wayline.contracts.errors import InvalidMessage
 
 CATALOGUE: dict[str, type[Message]] = {}
@@ -110,6 +111,16 @@ class Message(Frozen):
             return cls.model_validate({**value, **address})
         except ValidationError as error:
             raise InvalidMessage(schema=cls.schema_id(), reason=explain(error)) from None
+
+
+def tenant_of(subject: str) -> str:
+    """Whose message a literal subject carries; empty where no message of ours fits it or it names no tenant."""
+    said = subject.split(".")
+    for template, kind in CATALOGUE.items():
+        pattern = template.split(".")
+        if len(pattern) == len(said) and all(p == s or p.startswith("{") for p, s in zip(pattern, said, strict=True)):
+            return kind.address(subject).get("tenant", "")
+    return said[1] if said[0] == "events" and len(said) == 3 else ""
 
 
 class Request(Message):

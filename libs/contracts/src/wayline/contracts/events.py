@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
+
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Frozen
 from wayline.contracts.chat import AssistantMessage, Citation

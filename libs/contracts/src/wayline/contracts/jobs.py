@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
+
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
+
 from wayline.contracts.base import Frozen
 
 NANO_USD = Decimal("1e-9")

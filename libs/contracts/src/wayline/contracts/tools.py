@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field
+
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import Field
+
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.money import Usage

@@ -1,0 +1,119 @@
+"""Messages: what they say, where they go, and what is refused."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.base import Message, tenant_of
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.jobs import Cancel, RunJob, Signal, SubmitJob, may_reply_to
+from wayline.contracts.money import Usage, cost_sum, usd
+
+
+def test_a_message_fills_its_subject_and_listens_with_stars():
+    ticket = RunJob(tenant="acme", lane="batch", job="j1", at=7)
+
+    assert ticket.subject == "jobs.run.batch.acme"
+    assert RunJob.listens() == "jobs.run.*.*"
+    assert ticket.to_wire() == b'{"job":"j1","at":7}'
+    assert RunJob.from_wire(ticket.to_wire(), ticket.subject) == ticket
+
+
+def test_what_the_subject_says_is_never_taken_from_the_body():
+    heard = Signal.from_wire(b'{"signal":{"type":"cancel"}}', "signals.acme.j1")
+
+    assert (heard.tenant, heard.job_id, heard.signal) == ("acme", "j1", Cancel())
+    with pytest.raises(InvalidMessage, match="tenant in the body is 'other'"):
+        SubmitJob.from_wire(b'{"agent":"a","input":"x","tenant":"other"}', "jobs.submit.acme")
+
+
+@pytest.mark.parametrize(
+    ("subject", "tenant"),
+    [
+        ("jobs.submit.acme", "acme"),
+        ("jobs.run.batch.acme", "acme"),
+        ("signals.acme.j1", "acme"),
+        ("events.acme.j1", "acme"),
+        ("telemetry.traces", ""),
+        ("something.else", ""),
+    ],
+)
+def test_the_tenant_of_any_subject_is_known_without_its_body(subject, tenant):
+    assert tenant_of(subject) == tenant
+
+
+def test_two_messages_cannot_share_a_subject():
+    with pytest.raises(TypeError, match="share"):
+
+        class Another(Message, subject="jobs.submit.{tenant}"):
+            pass
+
+
+def test_a_content_hash_covers_everything_but_the_id():
+    job = SubmitJob(tenant="acme", agent="a", input="x", job_id="1")
+
+    assert job.content_hash() == job.model_copy(update={"job_id": "2"}).content_hash()
+    assert job.content_hash() != job.model_copy(update={"user_id": "u"}).content_hash()
+
+
+@given(st.text(max_size=200))
+def test_any_client_id_makes_a_job_id_and_always_the_same(text):
+    job_id = ids.job_id_from(text)
+
+    assert ids.job_id_from(text) == job_id == ids.job_id_from(job_id)
+    SubmitJob(agent="a", input="x", job_id=job_id)
+
+
+def test_everything_derived_differs_between_tenants():
+    assert ids.trace_id("a", "j") != ids.trace_id("b", "j")
+    assert ids.job_span("a", "j") != ids.job_span("b", "j")
+    assert ids.tool_key("a", "j", 1, "1") == "a/j/1/1"
+
+
+@pytest.mark.parametrize(
+    ("subject", "allowed"),
+    [
+        ("_INBOX.abc.1", True),
+        ("replies.acme.mine", True),
+        ("replies.other.mine", False),
+        ("_INBOX.>", False),
+        ("_INBOX.*.x", False),
+        ("_INBOX.", False),
+        ("_INBOXevil.x", False),
+        ("events.acme.j", False),
+        ("replies.acme.a b", False),
+        ("$JS.API.STREAM.DELETE.EVENTS", False),
+    ],
+)
+def test_a_result_is_sent_to_an_inbox_or_the_tenants_own_replies_only(subject, allowed):
+    assert may_reply_to("acme", subject) is allowed
+
+
+@pytest.mark.parametrize("text", ["Hello {name}", "Today is {{ date }}", "Use ${KEY}", "Hi <<user>>", "%(who)s"])
+def test_instructions_with_a_placeholder_are_refused_with_where_it_belongs(text):
+    with pytest.raises(ValidationError, match="Put what changes into the job's input"):
+        AgentConfig(instructions=text)
+
+
+@pytest.mark.parametrize("text", ['Answer as {"a": 1}', "Use `{}` for empty objects", "Costs are 5 % {or so}"])
+def test_braces_that_hold_no_name_are_text(text):
+    assert AgentConfig(instructions=text).instructions == text
+
+
+def test_a_cost_is_rounded_once_half_to_even_and_unknown_is_not_zero():
+    assert usd(Decimal("0.0000000005")) == Decimal("0E-9")
+    assert usd(Decimal("0.0000000015")) == Decimal("2E-9")
+    assert cost_sum([Decimal("0.1"), Decimal("0.2")]) == Decimal("0.3")
+    assert cost_sum([Decimal("0.1"), None]) is None
+
+
+def test_usage_adds_field_by_field():
+    one, two = Usage(input=10, cache_read=4, output=2, reasoning=1), Usage(input=1, output=1)
+
+    assert one + two == Usage(input=11, cache_read=4, output=3, reasoning=1)
+    assert (one + two).total == 14
