@@ -1,5 +1,8 @@
 """The default embedder compares words and spellings, and says so in its name."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -32,3 +35,12 @@ def test_a_misspelt_word_is_near_and_a_paraphrase_is_not():
 
 def test_stop_words_do_not_make_two_texts_alike():
     assert cosine("the tortoise of the race", "the history of the world") < 0.3
+
+
+def test_starting_the_service_imports_nothing_heavy():
+    heavy = ["numpy", "trafilatura", "pypdf", "httpx2", "lxml"]
+    code = f"import sys, wayline.retrieval.app; print([name for name in {heavy} if name in sys.modules])"
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert said.stdout.strip() == "[]"

@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from math import log
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from zlib import crc32
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-Vectors = NDArray[np.float32]
+    Vectors: TypeAlias = NDArray[np.float32]
 
 GRAM = 3
 GRAM_WEIGHT = 1.5
@@ -71,9 +72,13 @@ class LexicalHash:
         pass
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
         return np.stack([self._vector(text) for text in texts])
 
     def _vector(self, text: str) -> Vectors:
+        import numpy as np
+
         words = _TOKEN.findall(text.lower())
         # A text of nothing but stop words or signs still needs a direction: a zero vector has no cosine.
         kept = [word for word in words if word not in _STOP] or words or [text or " "]
@@ -97,6 +102,8 @@ class LexicalHash:
         return known
 
     def _hashed(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
+        import numpy as np
+
         edged = f"<{word}>"
         grams = [edged[at : at + GRAM] for at in range(max(1, len(edged) - GRAM + 1))]
         hashes = [crc32(f"w{word}".encode("utf-8", "replace"))]
@@ -106,3 +113,10 @@ class LexicalHash:
         signed = [weight if value & 0x80000000 else -weight for value, weight in zip(hashes, weights, strict=True)]
         places = [(value & 0x7FFFFFFF) % self._dimensions for value in hashes]
         return np.array(places, np.intp), np.array(signed, np.float32)
+
+
+def joined(batches: Sequence[Vectors]) -> Vectors:
+    """The rows of all batches, in order."""
+    import numpy as np
+
+    return np.concatenate(batches)

@@ -6,18 +6,19 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
 from wayline.retrieval.chunking import chunk
-from wayline.retrieval.embedding import Embedder, Vectors
+from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.errors import ProviderRefused, Unreadable
 from wayline.retrieval.reading import Limits, Page, read, size_of, storable, storable_json
 from wayline.telemetry import Telemetry, names
+
+if TYPE_CHECKING:
+    from wayline.retrieval.embedding import Vectors
 
 EMBED_BATCH = 256
 """Passages between two reports of progress."""
@@ -107,7 +108,7 @@ class Indexer:
                 vectors.append(await self.embedder.embed(batch))
                 span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
             await self.documents.progress(taken, done=at + len(batch), total=len(chunks))
-        return np.concatenate(vectors)
+        return joined(vectors)
 
 
 def embeddable(name: str, piece: Chunk) -> str:

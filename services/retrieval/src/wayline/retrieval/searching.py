@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.adapters.passages import Corpus, Passages, Search, VectorLeg, WordsLeg
-from wayline.retrieval.embedding import Embedder, Vectors
+from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.indexing import embedding_span
 from wayline.retrieval.ranking import Words, choose_words
 from wayline.retrieval.reading import storable, storable_json
 from wayline.store import Record
 from wayline.telemetry import Telemetry, names
+
+if TYPE_CHECKING:
+    from wayline.retrieval.embedding import Vectors
 
 DATA_SOURCE = "knowledge"
 NOTHING_STORED = "Nothing has been ingested yet."

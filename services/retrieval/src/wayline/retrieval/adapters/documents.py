@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document
 from wayline.retrieval.adapters.postgres import reachable
 from wayline.store import Connection, Record, Store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 STORE_BATCH = 200
 """Chunks in one round trip to Postgres."""

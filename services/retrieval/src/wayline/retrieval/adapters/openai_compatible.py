@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from opentelemetry import trace
 
 from wayline.contracts.errors import Retry, Unavailable
-from wayline.retrieval.embedding import Vectors
 from wayline.retrieval.errors import ProviderRefused
 from wayline.telemetry import names
 
 if TYPE_CHECKING:
     import httpx2
+
+    from wayline.retrieval.embedding import Vectors
 
 PLACEHOLDER_KEY = "none"
 RETRY_AFTER_MAX_S = 60.0
@@ -47,6 +47,8 @@ class OpenAICompatible:
         self._client: httpx2.AsyncClient | None = None
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
         rows: list[list[float]] = []
         for at in range(0, len(texts), self._batch):
             rows.extend(await self._ask(list(texts[at : at + self._batch])))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.adapters.postgres import reachable
 from wayline.retrieval.ranking import K1, RRF_K, B, Term
 from wayline.store import Connection, Record, Store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
