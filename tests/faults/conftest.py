@@ -13,7 +13,7 @@ from nats.js import JetStreamContext
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import CONSUMERS, Limits, declare
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
-from wayline.testkit.chat_server import ChatServer
+from wayline.testkit.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import Database, clone, drop
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet
@@ -55,7 +55,7 @@ async def make_world(
             database = await clone(postgres or postgres_server)
             if postgres is None:
                 stack.push_async_callback(drop, database)
-            chat = await stack.enter_async_context(ChatServer(lambda body: world.script(body)))
+            chat = await stack.enter_async_context(ChatServer(turns(Say())))
             effects = EffectsServer(home / "effects.txt", delay_ms=delay_ms)
             stack.callback(effects.kill)
             await effects.start()
@@ -65,6 +65,7 @@ async def make_world(
             fleet = await equip(Fleet(nats.url, home), database, chat, effects, *tables)
             stack.push_async_callback(fleet.stop)
             world = World(nats, database, fleet, chat, effects, bus)
+            chat.script = world.script
             await world.watch()
             return world
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -62,6 +63,10 @@ class World:
     """Model calls that write one word and then wait, by the name in their turn; the first of a name is held."""
     kills: int = 0
     """Executors that a model has killed."""
+    records_seen: int = 0
+    """Records of all logs since the start."""
+    served: tuple[str, ...] = ()
+    """The services that run in a test of random kills."""
 
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""
@@ -85,6 +90,7 @@ class World:
         """Count every key's effects when its result is recorded: from then on there may be no more."""
 
         async def heard(message: Msg) -> None:
+            self.records_seen += 1
             for event in read_record(await self.bus.body(message)):
                 if event.type == "tool.completed":
                     key = f"{TENANT}/{event.job_id}/{event.step}/{event.call}"
@@ -98,12 +104,17 @@ class World:
         job = SubmitJob(
             tenant=tenant,
             agent="assistant",
-            input=json.dumps(plan),
+            input=self.written(plan),
             job_id=job_id,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
         )
         await self.bus.js.publish(job.subject, job.to_wire())
         return job_id
+
+    @staticmethod
+    def written(plan: Sequence[Turn]) -> str:
+        """A plan as the input of a job."""
+        return json.dumps(plan)
 
     async def job(self, job_id: str) -> Job:
         return fold([event async for event in JobLog(self.bus, TENANT, job_id).read()])
@@ -121,7 +132,7 @@ class World:
         left = set(job_ids)
 
         async def all_ended() -> bool:
-            left.difference_update(await self._led_on(*left))
+            left.difference_update(await self.led_on(*left))
             return not left
 
         try:
@@ -134,13 +145,13 @@ class World:
         """Wait until a process has died at its failpoint, deciding meanwhile what is asked of a human."""
 
         async def dead() -> bool:
-            await self._led_on(*job_ids)
+            await self.led_on(*job_ids)
             return process.exited
 
         await until(dead, within=within, why=f"{process.failpoint} is reached; it said:\n{process.tail}")
         assert process.killed, f"ended with {process.child.process.returncode}:\n{process.tail}"
 
-    async def _led_on(self, *job_ids: str) -> set[str]:
+    async def led_on(self, *job_ids: str) -> set[str]:
         """The jobs that have ended; those that wait for a human get an answer."""
         ended = set()
         for job_id in job_ids:

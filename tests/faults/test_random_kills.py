@@ -1,0 +1,156 @@
+"""Everything killed at random while jobs run: each ends exactly once, and nothing that counts happens twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from wayline.embedded.ports import free_port
+from wayline.testkit import until
+
+from .conftest import MakeWorld
+from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("random kills")]
+
+SEARCH = "search_knowledge"
+NATS = "nats"
+REPLICAS = {"executor": 2, "router": 1, "tool_registry": 1, "tracing": 1, "gateway": 1, "retrieval": 1}
+
+
+class Mayhem:
+    """Kills what the seed says, each time after so many more records of the jobs' logs, and starts it again."""
+
+    def __init__(self, world: World, *, seed: int, kills: dict[str, int], records: int) -> None:
+        self._world = world
+        self._random = random.Random(seed)
+        victims = [name for name, n in kills.items() for _ in range(n)]
+        self._random.shuffle(victims)
+        after = sorted(self._random.sample(range(2, records), len(victims)))
+        self.plan = list(zip(after, victims, strict=True))
+        self.done: list[tuple[int, str]] = []
+
+    async def go_on(self, *, hurry: bool = False) -> bool:
+        """Kill what is due, replace what is dead; whether the plan is used up."""
+        world = self._world
+        written = world.records_seen
+        # Live messages are lost while NATS is away: the count may end short of the last kill.
+        if hurry and self.plan:
+            written = max(written, self.plan[0][0])
+        while self.plan and self.plan[0][0] <= written:
+            _, victim = self.plan.pop(0)
+            self.done.append((written, victim))
+            if victim == NATS:
+                await world.nats.kill()
+                await world.nats.start()
+                continue
+            running = world.fleet.running(victim)
+            if running:
+                self._random.choice(running).kill()
+        for name, n in REPLICAS.items():
+            while name in world.served and len(world.fleet.running(name)) < n:
+                world.fleet.spawn(name)
+        return not self.plan
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(make_world: MakeWorld, request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    yield await make_world("tracing", "gateway", "retrieval", delay_ms=request.param)
+
+
+def plan(n: int) -> list[dict]:
+    """Parallel tools of the four effects, in one step or in two, with and without a search."""
+    first = calls(*EVERY_EFFECT, CLOCK, *((SEARCH,) if n % 3 == 0 else ()))
+    for tool in first["tools"]:
+        if tool[0] == SEARCH:
+            tool[1] = {"query": "the sea"}
+    return [first, *([calls(ONCE, IDEMPOTENT)] if n % 2 else []), says("done")]
+
+
+async def submit_over_http(world: World, job_id: str, n: int) -> None:
+    """Ask until the gateway has said that it is accepted, as any client would."""
+    job = {"agent": "assistant", "input": World.written(plan(n)), "job_id": job_id}
+    body = {**job, "options": {"model": "chat/x", "max_steps": 20}}
+
+    async def accepted() -> bool:
+        try:
+            async with httpx2.AsyncClient() as client:
+                answer = await client.post(f"http://127.0.0.1:{world.port}/v1/jobs", json=body, timeout=10)
+        except httpx2.HTTPError:
+            return False
+        assert answer.status_code in {200, 202, 429, 503}, answer.text
+        return answer.is_success
+
+    await until(accepted, within=60, why=f"{job_id} is accepted")
+
+
+async def run(world: World, *, seed: int, jobs: int, kills: dict[str, int], over_http: int = 0) -> None:
+    print(f"random kills: WAYLINE_FAULT_SEED={seed}")
+    world.served = tuple(name for name in REPLICAS if name in kills)
+    for name in world.served:
+        for _ in range(REPLICAS[name]):
+            world.fleet.spawn(name)
+    for process in world.fleet.processes:
+        await process.ready()
+    # Every job writes at least six records: the kills fall into the first two thirds of the work.
+    mayhem = Mayhem(world, seed=seed, kills=kills, records=jobs * 4)
+    names = [f"j{n}" for n in range(jobs)]
+    for n, job_id in enumerate(names):
+        if n < jobs - over_http:
+            await world.submit(job_id, *plan(n))
+    for n, job_id in enumerate(names[jobs - over_http :]):
+        await mayhem.go_on()
+        await submit_over_http(world, job_id, n)
+
+    left = set(names)
+
+    async def all_ended() -> bool:
+        left.difference_update(await world.led_on(*left))
+        return not left
+
+    async def used_up() -> bool:
+        return await mayhem.go_on(hurry=not left)
+
+    try:
+        await asyncio.gather(
+            until(used_up, within=420, why="everybody was killed"), until(all_ended, within=420, why="every job ends")
+        )
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {len(left)} left: {sorted(left)[:5]}; killed: {mayhem.done}") from None
+    await mayhem.go_on()
+    await world.until_quiet(60)
+    print(f"killed, after so many records: {mayhem.done}")
+
+    await world.check(*names)
+    for job_id in names:
+        job = await world.job(job_id)
+        assert job.status == "completed", (job_id, job.error)
+    rows = await world.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")
+    assert tuple(rows[0]) == (jobs, jobs)
+    await world.until_traced(*names, within=90)
+    assert await world.dead_letters() == []
+
+
+def seed_of_this_run() -> int:
+    return int(os.environ.get("WAYLINE_FAULT_SEED") or random.SystemRandom().randrange(1_000_000))
+
+
+@pytest.mark.parametrize("world", [30], indirect=True)
+async def test_fifteen_jobs_end_exactly_once_though_every_service_is_killed(world: World):
+    kills = {"executor": 3, "router": 1, "tool_registry": 1, "tracing": 1, NATS: 1}
+    await run(world, seed=seed_of_this_run(), jobs=15, kills=kills)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("world", [200], indirect=True)
+async def test_a_hundred_jobs_end_exactly_once_though_every_service_is_killed_five_times(world: World):
+    world.port = free_port()
+    world.fleet.set("gateway", WAYLINE_HTTP_PORT=str(world.port))
+    await run(world, seed=seed_of_this_run(), jobs=100, kills={**dict.fromkeys(REPLICAS, 5), NATS: 2}, over_http=20)
