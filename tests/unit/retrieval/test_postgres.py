@@ -13,8 +13,8 @@ from wayline.retrieval.adapters.postgres import reachable
     [
         ConnectionRefusedError(),
         asyncpg.ConnectionDoesNotExistError(),
-        asyncpg.AdminShutdownError(),
-        asyncpg.DeadlockDetectedError(),
+        asyncpg.AdminShutdownError("shutting down"),
+        asyncpg.DeadlockDetectedError("deadlock detected"),
         asyncpg.InterfaceError("connection is closed"),
     ],
 )
