@@ -12,6 +12,8 @@ from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.contracts.jobs import Status
 from wayline.contracts.traces import GetSteps, JobPage, ListJobs, StepList
+from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.story import Story
 
 from .conftest import QUICK, Log, Platform, Start, flat, outline
 
@@ -292,3 +294,20 @@ async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: Platform
 
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 1
     assert await platform.rows("SELECT job_id, status FROM jobs") == [{"job_id": "good", "status": "completed"}]
+
+
+async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
+    tables = Tables(platform.store, spans_days=7)
+    await tables.keep_spans()
+    log, story = Log(platform.bus), Story("acme", "j1")
+    for event in (log.submitted(), log.routed(), log.claimed(), log.asked_model(1)):
+        story.tell(event)
+    older = story.chapter()
+    for event in (log.model_said(1, "because"), log.completed()):
+        story.tell(event)
+    newer = story.chapter()
+
+    assert await tables.write(newer.rows) == {("acme", "j1")}
+    before = await everything(platform)
+    assert await tables.write(older.rows) == set()
+    assert await everything(platform) == before

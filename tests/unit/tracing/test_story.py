@@ -118,7 +118,7 @@ def test_a_step_with_several_calls_names_them_all():
     step = told(long_log(), set())["steps"][1]
 
     assert (step.tool, step.output, step.status) == ("search", "c\n\nc", "failed")
-    assert (step.thought, step.duration_ms) == ("t", 8_000)
+    assert (step.thought, step.duration_ms) == ("t", 7_000)
 
 
 def test_what_cannot_follow_is_told_anyway():

@@ -46,7 +46,7 @@ def test_a_lost_parent_is_replaced_by_the_anchor_then_by_the_root():
 def test_a_circle_of_parents_is_cut_and_hung_under_the_root():
     root = grown(node("root"), node("a", "b"), node("b", "a"), node("self", "self"))
 
-    assert outline(root) == "root(a(b) self)"
+    assert outline(root) == "root(self a(b))"
 
 
 def test_a_trace_of_no_job_begins_at_its_earliest_top():

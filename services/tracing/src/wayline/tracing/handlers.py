@@ -104,6 +104,5 @@ def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Rec
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
         spans=len(nodes),
     )
-    return Trace.model_construct(
-        trace_id=trace_id, job_id=job["job_id"] if job else None, root=tree.shown(root, trace_id), totals=totals
-    )
+    job_id = job["job_id"] if job else None
+    return Trace(trace_id=trace_id, job_id=job_id, root=tree.shown(root, trace_id), totals=totals)

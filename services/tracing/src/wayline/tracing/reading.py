@@ -75,22 +75,15 @@ def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
 
 
 def node(row: Record) -> Node:
-    usage = row["usage"]
+    """A span; the query names its columns in this order."""
+    *plain, attributes, links, events, usage, cost_usd = row
     return Node(
-        span_id=row["span_id"],
-        parent=row["parent_span_id"],
-        anchor=row["anchor"],
-        name=row["name"],
-        service=row["service"],
-        kind=row["kind"],
-        start=row["start"],
-        duration_ms=row["duration_ms"],
-        status=row["status"],
-        attributes=orjson.loads(row["attributes"]),
-        links=tuple(orjson.loads(row["links"])) if row["links"] else (),
-        events=tuple(orjson.loads(row["events"])) if row["events"] else (),
-        usage=Usage(**orjson.loads(usage)) if usage else None,
-        cost_usd=row["cost_usd"],
+        *plain,
+        orjson.loads(attributes),
+        orjson.loads(links) if links else (),
+        orjson.loads(events) if events else (),
+        orjson.loads(usage) if usage else None,
+        cost_usd,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
-from wayline.contracts.money import Usage
 from wayline.contracts.traces import Span
 
 DEPTH_MAX = 64
@@ -29,9 +29,9 @@ class Node:
     duration_ms: float | None
     status: str
     attributes: dict[str, Any] = field(default_factory=dict)
-    links: tuple[dict[str, Any], ...] = ()
-    events: tuple[dict[str, Any], ...] = ()
-    usage: Usage | None = None
+    links: Sequence[dict[str, Any]] = ()
+    events: Sequence[dict[str, Any]] = ()
+    usage: dict[str, int] | None = None
     cost_usd: Decimal | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -79,15 +79,37 @@ def first_of(nodes: Sequence[Node]) -> Node:
     return min(tops or nodes, key=lambda node: (node.parent is not None, node.start))
 
 
-def shown(node: Node, trace_id: str, *, parent: str | None = None, depth: int = 0) -> Span:
-    """A node and what hangs under it, as it is answered. `parent` is where it really hangs."""
-    children = sorted(node.children, key=lambda child: child.start)
+def shown(root: Node, trace_id: str) -> Span:
+    """A grown tree as it is answered: each span names the parent it hangs under, children are oldest first."""
+    # Validated in one go: for thousands of spans that takes half the time of making each for itself.
+    return Span.model_validate(_shown(root, trace_id, parent=None, depth=0))
+
+
+def _shown(node: Node, trace_id: str, *, parent: str | None, depth: int) -> dict[str, Any]:
+    below = node.children
     if depth == DEPTH_MAX:
-        children, below = [], sorted(_below(node), key=lambda child: child.start)
-        spans = tuple(_span(child, trace_id, node.span_id, ()) for child in below)
-    else:
-        spans = tuple(shown(child, trace_id, parent=node.span_id, depth=depth + 1) for child in children)
-    return _span(node, trace_id, parent, spans)
+        below = [replace(child, children=[]) for child in _below(node)]
+    below.sort(key=_start)
+    return {
+        "trace_id": trace_id,
+        "span_id": node.span_id,
+        "parent_span_id": parent,
+        "name": node.name,
+        "service": node.service,
+        "kind": node.kind,
+        "start": node.start,
+        "duration_ms": node.duration_ms,
+        "status": node.status,
+        "attributes": node.attributes,
+        "links": node.links,
+        "events": node.events,
+        "usage": node.usage,
+        "cost_usd": node.cost_usd,
+        "children": [_shown(child, trace_id, parent=node.span_id, depth=depth + 1) for child in below],
+    }
+
+
+_start = attrgetter("start")
 
 
 def _below(node: Node) -> list[Node]:
@@ -98,24 +120,3 @@ def _below(node: Node) -> list[Node]:
         found.append(child)
         waiting.extend(child.children)
     return found
-
-
-def _span(node: Node, trace_id: str, parent: str | None, children: tuple[Span, ...]) -> Span:
-    # Not validated: a trace of thousands of spans is answered in the time that would take, and we wrote every one.
-    return Span.model_construct(
-        trace_id=trace_id,
-        span_id=node.span_id,
-        parent_span_id=parent,
-        name=node.name,
-        service=node.service,
-        kind=node.kind,
-        start=node.start,
-        duration_ms=node.duration_ms,
-        status=node.status,
-        attributes=node.attributes,
-        links=node.links,
-        events=node.events,
-        usage=node.usage,
-        cost_usd=node.cost_usd,
-        children=children,
-    )
