@@ -5,6 +5,9 @@ import pytest
 from wayline.chassis.topology import Limits
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import SubmitJob
+from wayline.journal import JobLog
+from wayline.telemetry import metrics
+from wayline.testkit import until
 
 GOOD = {"agent": "assistant", "input": "hello"}
 
@@ -107,3 +110,21 @@ async def test_a_full_queue_refuses_one_tenant_and_recovers_without_help(platfor
     await platform.wait_for("j2")
     await publish("j3")
     assert (await platform.wait_for("j3")).status == "completed"
+
+
+@pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
+async def test_when_the_log_is_nearly_full_new_jobs_wait_and_nothing_is_lost(platform):
+    log = JobLog(platform.bus, "default", "old")
+    await platform.bus.js.publish("events.default.old", b"x" * 350_000)
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+
+    await platform.submit("j1")
+
+    def waiting() -> bool:
+        return metrics.waiting.labels("router", "jobs.submit.{tenant}")._value.get() > 0
+
+    await until(waiting, within=10, why="the router waits for room")
+    assert await platform.events("j1") == []
+    await platform.bus.js.purge_stream("EVENTS", subject=log.subject)
+    assert (await platform.wait_for("j1")).status == "completed"
+    assert await platform.dead() == []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import TypeVar
 
 import orjson
 import structlog
@@ -19,6 +17,7 @@ from nats.js.api import PubAck
 from pydantic import BaseModel
 
 from wayline.chassis.claims import Claims
+from wayline.chassis.connecting import Link, connect
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
@@ -43,7 +42,6 @@ AWAY = (
     nats_errors.OutboundBufferLimitError,
     js_errors.NoStreamResponseError,
 )
-_DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=BaseModel)
@@ -58,90 +56,27 @@ class WrongSequence(WaylineError):
 class Bus:
     """A connected client of the bus, as one identity."""
 
-    def __init__(self, nc: Client, *, service: str) -> None:
+    def __init__(self, nc: Client, link: Link) -> None:
         self.nc = nc
         self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S)
-        self.service = service
+        self.service = link.service
         self.claims = Claims(self.js)
-        self.denied: dict[str, str] = {}
-        self.reconnected: list[Callable[[], None]] = []
-        self._closing = False
+        self.denied = link.denied
+        self.reconnected = link.reconnected
+        self._link = link
 
     @classmethod
     async def connect(cls, settings: BusSettings, *, service: str, exit_when_closed: bool = True) -> Bus:
-        """Connect as `service`, waiting up to `connect_wait_s` for a bus that is still starting.
+        """Connect as `service`; with `exit_when_closed` the process ends when the connection is closed for good.
 
-        Raises Unavailable, saying where the bus was looked for.
+        Raises Unavailable when no bus answers in time, Reject when it does not know our credentials.
         """
-        nc = Client()
-        bus = cls(nc, service=service)
-        deadline = time.monotonic() + settings.connect_wait_s
-        options = bus._options(settings, exit_when_closed=exit_when_closed)
-        host, port = _first_address(settings.nats_url)
-        while True:
-            try:
-                # A refused nats-py connect costs 2 s, a refused socket nothing.
-                _, writer = await asyncio.open_connection(host, port)
-                writer.close()
-                await nc.connect(**options)
-                break
-            except (OSError, nats_errors.Error) as error:
-                if time.monotonic() > deadline:
-                    raise Unavailable(
-                        f"the bus at {settings.nats_url}",
-                        detail=f"{error or type(error).__name__}. Is NATS running, and is WAYLINE_NATS_URL right?",
-                    ) from None
-                await asyncio.sleep(0.05)
-        metrics.bus_connected.labels(service).set(1)
-        return bus
-
-    def _options(self, settings: BusSettings, *, exit_when_closed: bool) -> dict[str, Any]:
-        async def on_error(error: Exception) -> None:
-            denied = _DENIED.search(str(error))
-            if denied:
-                self.denied[denied.group(2)] = str(error)
-            metrics.bus_errors.labels(self.service, "denied" if denied else type(error).__name__).inc()
-            log.warning("bus error", service=self.service, error=str(error) or type(error).__name__)
-
-        async def on_disconnect() -> None:
-            metrics.bus_connected.labels(self.service).set(0)
-            if not self._closing:
-                log.warning("bus connection lost, reconnecting", service=self.service)
-
-        async def on_reconnect() -> None:
-            metrics.bus_connected.labels(self.service).set(1)
-            log.info("bus connection is back", service=self.service)
-            for call in self.reconnected:
-                call()
-
-        async def on_closed() -> None:
-            metrics.bus_connected.labels(self.service).set(0)
-            if exit_when_closed and not self.nc.is_draining and not self._closing:
-                # Subscriptions on a closed connection spin or hang; a supervisor restarts what has ended.
-                log.error("the bus connection is closed for good, ending the process", service=self.service)
-                os._exit(70)
-
-        options: dict[str, Any] = {
-            "servers": settings.nats_url.split(","),
-            "name": f"wayline-{self.service}",
-            "max_reconnect_attempts": -1,
-            "reconnect_time_wait": 0.25,
-            "ping_interval": 10,
-            "max_outstanding_pings": 2,
-            "allow_reconnect": True,
-            "pending_size": 16 * 1024 * 1024,
-            "error_cb": on_error,
-            "disconnected_cb": on_disconnect,
-            "reconnected_cb": on_reconnect,
-            "closed_cb": on_closed,
-        }
-        if settings.nats_seed:
-            options |= {"nkeys_seed_str": settings.nats_seed, "inbox_prefix": f"_INBOX_{self.service}"}
-        return options
+        link = Link(service, exit_when_closed)
+        return cls(await connect(link, settings), link)
 
     async def close(self) -> None:
         """Flush and leave; what was published is out."""
-        self._closing = True
+        self._link.closing = True
         if self.nc.is_connected:
             await self.nc.drain()
         elif not self.nc.is_closed:
@@ -276,9 +211,3 @@ class Bus:
         await self.store(f"dead.{stream}.{consumer}", body, said)
         metrics.dead_letters.labels(stream, consumer, code).inc()
         log.warning("dead letter", stream=stream, consumer=consumer, code=code, reason=reason)
-
-
-def _first_address(url: str) -> tuple[str, int]:
-    first = url.split(",", maxsplit=1)[0].rsplit("@", 1)[-1].removeprefix("nats://").removeprefix("tls://").rstrip("/")
-    host, _, port = first.rpartition(":")
-    return (host, int(port)) if host else (first, 4222)

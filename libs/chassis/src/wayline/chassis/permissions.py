@@ -94,7 +94,7 @@ IDENTITIES = {
                     for verb in ("GET", "DELETE")
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
-                "tools.list.*",
+                "$JS.API.STREAM.INFO.EVENTS",
             ),
             subscribe=(
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),

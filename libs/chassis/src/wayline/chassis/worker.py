@@ -148,6 +148,7 @@ class Worker(Generic[M]):
                 return await self._work.handle(message, delivery)
             except Retry as error:
                 log.warning("waiting", service=self._bus.service, why=str(error))
+                metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), error.after_s)
                 if self._stopping.is_set():

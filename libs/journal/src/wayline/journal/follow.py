@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import structlog
 from nats.aio.msg import Msg
+
 from wayline.chassis import Bus
 from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
 from wayline.contracts.jobs import Delta

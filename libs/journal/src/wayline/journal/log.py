@@ -12,19 +12,26 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
+import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+
 from wayline.chassis import Bus, WrongSequence
 from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
-from wayline.contracts.errors import Bug, Unavailable
+from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
 from wayline.journal.record import PROGRESS, Head, State, decode, encode, state_after
 
+log = structlog.get_logger()
+
 READ_BATCH = 1_000
 """Records asked for in one request."""
+READ_MAX_BYTES = 8 * 1024 * 1024
+"""Bytes of one answer: what a reader may have to hold at once."""
 READ_TIMEOUT_S = 5.0
 READ_TRIES = 3
+FULL_RETRY_S = 1.0
 
 
 class Fenced(Exception):
@@ -78,7 +85,9 @@ async def bulk_read(
     """
     start = after + 1
     while True:
-        got = await _batch(bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH})
+        got = await _batch(
+            bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH, "max_bytes": READ_MAX_BYTES}
+        )
         for message in got.messages:
             start = int((message.headers or {})["Nats-Sequence"]) + 1
             yield message
@@ -194,6 +203,10 @@ class JobLog:
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
                 continue
+            except Full:
+                # Room comes back as old logs expire or somebody makes it; until then a running job waits here.
+                log.error("the stream of job logs is full", subject=self.subject)
+                await asyncio.sleep(FULL_RETRY_S)
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
         """Every record's events as decoded JSON, oldest first, up to a stream sequence."""

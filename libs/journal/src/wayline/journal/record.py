@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 import orjson
+
 from wayline.contracts import headers as h
 from wayline.contracts.events import EVENT_TYPES, TERMINAL_TYPES, Event, read_event
 

@@ -13,6 +13,9 @@ messages_handled = Counter(
 handling_seconds = Histogram(
     "wayline_message_handling_seconds", "How long handling took.", ["service", "subject"], buckets=_SECONDS
 )
+waiting = Counter(
+    "wayline_messages_waited_total", "Waits of a message for something that was away or full.", ["service", "subject"]
+)
 messages_published = Counter("wayline_messages_published_total", "Messages published.", ["service", "subject"])
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
 bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json
+
 from wayline.chassis import Delivery
 from wayline.contracts import headers as h
 from wayline.contracts import ids

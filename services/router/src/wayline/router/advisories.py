@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nats.js.errors import NotFoundError
+
 from wayline.chassis import Bus, Delivery
 from wayline.contracts.base import Message
 

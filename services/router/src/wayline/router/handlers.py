@@ -16,6 +16,7 @@ from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.desk import Desk
+from wayline.router.room import Room
 from wayline.router.routing import choose_limits, choose_route
 
 Clock = Callable[[], datetime]
@@ -30,6 +31,7 @@ class Router:
 
     def __init__(self, bus: Bus, desk: Desk, *, default_model: str, clock: Clock = now) -> None:
         self._bus = bus
+        self._room = Room(bus)
         self._desk = desk
         self._default_model = default_model
         self._clock = clock
@@ -41,7 +43,10 @@ class Router:
         job_id = admission.job_id_of(job.job_id, delivery)
         admission.reply_to_of(job.tenant, delivery)
         log = JobLog(self._bus, job.tenant, job_id)
-        head = await log.last() or await self._begin(log, job, job_id, delivery)
+        head = await log.last()
+        if head is None:
+            await self._room.require()
+            head = await self._begin(log, job, job_id, delivery)
         return self._spoken(job, job_id, head)
 
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:

@@ -1,0 +1,142 @@
+"""Connecting to the bus as one identity, and staying connected for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from nats import errors as nats_errors
+from nats.aio.client import Client
+
+from wayline.chassis.settings import BusSettings
+from wayline.chassis.tasks import stopped
+from wayline.contracts.errors import Reject, Unavailable
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+RECONNECT_S = 0.25
+PING_S = 10
+PINGS_LOST_MAX = 2
+PENDING_MAX_BYTES = 16 * 1024 * 1024
+CLOSED_EXIT_CODE = 70
+
+_DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
+_REFUSED = re.compile(r"authorization violation|authentication", re.I)
+
+
+@dataclass
+class Link:
+    """What a connection has been told since it was made."""
+
+    service: str
+    exit_when_closed: bool = True
+    denied: dict[str, str] = field(default_factory=dict)
+    """Subjects this identity may not use, with the server's words."""
+    reconnected: list[Callable[[], None]] = field(default_factory=list)
+    """Called after each reconnect: the server has forgotten what was asked of it."""
+    closing: bool = False
+    refused: str | None = None
+
+    def options(self, settings: BusSettings) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "servers": settings.nats_url.split(","),
+            "name": f"wayline-{self.service}",
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": RECONNECT_S,
+            "ping_interval": PING_S,
+            "max_outstanding_pings": PINGS_LOST_MAX,
+            "allow_reconnect": True,
+            "pending_size": PENDING_MAX_BYTES,
+            "error_cb": self._on_error,
+            "disconnected_cb": self._on_disconnect,
+            "reconnected_cb": self._on_reconnect,
+            "closed_cb": self._on_closed,
+        }
+        if settings.nats_seed:
+            options |= {"nkeys_seed_str": settings.nats_seed, "inbox_prefix": f"_INBOX_{self.service}"}
+        return options
+
+    async def _on_error(self, error: Exception) -> None:
+        said = str(error) or type(error).__name__
+        denied = _DENIED.search(said)
+        if denied:
+            self.denied[denied.group(2)] = said
+        elif _REFUSED.search(said):
+            self.refused = said
+        metrics.bus_errors.labels(self.service, "denied" if denied else type(error).__name__).inc()
+        log.warning("bus error", service=self.service, error=said)
+
+    async def _on_disconnect(self) -> None:
+        metrics.bus_connected.labels(self.service).set(0)
+        if not self.closing:
+            log.warning("bus connection lost, reconnecting", service=self.service)
+
+    async def _on_reconnect(self) -> None:
+        metrics.bus_connected.labels(self.service).set(1)
+        log.info("bus connection is back", service=self.service)
+        for call in self.reconnected:
+            call()
+
+    async def _on_closed(self) -> None:
+        metrics.bus_connected.labels(self.service).set(0)
+        if self.exit_when_closed and not self.closing:
+            # Subscriptions on a closed connection spin or hang; a supervisor restarts what has ended.
+            log.error("the bus connection is closed for good, ending the process", service=self.service)
+            os._exit(CLOSED_EXIT_CODE)
+
+
+async def connect(link: Link, settings: BusSettings) -> Client:
+    """A connected client, after waiting up to `connect_wait_s` for a bus that is still starting.
+
+    Raises Unavailable, saying where the bus was looked for, or Reject when it does not know our credentials.
+    """
+    nc, deadline = Client(), time.monotonic() + settings.connect_wait_s
+    connecting: asyncio.Task[None] | None = None
+    last: str = "no answer"
+    try:
+        while time.monotonic() < deadline:
+            try:
+                if connecting is None:
+                    # A refused nats-py connect costs 2 s, a refused socket nothing.
+                    _, writer = await asyncio.open_connection(*_first_address(settings.nats_url))
+                    writer.close()
+                    connecting = asyncio.create_task(nc.connect(**link.options(settings)))
+                # nats-py itself tries for ever, wrong credentials included.
+                await asyncio.wait({connecting}, timeout=0.05)
+                if connecting.done():
+                    connecting.result()
+                    metrics.bus_connected.labels(link.service).set(1)
+                    return nc
+            except (OSError, nats_errors.Error) as error:
+                last, connecting = str(error) or type(error).__name__, None
+                await asyncio.sleep(0.05)
+            if link.refused:
+                raise Reject(
+                    f"the bus at {settings.nats_url} does not accept the credentials of {link.service}: set "
+                    "WAYLINE_NATS_SEED to the seed that `wayline up` or `wayline migrate` wrote for it",
+                    code="bus_refused",
+                )
+    except BaseException:
+        link.closing = True
+        raise
+    finally:
+        if connecting is not None and not connecting.done():
+            link.closing = True
+            await stopped(connecting)
+            await nc.close()
+    raise Unavailable(
+        f"the bus at {settings.nats_url}", detail=f"{last}. Is NATS running, and is WAYLINE_NATS_URL right?"
+    )
+
+
+def _first_address(url: str) -> tuple[str, int]:
+    first = url.split(",", maxsplit=1)[0].rsplit("@", 1)[-1].removeprefix("nats://").removeprefix("tls://").rstrip("/")
+    host, _, port = first.rpartition(":")
+    return (host, int(port)) if host else (first, 4222)

@@ -1,0 +1,40 @@
+"""Connecting: wait for a bus that starts, say plainly what is wrong, never hang."""
+
+import asyncio
+
+import nkeys
+import pytest
+
+from wayline.chassis import Bus, BusSettings
+from wayline.contracts.errors import Reject, Unavailable
+from wayline.embedded import free_port, minimal_config
+
+
+async def test_a_bus_that_is_not_there_is_said_with_its_address_and_the_variable():
+    url = f"nats://127.0.0.1:{free_port()}"
+
+    with pytest.raises(Unavailable, match=rf"{url}.*WAYLINE_NATS_URL"):
+        await Bus.connect(BusSettings(nats_url=url, connect_wait_s=0.3), service="router")
+
+
+async def test_a_bus_that_starts_late_is_waited_for(nats_factory):
+    port = free_port()
+    settings = BusSettings(nats_url=f"nats://127.0.0.1:{port}", connect_wait_s=10)
+    connecting = asyncio.create_task(Bus.connect(settings, service="router", exit_when_closed=False))
+
+    await nats_factory(port=port)
+
+    bus = await asyncio.wait_for(connecting, 10)
+    assert bus.nc.is_connected
+    await bus.close()
+
+
+async def test_credentials_that_the_bus_does_not_know_are_refused_at_once(nats_factory, tmp_path):
+    known = nkeys.from_seed(nkeys.encode_seed(b"k" * 32, nkeys.PREFIX_BYTE_USER)).public_key.decode()
+    config = minimal_config(tmp_path / "js") + f'\nauthorization: {{ users: [ {{ nkey: "{known}" }} ] }}\n'
+    server = await nats_factory(config=config)
+    stranger = nkeys.encode_seed(b"s" * 32, nkeys.PREFIX_BYTE_USER).decode()
+    settings = BusSettings(nats_url=server.url, nats_seed=stranger, connect_wait_s=20)
+
+    with pytest.raises(Reject, match="does not accept the credentials of router"):
+        await asyncio.wait_for(Bus.connect(settings, service="router"), 10)
