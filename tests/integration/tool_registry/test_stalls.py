@@ -46,6 +46,7 @@ class Holder:
     effect: Effect
     server: Tills
     stalls_at: int = 0
+    lease_s: float = LEASE_S
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     stalled: asyncio.Event = field(default_factory=asyncio.Event)
     bound: int = 0
@@ -53,7 +54,7 @@ class Holder:
     def __post_init__(self) -> None:
         definition = ToolDefinition(name="till", effect=self.effect)
         self._bound = Bound(Tool(definition, "till", (), "till", False), self.server, Telemetry("test"), 1_000)
-        self.ledger = Ledger(self.world.store, lease_s=LEASE_S)
+        self.ledger = Ledger(self.world.store, lease_s=self.lease_s)
         self.acting = Acting(self.world.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
 
     async def _bind(self) -> Bound:
@@ -104,6 +105,23 @@ async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_other
     assert second.status == "success"
     assert await running == second.model_copy(update={"repeated": True})
     assert not slow.go.is_set()
+
+
+async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_others(world):
+    slow, other = Tills(), Tills(effects=10)
+    # So long a lease that the first holder does not notice by itself.
+    first = asyncio.create_task(Holder(world, Effect.IDEMPOTENT, slow, lease_s=600).reply())
+    await until(lambda: slow.effects, why="the first holder has sent its request")
+    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
+    second = asyncio.create_task(Holder(world, Effect.IDEMPOTENT, other).reply())
+    await until(lambda: other.effects == 11, why="the second holder has sent its request")
+
+    slow.go.set()
+    overtaken = await first
+    other.go.set()
+
+    assert overtaken.status == "in_progress"
+    assert (await second).content == "effect 11"
 
 
 async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(world, monkeypatch):
@@ -158,13 +176,15 @@ async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(wo
 
 async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(world, monkeypatch):
     server = Tills()
-    holder = Holder(world, Effect.IDEMPOTENT, server)
 
     async def cut(*args: Any, **kwargs: Any) -> None:
         server.effects += 1
         raise Cut("the connection broke")
 
     monkeypatch.setattr(server, "call", cut)
+    before = await Holder(world, Effect.IDEMPOTENT, server, lease_s=600).reply()
+    effects_before = server.effects
+    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
+    await Holder(world, Effect.IDEMPOTENT, server, lease_s=600).reply()
 
-    assert (await holder.reply()).status == "in_progress"
-    assert server.effects == 1
+    assert (before.status, effects_before, server.effects) == ("in_progress", 1, 2)

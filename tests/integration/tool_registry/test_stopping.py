@@ -62,7 +62,7 @@ async def test_another_tenants_cancel_is_not_heard(world):
 
 async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(world):
     slow = await world.server(delay_ms=1_500)
-    await world.registry(slow.settings(timeout_s=0.2))
+    await world.registry(slow.settings(timeout_s=0.2), lease_s=600)
     ask = world.ask("effects__pay_once")
 
     reply = await world.call(ask)
