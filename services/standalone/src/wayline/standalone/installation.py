@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
 from wayline.standalone.services import MEMBERS, Member
 
 DATABASE = "wayline"
+LOOKED_AT_S = 0.5
+"""Whoever asks whether we run holds the lock for a moment."""
 GRAFANA = "grafana"
 
 
@@ -52,6 +55,10 @@ class Installation:
         return self.root / "up.json"
 
     @property
+    def lock(self) -> Path:
+        return self.root / "up.lock"
+
+    @property
     def sampled(self) -> Path:
         """Its presence says that the sample knowledge was offered."""
         return self.root / "sampled"
@@ -77,32 +84,51 @@ class Installation:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be the only `wayline up` here. Raises AlreadyRunning."""
-        fd = os.open(self.root / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fd = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _locked(fd, fcntl.LOCK_EX, wait_s=LOOKED_AT_S):
                 running = self.running() or {}
-                raise AlreadyRunning(
-                    data_dir=self.root, pid=running.get("pid"), gateway=running.get("gateway")
-                ) from None
-            yield
-        finally:
+                raise AlreadyRunning(data_dir=self.root, pid=running.get("pid"), gateway=running.get("gateway"))
+            # Until we are ready nobody shall read where a run that crashed was.
             self.note.unlink(missing_ok=True)
+            try:
+                yield
+            finally:
+                self.note.unlink(missing_ok=True)
+        finally:
             os.close(fd)
 
     def running(self) -> dict[str, Any] | None:
-        """What the running `wayline up` says about itself; a note that a crash left is found out by its process."""
+        """What the running `wayline up` says about itself once it is ready; the lock tells whether there is one."""
         try:
-            said = json.loads(self.note.read_text())
-            os.kill(said["pid"], 0)
-        except (OSError, ValueError, KeyError):
+            fd = os.open(self.lock, os.O_RDONLY)
+        except OSError:
             return None
-        return said
+        try:
+            if _locked(fd, fcntl.LOCK_SH):
+                return None
+            return json.loads(self.note.read_text())
+        except (OSError, ValueError):
+            return None
+        finally:
+            os.close(fd)
 
     def say_running(self, **said: Any) -> None:
         """Leave a note for other processes."""
         self.note.write_text(json.dumps({"pid": os.getpid(), **said}, indent=1) + "\n")
+
+
+def _locked(fd: int, how: int, *, wait_s: float = 0.0) -> bool:
+    """Take a lock that ends with its process; false when somebody else has it."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+        time.sleep(0.01)
 
 
 @dataclass(frozen=True)

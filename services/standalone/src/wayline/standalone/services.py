@@ -10,10 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import structlog
+
 from wayline.standalone.errors import UnknownService
 
 if TYPE_CHECKING:
     from wayline.chassis import BusSettings, Service
+
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,15 @@ class Fleet:
         """Drain them in turn; `grace_s` is what each may take for the work in hand, its own setting by default."""
         for turn in sorted({member.stops for member in self._aboard}):
             going = [member for member in self._aboard if member.stops == turn]
-            await asyncio.gather(*(self._stop(member, grace_s) for member in going))
+            ended = await asyncio.gather(*(self._stop(member, grace_s) for member in going), return_exceptions=True)
+            for member, error in zip(going, ended, strict=True):
+                # What one could not put away must not keep the others from it; what is durable is on the bus.
+                if isinstance(error, Exception):
+                    log.error("a service did not stop in order", service=member.name, error=repr(error))
 
     async def _stop(self, member: Member, grace_s: float | None) -> None:
         await self._aboard[member].stop(grace_s)
-        del self._aboard[member]
+        self._aboard.pop(member, None)
 
     async def ready(self) -> dict[str, str]:
         """How each thing that each service needs is, as `service.thing`."""

@@ -1,0 +1,140 @@
+"""`wayline` as its users run it: a process of its own, on ports of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wayline.embedded import free_port
+from wayline.embedded.process import children_of, is_alive
+from wayline.testkit import until
+from wayline.testkit.fixtures import run
+
+START_WITHIN_S = 60.0
+END_WITHIN_S = 40.0
+
+
+@dataclass
+class Installed:
+    """A data directory with ports of its own, and the `wayline` command for it."""
+
+    data: Path
+    nats_port: int = field(default_factory=free_port)
+    http_port: int = field(default_factory=free_port)
+    more: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def env(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")}
+        return {
+            **ours,
+            "WAYLINE_DATA_DIR": str(self.data),
+            "WAYLINE_NATS_PORT": str(self.nats_port),
+            "WAYLINE_HTTP_PORT": str(self.http_port),
+            **self.more,
+        }
+
+    @property
+    def output(self) -> Path:
+        return self.data.with_name(f"{self.data.name}.out")
+
+    @property
+    def note(self) -> dict[str, Any] | None:
+        """What the running `up` says of itself once it is ready."""
+        path = self.data / "up.json"
+        return json.loads(path.read_text()) if path.exists() and path.stat().st_size else None
+
+    def wayline(self, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "wayline.standalone", *words],
+            env={**self.env, **more},
+            cwd=self.data.parent,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=START_WITHIN_S,
+            check=False,
+        )
+
+    def said(self, *words: str) -> Any:
+        """What a command prints with --json."""
+        done = self.wayline(*words, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def spawn(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start a command that stays."""
+        with self.output.open("ab") as sink:
+            return subprocess.Popen(
+                [sys.executable, "-m", "wayline.standalone", *words],
+                env={**self.env, **more},
+                cwd=self.data.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+            )
+
+    def begin(self, *words: str) -> None:
+        self.process = self.spawn("up", *words)
+
+    def start(self, *words: str) -> None:
+        """`wayline up`, until it is ready."""
+        self.begin(*words)
+        run(until(self._is_ready, within=START_WITHIN_S, why=f"wayline up is ready; see {self.output}"))
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.output.read_text()
+        note = self.note
+        return note is not None and note["pid"] == self.process.pid
+
+    def servers(self) -> list[int]:
+        assert self.process is not None
+        return children_of(self.process.pid)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Signal it and wait for its end; nothing it started may be left."""
+        assert self.process is not None
+        servers = self.servers()
+        self.process.send_signal(how)
+        status = self.process.wait(END_WITHIN_S)
+        run(until(lambda: not any(map(is_alive, servers)), within=END_WITHIN_S, why="its servers end with it"))
+        return status
+
+    def abandon(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.stop(signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def wayline(server_dir: Path) -> Iterator[Installed]:
+    """A running `wayline up --sample` outside a repository."""
+    home = server_dir / "up"
+    home.mkdir()
+    installed = Installed(home / "data", more={"WAYLINE_NATS_MONITOR_PORT": str(free_port())})
+    installed.start("--sample")
+    run(until(lambda: "Ctrl-C" in installed.output.read_text(), within=START_WITHIN_S, why="the first job is shown"))
+    yield installed
+    installed.abandon()
+
+
+@pytest.fixture
+def fresh(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
+    """An empty place; what the test starts there is gone after it."""
+    home = server_dir / f"fresh-{request.node.name[:30]}-{secrets.token_hex(3)}"
+    home.mkdir()
+    installed = Installed(home / "data")
+    yield installed
+    installed.abandon()

@@ -1,0 +1,170 @@
+"""How `wayline up` begins and ends, also badly, and what is there afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from wayline.embedded.process import is_alive
+from wayline.standalone.servers import DEATHS_MAX
+from wayline.testkit import until
+from wayline.testkit.fixtures import run
+
+from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
+
+# One after another: each starts servers of its own.
+pytestmark = pytest.mark.xdist_group("standalone lifetimes")
+
+
+def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
+    fresh.start()
+    job = fresh.said("run", "What is a job?")["job_id"]
+
+    # In order: nothing is left of it, and it says so with 0.
+    assert fresh.stop(signal.SIGTERM) == 0
+    assert not (fresh.data / "up.json").exists()
+
+    fresh.start()
+    assert fresh.said("jobs", "show", job)["status"] == "completed"
+
+    # By force: the servers end with it all the same.
+    fresh.stop(signal.SIGKILL)
+
+    fresh.start()
+    assert fresh.said("jobs", "show", job)["status"] == "completed"
+    assert fresh.said("doctor")["healthy"]
+    assert fresh.stop(signal.SIGINT) == 0
+
+
+def test_a_signal_during_the_start_leaves_nothing(fresh: Installed):
+    fresh.begin()
+    run(until(fresh.servers, within=START_WITHIN_S, why="a server is being started"))
+
+    assert fresh.stop(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("variable", ["WAYLINE_HTTP_PORT", "WAYLINE_NATS_PORT"])
+def test_a_taken_port_is_said_with_the_variable_that_changes_it(fresh: Installed, variable: str):
+    port = fresh.http_port if variable == "WAYLINE_HTTP_PORT" else fresh.nats_port
+    with socket.create_server(("127.0.0.1", port)):
+        done = fresh.wayline("up")
+
+    assert done.returncode == 1
+    assert f"port {port}" in done.stderr and variable in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_services_run_as_processes_beside_servers_only(fresh: Installed):
+    fresh.start("--servers-only")
+    services = [fresh.spawn("serve", "gateway", "router"), fresh.spawn("serve", "executor")]
+    services.append(fresh.spawn("serve", "retrieval", "tool-registry", "tracing"))
+    try:
+        job = fresh.said("run", "What is a job?") if _is_up(fresh) else None
+        assert job is not None and job["status"] == "completed"
+        for process in services:
+            process.send_signal(signal.SIGTERM)
+        assert [process.wait(END_WITHIN_S) for process in services] == [0, 0, 0]
+    finally:
+        _end(services)
+
+
+def _is_up(fresh: Installed) -> bool:
+    return run(until(lambda: fresh.output.read_text().count("[info     ] ready") == 6, within=60, why="all are ready"))
+
+
+def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installed):
+    fresh.start("--servers-only")
+    asyncio.run(_break(fresh))
+
+    found = fresh.wayline("doctor")
+    assert found.returncode == 1
+    assert "consumer RUN/interactive is missing" in found.stdout
+    assert "stream SIGNALS: max_msgs_per_subject differ" in found.stdout
+    assert "schema router" in found.stdout and "was never migrated" in found.stdout
+    assert found.stdout.count("run `wayline migrate`") == 2
+
+    repaired = fresh.wayline("migrate")
+    assert "consumer RUN/interactive created" in repaired.stdout
+    assert fresh.said("doctor")["healthy"]
+
+
+async def _break(fresh: Installed) -> None:
+    import asyncpg
+
+    from wayline.chassis import Bus, BusSettings
+
+    lines = (fresh.data / "credentials" / "admin.env").read_text().splitlines()
+    env = dict(line.split("=", 1) for line in lines)
+    settings = BusSettings(nats_url=env["WAYLINE_NATS_URL"], nats_seed=env["WAYLINE_NATS_SEED"])
+    bus = await Bus.connect(settings, service="admin", exit_when_closed=False)
+    await bus.js.delete_consumer("RUN", "interactive")
+    signals = (await bus.js.stream_info("SIGNALS")).config
+    await bus.js.update_stream(signals.evolve(max_msgs_per_subject=7))
+    await bus.close()
+    conn = await asyncpg.connect(env["WAYLINE_POSTGRES_DSN"])
+    await conn.execute("DROP SCHEMA router CASCADE")
+    await conn.close()
+
+
+def test_the_doctor_of_a_place_where_nothing_ever_ran(fresh: Installed):
+    with socket.create_server(("127.0.0.1", fresh.http_port)):
+        found = fresh.wayline("doctor")
+
+    assert found.returncode == 1
+    assert f"{fresh.http_port}, wanted for the gateway, is taken" in found.stdout
+    assert "set WAYLINE_HTTP_PORT to a free port" in found.stdout
+    assert fresh.wayline("doctor").returncode == 0
+
+
+def test_the_doctor_sees_credentials_that_others_may_read(fresh: Installed):
+    fresh.start("--servers-only")
+    (fresh.data / "credentials" / "keys.json").chmod(0o644)
+
+    found = fresh.wayline("doctor")
+
+    assert found.returncode == 1
+    assert f"chmod go= {fresh.data}/credentials/keys.json" in found.stdout
+
+
+def test_commands_without_a_gateway_name_the_command_that_starts_one(fresh: Installed):
+    done = fresh.wayline("run", "hello")
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "`wayline up`" in done.stderr
+
+
+def test_a_server_that_does_not_stay_up_ends_the_run_with_its_reason(fresh: Installed):
+    fresh.start("--servers-only")
+    process = fresh.process
+    assert process is not None
+    servers = fresh.servers()
+
+    for death in range(1, DEATHS_MAX + 1):
+        servers = fresh.servers()
+        os.kill(next(pid for pid in servers if _is_nats(pid)), signal.SIGKILL)
+        if death < DEATHS_MAX:
+            run(until(lambda times=death: fresh.output.read_text().count("NATS is back") == times, why="it is back"))
+
+    assert process.wait(END_WITHIN_S) == 1
+    assert f"NATS ended {DEATHS_MAX} times" in fresh.output.read_text()
+    assert not any(is_alive(pid) for pid in servers)
+
+
+def _is_nats(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as line:
+            return b"nats-server" in line.read()
+    except OSError:
+        return False
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()

@@ -1,0 +1,228 @@
+"""A running `wayline up`: what it shows, and every command against it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import nats
+import pytest
+
+from wayline.embedded.process import children_of
+from wayline.testkit import until
+
+from .conftest import Installed
+
+# One `wayline up` for all of them.
+pytestmark = pytest.mark.xdist_group("standalone up")
+
+READ_COMMANDS = (
+    ("jobs", "list"),
+    ("costs", "--by", "agent,day"),
+    ("agents", "list"),
+    ("agents", "show", "assistant"),
+    ("tools",),
+    ("documents", "list"),
+    ("dead-letters", "list"),
+    ("search", "what is a job"),
+    ("doctor",),
+    ("migrate",),
+)
+
+
+def last_job(wayline: Installed) -> str:
+    return wayline.said("jobs", "list", "--limit", "1")["jobs"][0]["job_id"]
+
+
+def test_a_first_run_shows_an_answer_with_citations_a_trace_and_what_to_do_next(wayline: Installed):
+    shown = wayline.output.read_text()
+
+    assert "Citations\n  [1] wayline.md" in shown
+    assert "completed · 2 steps · " in shown
+    for service in ("gateway", "router", "executor", "tool-registry", "retrieval"):
+        assert re.search(rf"\S.*  {service}  \d+ ms", shown), service
+    assert f"curl -s 'http://127.0.0.1:{wayline.http_port}/v1/jobs?wait=30'" in shown
+
+
+def test_the_snippet_that_it_prints_sends_a_job(wayline: Installed):
+    snippet = wayline.output.read_text().split("<<'END'\n")[1].split("END\n")[0]
+    before = {job["job_id"] for job in wayline.said("jobs", "list")["jobs"]}
+
+    subprocess.run([sys.executable, "-c", snippet], check=True, timeout=30)
+
+    asyncio.run(
+        until(
+            lambda: {job["job_id"] for job in wayline.said("jobs", "list")["jobs"]} - before,
+            why="the job that was published is in the list",
+        )
+    )
+
+
+def test_the_sample_is_shown_once(wayline: Installed):
+    assert (wayline.data / "sampled").exists()
+
+
+def test_run_shows_progress_apart_from_the_answer(wayline: Installed):
+    done = wayline.wayline("run", "What happens when a process is killed?")
+
+    assert done.returncode == 0, done.stderr
+    assert "wayline.md" in done.stdout and "completed · 2 steps" in done.stdout
+    assert "search_knowledge" in done.stderr and "search_knowledge" not in done.stdout
+
+
+def test_run_with_json_prints_the_job_and_nothing_else(wayline: Installed):
+    done = wayline.wayline("run", "-", "--json", stdin="What is a job?")
+    job = json.loads(done.stdout)
+
+    assert (done.returncode, done.stderr, job["status"], job["cost_usd"]) == (0, "", "completed", "0")
+    assert job["citations"]
+
+
+def test_run_exits_with_1_when_the_job_failed(wayline: Installed):
+    done = wayline.wayline("run", "hello", "--agent", "nobody", "--json")
+    job = json.loads(done.stdout)
+
+    assert (done.returncode, job["status"]) == (1, "failed")
+    assert "nobody" in job["error"]["message"]
+
+
+def test_a_job_that_is_only_submitted_can_be_followed_later(wayline: Installed):
+    job = json.loads(wayline.wayline("run", "What is a job?", "--no-wait", "--json").stdout)["job_id"]
+
+    events = [json.loads(line) for line in wayline.wayline("jobs", "tail", job, "--json").stdout.splitlines()]
+
+    told = [event for event in events if event["type"] != "delta"]
+    assert [event["seq"] for event in told] == list(range(1, len(told) + 1))
+    assert told[-1]["type"] == "job.completed"
+
+
+@pytest.mark.parametrize("words", READ_COMMANDS, ids=" ".join)
+def test_every_command_speaks_json(wayline: Installed, words: tuple[str, ...]):
+    assert wayline.said(*words)
+
+
+def test_the_commands_for_one_job_speak_json(wayline: Installed):
+    job = last_job(wayline)
+
+    assert wayline.said("jobs", "show", job)["job_id"] == job
+    assert wayline.said("trace", job)["job_id"] == job
+
+
+def test_a_refusal_is_one_line_and_with_json_one_value(wayline: Installed):
+    plain = wayline.wayline("jobs", "show", "nothing")
+    as_json = wayline.wayline("jobs", "cancel", last_job(wayline), "--json")
+
+    assert (plain.returncode, plain.stdout) == (1, "")
+    assert plain.stderr == "wayline: no job 'nothing'\n"
+    assert as_json.returncode == 1
+    assert json.loads(as_json.stdout)["error"]["status"] == 409
+
+
+def test_ingest_takes_a_folder_and_says_which_file_failed_and_why(wayline: Installed, tmp_path: Path):
+    (tmp_path / "notes" / ".hidden").mkdir(parents=True)
+    (tmp_path / "notes" / "sea.md").write_text("# Sea\n\nA lighthouse keeper counts the waves.")
+    (tmp_path / "notes" / "page.html").write_text("<h1>Kelp</h1><p>Kelp forests grow fast.</p>")
+    (tmp_path / "notes" / "bad.pdf").write_bytes(b"%PDF-1.7 not really")
+    (tmp_path / "notes" / ".hidden" / "secret.md").write_text("never read")
+
+    done = wayline.wayline("ingest", str(tmp_path / "notes"))
+
+    assert done.returncode == 1
+    assert "2 documents ready, 2 chunks, 1 failed" in done.stdout
+    assert re.search(r"failed notes/bad\.pdf: \S", done.stderr)
+    assert "notes/sea.md" in wayline.wayline("search", "who counts the waves?").stdout
+
+
+def test_ingesting_a_file_again_replaces_it(wayline: Installed, tmp_path: Path):
+    file = tmp_path / "once.md"
+    for text in ("The first text names a walrus.", "The second text names a narwhal."):
+        file.write_text(text)
+        [document] = wayline.said("ingest", str(file))["documents"]
+
+    found = wayline.said("search", "walrus narwhal text")["hits"]
+
+    assert [hit["text"] for hit in found if hit["document_id"] == document["document_id"]] == [
+        "The second text names a narwhal."
+    ]
+
+
+async def test_a_bare_publisher_gets_the_result_on_the_subject_it_named(wayline: Installed):
+    bus = await nats.connect(f"nats://127.0.0.1:{wayline.nats_port}")
+    replies = await bus.subscribe("replies.default.mine")
+
+    await bus.publish(
+        "jobs.submit.default",
+        b'{"agent": "assistant", "input": "What is a job?"}',
+        headers={"Nats-Msg-Id": "bare-1", "Wayline-Reply-To": "replies.default.mine"},
+    )
+    result = json.loads((await replies.next_msg(timeout=20)).data)
+    await bus.close()
+
+    assert (result["job"]["job_id"], result["job"]["status"]) == ("bare-1", "completed")
+
+
+def test_the_doctor_finds_nothing_wrong(wayline: Installed):
+    said = wayline.said("doctor")
+
+    assert said["healthy"]
+    states = {finding["about"]: finding["state"] for finding in said["findings"]}
+    assert states["streams"] == states["sync"] == states["pgvector"] == states["gateway"] == "ok"
+
+
+def test_migrating_again_changes_nothing(wayline: Installed):
+    assert wayline.said("migrate") == {"changes": []}
+
+
+def test_a_second_up_says_who_is_there(wayline: Installed):
+    done = wayline.wayline("up")
+
+    assert wayline.process is not None
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"process {wayline.process.pid}" in done.stderr and "WAYLINE_DATA_DIR" in done.stderr
+    assert wayline.note is not None
+
+
+def test_secrets_are_closed_to_others_and_in_no_log(wayline: Installed):
+    keys = json.loads((wayline.data / "credentials" / "keys.json").read_text())
+    secrets = [*keys["seeds"].values(), *keys["passwords"].values(), (wayline.data / "postgres/password").read_text()]
+    told = wayline.output.read_text() + (wayline.data / "logs" / "wayline.log").read_text()
+
+    assert not [secret for secret in secrets if secret.strip() in told]
+    for path in (wayline.data / "credentials").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE((wayline.data / "credentials").stat().st_mode) == 0o700
+
+
+async def test_grafana_reads_every_tenants_traces_and_nothing_else(wayline: Installed):
+    lines = (wayline.data / "credentials" / "grafana.env").read_text().splitlines()
+    conn = await asyncpg.connect(dict(line.split("=", 1) for line in lines)["WAYLINE_POSTGRES_DSN"])
+    try:
+        assert await conn.fetchval("SELECT count(*) FROM tracing.jobs") > 0
+        for refused in ("SELECT 1 FROM router.agents", "SELECT 1 FROM gateway.api_keys"):
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await conn.fetchval(refused)
+        await conn.execute("SET default_transaction_read_only = off")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await conn.execute("UPDATE tracing.jobs SET status = 'failed'")
+    finally:
+        await conn.close()
+
+
+def test_a_killed_bus_is_started_again_and_jobs_go_on(wayline: Installed):
+    assert wayline.process is not None
+    before = set(children_of(wayline.process.pid))
+    bus = next(pid for pid in before if b"nats-server" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+    os.kill(bus, signal.SIGKILL)
+    asyncio.run(until(lambda: "NATS is back" in wayline.output.read_text(), within=20, why="the bus is started again"))
+    done = wayline.wayline("run", "What is a job?", "--json")
+
+    assert json.loads(done.stdout)["status"] == "completed"
