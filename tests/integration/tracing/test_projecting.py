@@ -13,6 +13,8 @@ from wayline.contracts import ids
 from wayline.contracts.jobs import Status
 from wayline.contracts.traces import GetSteps, JobPage, ListJobs, StepList
 from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.owners import Owners
+from wayline.tracing.projecting import Projector, parse
 from wayline.tracing.story import Story
 
 from .conftest import QUICK, Log, Platform, Start, flat, outline
@@ -311,3 +313,18 @@ async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
     before = await everything(platform)
     assert await tables.write(older.rows) == set()
     assert await everything(platform) == before
+
+
+async def test_records_that_another_replica_took_are_read_from_the_log(platform: Platform):
+    await Log(platform.bus).whole()
+    tables = Tables(platform.store, spans_days=7)
+    await tables.keep_spans()
+    projector = Projector(platform.bus, tables, Owners(tables), stories_max=10)
+    for sequence in (1, 4, 3, 6):
+        message = await platform.bus.js.get_msg("EVENTS", sequence)
+        await projector.store([parse("events.acme.j1", sequence, message.data or b"")])
+
+    assert await platform.rows("SELECT status, steps, cost_usd FROM jobs") == [
+        {"status": "completed", "steps": 2, "cost_usd": Decimal("0.012")}
+    ]
+    assert await platform.rows("SELECT count(*) AS n FROM spans WHERE status = 'ok'") == [{"n": 6}]

@@ -76,9 +76,18 @@ def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
 
 def node(row: Record) -> Node:
     """A span; the query names its columns in this order."""
-    *plain, attributes, links, events, usage, cost_usd = row
+    span_id, parent, anchor, name, service, kind, start, duration_ms, status, *rest = row
+    attributes, links, events, usage, cost_usd = rest
     return Node(
-        *plain,
+        span_id,
+        parent,
+        anchor,
+        name,
+        service,
+        kind,
+        start,
+        duration_ms,
+        status,
         orjson.loads(attributes),
         orjson.loads(links) if links else (),
         orjson.loads(events) if events else (),
