@@ -33,13 +33,20 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python tools/make_proto.py --check
 	$(BIN)/python tools/settings_table.py --check
+	$(BIN)/python tools/make_dashboards.py --check
 
 test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit tests/contract tests/integration tests/e2e tests/faults
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow' tests
 
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
 	$(BIN)/python tools/settings_table.py
+
+dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
+	$(BIN)/python tools/make_dashboards.py
+
+e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
+	$(BIN)/python -m pytest tests/e2e tests/integration/standalone
 
 bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
 	$(BIN)/python tests/bench/speed --write docs/performance.md
@@ -47,7 +54,10 @@ bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table i
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
+demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three doors, show answers, trace and cost
+	@$(BIN)/python examples/demo.py
+
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto run clean bench
+.PHONY: help setup lock format check test proto dashboards e2e bench faults run demo clean

@@ -83,7 +83,8 @@ def _answer(question: str, results: list[ToolMessage]) -> AssistantMessage:
     quotes = _quotes(question, passages)
     if not quotes:
         return AssistantMessage(text=f"The knowledge base does not answer this question. {LABEL}")
-    text = "\n\n".join(f"“{quote.quote}” — {quote.document}" for quote in quotes)
+    # Verbatim in the citation, on one line in the answer.
+    text = "\n\n".join(f"“{' '.join(quote.quote.split())}” — {quote.document}" for quote in quotes)
     return AssistantMessage(text=f"{text}\n\n{LABEL}", citations=tuple(quotes))
 
 
@@ -107,25 +108,22 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
         ranked.append(_Ranked(whole + covered, order, passage.model_copy(update={"quote": stretch})))
     ranked.sort(key=lambda one: (-one.covered, one.order))
     best = ranked[0].covered if ranked else 0
-    kept = [one.quote for one in ranked if one.covered >= best * 0.7]
-    return kept[:QUOTES_MAX]
+    kept = {one.quote.quote: one.quote for one in reversed(ranked) if one.covered >= best * 0.7}
+    return list(reversed(kept.values()))[:QUOTES_MAX]
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
-    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most of the wanted words."""
-    sentences = [part.strip() for part in _SENTENCE.split(text) if part and part.strip()]
+    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most of the wanted words, verbatim."""
+    ends = [*(gap.start() for gap in _SENTENCE.finditer(text)), len(text)]
+    starts = [0, *(gap.end() for gap in _SENTENCE.finditer(text))]
     best, best_covered = "", -1.0
-    for start in range(len(sentences)):
-        run = ""
-        for sentence in sentences[start:]:
-            longer = f"{run} {sentence}".strip()
-            if len(longer) > QUOTE_CHARS_MAX and run:
-                break
-            run = longer
+    for first, start in enumerate(starts):
+        fitting = [end for end in ends[first:] if end - start <= QUOTE_CHARS_MAX]
+        run = text[start : fitting[-1] if fitting else start + QUOTE_CHARS_MAX].strip()
         covered = len(wanted & _stems(run)) / len(wanted)
         if covered > best_covered:
             best, best_covered = run, covered
-    return (best if len(best) <= QUOTE_CHARS_MAX else best[: QUOTE_CHARS_MAX - 1].rstrip() + "…"), best_covered
+    return best, best_covered
 
 
 def _stems(text: str) -> frozenset[str]:

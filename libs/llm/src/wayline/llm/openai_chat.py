@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import orjson
+
 from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.money import Usage
 from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta

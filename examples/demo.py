@@ -1,0 +1,166 @@
+"""Real documents, three questions, three doors: what Wayline does, in one run on a platform of its own.
+
+The documents are what ships with Python: the topics of `pydoc` (the language reference) and its pages on a few modules
+of the standard library, more than 200 pages of 2,500 characters. `make demo` starts a platform in a temporary directory
+on free ports and ends it afterwards; with WAYLINE_URL and WAYLINE_NATS_URL set it uses the one that runs there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pydoc
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import httpx2
+import nats
+
+WAYLINE = str(Path(sys.executable).with_name("wayline"))
+MODULES = (
+    "argparse",
+    "asyncio.queues",
+    "collections",
+    "datetime",
+    "json",
+    "logging",
+    "pathlib",
+    "re",
+    "sched",
+    "textwrap",
+)
+PAGE_CHARS = 2_500
+PAGES_MIN = 200
+READY_WITHIN_S = 120
+ANSWER_WITHIN_S = 60
+
+HTTP_QUESTION = "What happens when an exception occurs in a with statement's suite?"
+COMMAND_QUESTION = "How does the match statement select a case block?"
+BUS_QUESTION = "What does the global statement do?"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def platform() -> Iterator[dict[str, str]]:
+    """The environment of a running platform: the caller's own, or one that lives as long as the demo."""
+    if "WAYLINE_URL" in os.environ and "WAYLINE_NATS_URL" in os.environ:
+        yield dict(os.environ)
+        return
+    with tempfile.TemporaryDirectory(prefix="wayline-demo-") as data_dir:
+        # A Postgres that root starts runs as somebody else, who must be able to get there.
+        Path(data_dir).chmod(0o711)
+        http_port, nats_port = free_port(), free_port()
+        ports = {
+            "WAYLINE_DATA_DIR": f"{data_dir}/wayline",
+            "WAYLINE_HTTP_PORT": str(http_port),
+            "WAYLINE_NATS_PORT": str(nats_port),
+        }
+        process = subprocess.Popen([WAYLINE, "up"], env={**os.environ, **ports}, stdout=sys.stderr)
+        try:
+            url = f"http://127.0.0.1:{http_port}"
+            wait_ready(url, process)
+            yield {**os.environ, "WAYLINE_URL": url, "WAYLINE_NATS_URL": f"nats://127.0.0.1:{nats_port}"}
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(30)
+
+
+def wait_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Return when the platform answers, or end the demo with what is wrong."""
+    transport = httpx2.HTTPTransport(retries=0)
+    with httpx2.Client(base_url=url, transport=transport) as client:
+        for _ in range(READY_WITHIN_S * 10):
+            if process.poll() is not None:
+                raise SystemExit("wayline up ended; what it says above is why")
+            try:
+                if client.get("/health/ready", timeout=1).status_code == 200:
+                    return
+            except httpx2.HTTPError:
+                pass
+            try:
+                process.wait(0.1)
+            except subprocess.TimeoutExpired:
+                continue
+    raise SystemExit(f"the platform was not ready within {READY_WITHIN_S} s")
+
+
+def say(text: str) -> None:
+    print(f"\n── {text}", flush=True)
+
+
+def wayline(environment: dict[str, str], *arguments: str) -> None:
+    subprocess.run([WAYLINE, *arguments], env=environment, check=True)
+
+
+def write_documents(directory: Path) -> int:
+    """Each pydoc page as a text file; returns how many pages of PAGE_CHARS they are."""
+    modules = {name: pydoc.plain(pydoc.render_doc(name)) for name in MODULES}
+    documents = {**topics, **modules}
+    for name, text in documents.items():
+        (directory / f"{name}.txt").write_text(text)
+    return sum(map(len, documents.values())) // PAGE_CHARS
+
+
+def show(job: dict[str, object]) -> None:
+    print(job["answer"])
+    for number, citation in enumerate(job["citations"], 1):  # type: ignore[arg-type]
+        print(f"  [{number}] {citation['document']}")
+    print(f"  {job['status']} · {job['steps']} steps · ${job['cost_usd']}")
+
+
+def ask_over_http(environment: dict[str, str]) -> str:
+    with httpx2.Client(base_url=environment["WAYLINE_URL"], timeout=ANSWER_WITHIN_S + 5) as client:
+        body = {"agent": "assistant", "input": HTTP_QUESTION}
+        job = client.post("/v1/jobs", params={"wait": ANSWER_WITHIN_S}, json=body).raise_for_status().json()
+    show(job)
+    return job["job_id"]
+
+
+async def ask_on_the_bus(environment: dict[str, str]) -> None:
+    nc = await nats.connect(environment["WAYLINE_NATS_URL"])
+    inbox = nc.new_inbox()
+    result = await nc.subscribe(inbox)
+    await nc.flush()
+    body = json.dumps({"agent": "assistant", "input": BUS_QUESTION}).encode()
+    await nc.publish("jobs.submit.default", body, headers={"Wayline-Reply-To": inbox})
+    show(json.loads((await result.next_msg(timeout=ANSWER_WITHIN_S)).data)["job"])
+    await nc.drain()
+
+
+def main() -> None:
+    with platform() as environment, tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary, "pydoc")
+        directory.mkdir()
+        pages = write_documents(directory)
+        assert pages >= PAGES_MIN, f"pydoc has only {pages} pages here"
+        say(f"Ingesting Python's own documentation (pydoc): {pages} pages of {PAGE_CHARS:,} characters")
+        wayline(environment, "ingest", str(directory))
+
+        say(f"First door, HTTP: {HTTP_QUESTION}")
+        job_id = ask_over_http(environment)
+        say(f"Second door, the command line: {COMMAND_QUESTION}")
+        wayline(environment, "run", COMMAND_QUESTION)
+        say(f"Third door, a bare message on the bus: {BUS_QUESTION}")
+        asyncio.run(ask_on_the_bus(environment))
+
+        say("The trace of the first job")
+        wayline(environment, "trace", job_id)
+        say("What it all cost")
+        wayline(environment, "costs")
+
+
+if __name__ == "__main__":
+    main()

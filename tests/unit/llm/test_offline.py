@@ -1,0 +1,98 @@
+"""The offline model: searches, quotes, and never pretends."""
+
+import pytest
+
+from wayline.contracts.chat import Citation, FilePart, ImagePart, TextPart, ToolMessage, UserMessage
+from wayline.contracts.tools import ToolDefinition
+from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm.offline import LABEL, QUOTE_CHARS_MAX, OfflineModel, respond
+
+SEARCH = ToolDefinition(name="search_knowledge")
+QUESTION = UserMessage(parts=(TextPart(text="How long is a lease renewed for?"),))
+
+
+def request(*messages, tools=(SEARCH,)) -> ModelRequest:
+    return ModelRequest("extractive", "be careful", messages, tools, 1_000, "a")
+
+
+def found(*passages: tuple[str, str], failed: bool = False) -> ToolMessage:
+    citations = tuple(Citation(document=name, quote=text) for name, text in passages)
+    return ToolMessage(call="1", tool="search_knowledge", content="…", citations=citations, failed=failed)
+
+
+def test_it_searches_before_it_answers():
+    said = respond(request(QUESTION))
+
+    assert said.text == ""
+    assert [(call.tool, call.arguments["query"]) for call in said.tool_calls] == [
+        ("search_knowledge", "How long is a lease renewed for?")
+    ]
+
+
+def test_files_in_the_input_narrow_the_search():
+    asked = UserMessage(parts=(TextPart(text="What does it say?"), FilePart(document_id="d1")))
+
+    assert respond(request(asked)).tool_calls[0].arguments["document_ids"] == ["d1"]
+
+
+def test_it_answers_with_the_sentences_that_hold_the_question_and_cites_them():
+    passage = "Parking costs nothing. A lease is renewed for six seconds while the tool runs. Nobody reads this."
+
+    said = respond(request(QUESTION, found(("tools.md", passage), ("other.md", "Bananas are yellow."))))
+
+    assert "A lease is renewed for six seconds" in said.text
+    assert [citation.document for citation in said.citations] == ["tools.md"]
+    assert "Bananas" not in said.text
+    assert said.text.endswith(LABEL)
+
+
+def test_it_says_so_when_the_passages_do_not_answer():
+    said = respond(request(QUESTION, found(("fruit.md", "Bananas are yellow and apples are red."))))
+
+    assert said.text == f"The knowledge base does not answer this question. {LABEL}"
+    assert said.citations == ()
+
+
+def test_it_says_so_when_the_search_failed():
+    result = found(failed=True).model_copy(update={"content": "the knowledge base is away"})
+
+    assert respond(request(QUESTION, result)).text == f"The search failed: the knowledge base is away {LABEL}"
+
+
+def test_without_a_search_tool_it_admits_that_it_knows_nothing():
+    assert "without it I know nothing" in respond(request(QUESTION, tools=())).text
+
+
+def test_a_quote_is_never_longer_than_promised_and_always_from_the_passage():
+    passage = "Other things.\n\nA lease   is renewed.\n\nThen it goes on. " + "lease renewed " * 200
+
+    [citation] = respond(request(QUESTION, found(("long.md", passage)))).citations
+
+    assert len(citation.quote) <= QUOTE_CHARS_MAX
+    assert citation.quote in passage
+
+
+def test_the_same_passage_in_two_documents_is_quoted_once():
+    passage = "A lease is renewed for six seconds."
+
+    said = respond(request(QUESTION, found(("one.md", passage), ("two.md", passage))))
+
+    assert [citation.document for citation in said.citations] == ["one.md"]
+
+
+def test_it_refuses_what_it_cannot_see():
+    asked = UserMessage(parts=(ImagePart(document_id="d1"),))
+
+    with pytest.raises(ModelError, match="cannot see images") as caught:
+        respond(request(asked))
+    assert not caught.value.retryable
+
+
+async def test_it_streams_its_text_and_then_the_whole_message_with_its_tokens():
+    pieces = [piece async for piece in OfflineModel().stream(request(QUESTION, tools=()))]
+
+    *deltas, finished = pieces
+    assert all(isinstance(delta, TextDelta) for delta in deltas)
+    assert isinstance(finished, Finished)
+    assert "".join(delta.text for delta in deltas) == finished.message.text
+    assert finished.usage.input > 0 and finished.usage.output > 0
