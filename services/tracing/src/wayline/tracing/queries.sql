@@ -170,6 +170,18 @@ DELETE FROM steps WHERE started_at < $1
 -- name: forget_ledger
 DELETE FROM ledger WHERE at < $1
 
--- name: empty
-WITH gone_jobs AS (DELETE FROM jobs), gone_steps AS (DELETE FROM steps), gone_ledger AS (DELETE FROM ledger)
+-- name: hold_projection
+-- Whoever projects a batch writes jobs first, so this waits for the batches under way and holds the next ones up.
+LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE
+
+-- name: empty_jobs
+DELETE FROM jobs
+
+-- name: empty_steps
+DELETE FROM steps
+
+-- name: empty_ledger
+DELETE FROM ledger
+
+-- name: empty_spans
 DELETE FROM spans WHERE seq > 0

@@ -89,8 +89,16 @@ class Tables:
 
     async def empty(self) -> None:
         """Delete everything that was made from the log."""
+        sql = self._store.sql
         async with self._store.system() as conn:
-            await conn.execute(self._store.sql.empty)
+            for statement in (
+                sql.hold_projection,
+                sql.empty_jobs,
+                sql.empty_steps,
+                sql.empty_ledger,
+                sql.empty_spans,
+            ):
+                await conn.execute(statement)
 
 
 async def _put(conn: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
