@@ -98,7 +98,7 @@ def wait_ready(url: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def say(text: str) -> None:
-    print(f"\n── {text}", flush=True)
+    print(f"\n── {text}")
 
 
 def wayline(environment: dict[str, str], *arguments: str) -> None:
@@ -141,6 +141,8 @@ async def ask_on_the_bus(environment: dict[str, str]) -> None:
 
 
 def main() -> None:
+    # Commands print between our own lines.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with platform() as environment, tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary, "pydoc")
         directory.mkdir()

@@ -18,7 +18,7 @@ def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
     http, rest = said.split("── First door")[1].split("── Second door")
     command, bus = rest.split("── Third door")
     bus, traced = bus.split("── The trace of the first job")
-    assert "[1] pydoc/" in http and "with.txt" in http
+    assert "[1] pydoc/compound.txt" in http and "__exit__" in http
     assert "pydoc/" in command and "Citations" in command
     assert "global.txt" in bus and "completed" in bus
     for span in ("invoke_agent assistant", "publish jobs.submit.{tenant}", "execute_tool search_knowledge"):

@@ -12,6 +12,7 @@ import structlog
 import uvloop
 
 from wayline.chassis.bus import Bus
+from wayline.chassis.logs import plain
 from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
@@ -125,6 +126,7 @@ async def run(build: Build) -> None:
 
 def main(build: Build) -> None:
     """The whole of a service's `__main__`: an error that says what to do ends it with one line, not a traceback."""
+    plain()
     try:
         uvloop.run(run(build))
     except WaylineError as error:

@@ -113,7 +113,7 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
-    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most of the wanted words, verbatim."""
+    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most wanted words, verbatim."""
     ends = [*(gap.start() for gap in _SENTENCE.finditer(text)), len(text)]
     starts = [0, *(gap.end() for gap in _SENTENCE.finditer(text))]
     best, best_covered = "", -1.0

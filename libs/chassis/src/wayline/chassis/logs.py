@@ -1,0 +1,24 @@
+"""Log lines of a process that runs one service by itself; `wayline up` and `wayline serve` set up their own."""
+
+from __future__ import annotations
+
+import sys
+
+import structlog
+
+
+def plain() -> None:
+    """Write lines to the error stream, tracebacks as Python prints them.
+
+    structlog's own default draws every local variable of every frame, which can stop the event loop for minutes.
+    """
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
