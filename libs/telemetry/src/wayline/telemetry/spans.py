@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
+
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
@@ -61,7 +63,9 @@ class Telemetry:
 
     def __init__(self, service: str, *processors: SpanProcessor) -> None:
         self.service = service
-        provider = TracerProvider(resource=Resource({"service.name": service}), shutdown_on_exit=False)
+        # Every span of ours is in a sampled trace: asking each parent would tell nothing.
+        resource = Resource({"service.name": service})
+        provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
         for processor in processors:
             provider.add_span_processor(processor)
         self.provider = provider
@@ -79,24 +83,20 @@ class Telemetry:
         links: tuple[SpanContext, ...] = (),
     ) -> Iterator[Span]:
         """Run a block under a span; an exception marks it as an error and passes on."""
-        context = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
-        with self._tracer.start_as_current_span(
-            name,
-            context,
-            kind,
-            dict(attributes or {}),
-            [Link(link) for link in links],
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield span
-            except BaseException as error:
-                span.set_attribute(names.ERROR_TYPE, type(error).__name__)
-                span.set_status(StatusCode.ERROR)
-                raise
+        above = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
+        span = self._tracer.start_span(name, above, kind, attributes, [Link(link) for link in links])
+        # By hand: the SDK's own `start_as_current_span` is three more generators deep, and every message opens a span.
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            yield span
+        except BaseException as error:
+            span.set_attribute(names.ERROR_TYPE, type(error).__name__)
+            span.set_status(StatusCode.ERROR)
+            raise
+        finally:
+            context.detach(token)
+            span.end()
 
-    @contextmanager
     def handling(
         self,
         template: str,
@@ -104,7 +104,7 @@ class Telemetry:
         *,
         home: Home | None = None,
         attributes: Mapping[str, Any] | None = None,
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """The one CONSUMER span of a message.
 
         `home` names the job's own trace: a `traceparent` of any other trace is then a link, never the parent, so that
@@ -112,7 +112,7 @@ class Telemetry:
         """
         sender = remote(headers)
         ours = home is None or (sender is not None and format(sender.trace_id, "032x") == home.trace_id)
-        with self.span(
+        return self.span(
             f"process {template}",
             SpanKind.CONSUMER,
             {
@@ -124,16 +124,13 @@ class Telemetry:
             },
             parent=sender if ours or home is None else home.context(),
             links=() if ours or sender is None else (sender,),
-        ) as span:
-            yield span
+        )
 
-    @contextmanager
     def calling(
         self, name: str, attributes: Mapping[str, Any] | None = None, *, kind: SpanKind = SpanKind.CLIENT
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """A call to the outside: a provider, an MCP server, a database."""
-        with self.span(name, kind, attributes) as span:
-            yield span
+        return self.span(name, kind, attributes)
 
 
 def carried() -> dict[str, str]:
