@@ -149,12 +149,14 @@ def _message(message: ChatMessage) -> dict[str, Any]:
             raise ModelError(
                 "unsupported_input", f"this adapter sends text only, not {unsupported[0]}", retryable=False
             )
-        return {"role": "user", "content": "\n\n".join(p.text for p in message.parts if isinstance(p, TextPart))}
+        said = [part.text for part in message.parts if isinstance(part, TextPart)]
+        style = [f"Answer in this style: {message.style}"] if message.style else []
+        return {"role": "user", "content": "\n\n".join([*said, *style])}
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.provider_id or message.call, "content": message.content}
-    said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    answer: dict[str, Any] = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
-        said["tool_calls"] = [
+        answer["tool_calls"] = [
             {
                 "id": call.provider_id or call.call,
                 "type": "function",
@@ -162,4 +164,4 @@ def _message(message: ChatMessage) -> dict[str, Any]:
             }
             for call in message.tool_calls
         ]
-    return said
+    return answer
