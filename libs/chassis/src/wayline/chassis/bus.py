@@ -16,6 +16,7 @@ from nats.js import errors as js_errors
 from nats.js.api import PubAck
 from pydantic import BaseModel
 
+from wayline.chassis.answers import Answers
 from wayline.chassis.claims import Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.reading import check_headers
@@ -61,6 +62,7 @@ class Bus:
         self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S)
         self.service = link.service
         self.claims = Claims(self.js)
+        self._answers = Answers(nc)
         self.denied = link.denied
         self.reconnected = link.reconnected
         self._link = link
@@ -123,7 +125,7 @@ class Bus:
                 await asyncio.sleep(0.1)
 
     async def _store_once(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
-        reply = await self.nc.request(subject, body, timeout=PUBLISH_TIMEOUT_S, headers=headers)
+        reply = await self.request(subject, body, timeout_s=PUBLISH_TIMEOUT_S, headers=headers)
         ack = orjson.loads(reply.data)
         if "error" not in ack:
             return PubAck(stream=ack["stream"], seq=ack["seq"], duplicate=ack.get("duplicate", False))
@@ -143,6 +145,12 @@ class Bus:
         body, said = await self.wire(message, headers)
         await self.nc.publish(subject or message.subject, body, headers=said)
 
+    async def request(
+        self, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None = None
+    ) -> Msg:
+        """Ask with encoded bytes and wait for one answer. Raises TimeoutError or nats-py's own errors."""
+        return await self._answers.ask(subject, body, timeout_s=timeout_s, headers=headers)
+
     async def ask(
         self,
         request: Request,
@@ -160,7 +168,7 @@ class Bus:
         if request.subject in self.denied:
             raise Bug(f"{self.service} may not ask {request.subject}: {self.denied[request.subject]}")
         try:
-            reply = await self.nc.request(request.subject, body, timeout=timeout_s, headers=said)
+            reply = await self.request(request.subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
             what = request.subject_template.split(".{", 1)[0]
             raise Unavailable(what, detail=type(error).__name__) from None

@@ -55,7 +55,7 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
     request = orjson.dumps({"last_by_subj": subject})
     for _ in range(READ_TRIES):
         try:
-            reply = await bus.nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout=READ_TIMEOUT_S)
+            reply = await bus.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
         except AWAY:
             await asyncio.sleep(0.1)
             continue
