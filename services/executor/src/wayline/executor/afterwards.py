@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import Settled, SettleJob

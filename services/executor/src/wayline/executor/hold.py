@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+
 from wayline.chassis import Bus, Failpoint, stopped
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Retry
@@ -42,7 +43,10 @@ class Hold:
         self.draining = draining
         self.fenced = False
         self._beat_s = beat_s
-        self._told = asyncio.Event()
+        self._beating: asyncio.TimerHandle | None = None
+        self._beats: asyncio.Task[None] | None = None
+        self._told = False
+        self._ear: asyncio.Future[None] | None = None
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
 
     def adopt(self, message: Msg) -> None:
@@ -51,34 +55,53 @@ class Hold:
 
     def tell(self) -> None:
         """There may be a new signal."""
-        self._told.set()
+        self._told = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Have whoever listens look around."""
+        if self._ear is not None and not self._ear.done():
+            self._ear.set_result(None)
 
     async def hear(self) -> None:
         """Note what was signalled since we last looked. Only a hint makes us look; a park looks for itself."""
-        if not self._told.is_set():
+        if not self._told:
             return
-        self._told.clear()
+        self._told = False
         upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
         if upto > self.pen.signals_seen:
             await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.pen, upto)
 
-    async def beat(self, holder: asyncio.Task[Any]) -> None:
-        """Keep the ticket ours, and stop the holder when the job is not: a fenced one must not beat for ever."""
+    def start_beating(self, holder: asyncio.Task[Any]) -> None:
+        """Keep the ticket ours from now on; most jobs end before the first beat, and a timer is all they cost."""
+
+        def begin() -> None:
+            self._beats = asyncio.create_task(self._beat(holder))
+
+        self._beating = asyncio.get_running_loop().call_later(self._beat_s, begin)
+
+    async def stop_beating(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+        # A fenced holder is stopped by the heartbeat itself, which waits for it.
+        if self._beats is not None and not self.fenced:
+            await stopped(self._beats)
+
+    async def _beat(self, holder: asyncio.Task[Any]) -> None:
+        """Beat, and stop the holder when the job is not ours: a fenced one must not beat for ever."""
         while True:
-            await asyncio.sleep(self._beat_s)
             with suppress(nats_errors.Error):
                 await self.message.in_progress()
             before = self.pen.head.sequence
-            try:
+            with suppress(Retry):
                 last = await leader_read(self._bus, "EVENTS", self._subject)
-            except Retry:
-                continue
-            if last is not None and last.sequence > before and last.headers.get(h.OWNER) != self.ticket.owner:
-                metrics.jobs_fenced.labels("heartbeat").inc()
-                self.fenced = True
-                return await stopped(holder)
-            # Hints travel on core NATS and may be lost: look for signals now and then all the same.
-            self._told.set()
+                if last is not None and last.sequence > before and last.headers.get(h.OWNER) != self.ticket.owner:
+                    metrics.jobs_fenced.labels("heartbeat").inc()
+                    self.fenced = True
+                    return await stopped(holder)
+                # Hints travel on core NATS and may be lost: look for signals now and then all the same.
+                self.tell()
+            await asyncio.sleep(self._beat_s)
 
     async def hand_back(self) -> None:
         """Write down what is known and give the ticket back, if the log's last record is still ours."""
@@ -98,21 +121,26 @@ class Hold:
         Raises Cancelled or HandBack; what was being done has then been stopped.
         """
         task = asyncio.ensure_future(doing)
-        draining = asyncio.ensure_future(self.draining.wait())
-        told = asyncio.ensure_future(self._told.wait())
+        task.add_done_callback(lambda _: self.wake())
         try:
             while True:
-                watched = {task, told} if finish_when_draining else {task, told, draining}
-                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
                 if task.done():
                     return task.result()
-                if draining.done() and not finish_when_draining:
+                if self.draining.is_set() and not finish_when_draining:
                     raise HandBack
                 await self.hear()
                 if self.pen.job.cancel is not None:
                     raise Cancelled
-                told = asyncio.ensure_future(self._told.wait())
+                await self._news(task)
         finally:
-            for waiter in (draining, told):
-                waiter.cancel()
             await stopped(task)
+
+    async def _news(self, task: asyncio.Task[Any]) -> None:
+        """Wait until the task has ended or somebody wakes us: one future, where `asyncio.wait` needs a task each."""
+        if self._told or task.done():
+            return
+        self._ear = asyncio.get_running_loop().create_future()
+        try:
+            await self._ear
+        finally:
+            self._ear = None

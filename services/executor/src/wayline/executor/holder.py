@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import structlog
-from wayline.chassis import stopped
+
 from wayline.executor import steps
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
 from wayline.executor.hold import HandBack, Hold
@@ -20,7 +20,7 @@ async def run(hands: Hands, hold: Hold) -> None:
     """Hold a job; its ticket ends acked, handed back or, when we were fenced, forgotten: somebody else lives on it."""
     holder = asyncio.current_task()
     assert holder is not None
-    beat = asyncio.create_task(hold.beat(holder))
+    hold.start_beating(holder)
     try:
         await _go(hands, hold)
     except Fenced:
@@ -32,8 +32,7 @@ async def run(hands: Hands, hold: Hold) -> None:
         if not hold.fenced:
             await hold.hand_back()
     finally:
-        if not hold.fenced:
-            await stopped(beat)
+        await hold.stop_beating()
 
 
 async def _go(hands: Hands, hold: Hold) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+
 from wayline.chassis import Bus, Delivery, Failpoint
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
@@ -57,6 +58,8 @@ class Lane:
     async def stop(self, grace_s: float) -> None:
         """Take no more tickets; model calls in flight may end within the grace, then every job is handed back."""
         self._draining.set()
+        for hold in self._held.values():
+            hold.wake()
         await self._puller.stop(grace_s)
         with suppress(nats_errors.Error):
             await self._hints.unsubscribe()
@@ -146,7 +149,9 @@ class Lane:
             await holder.run(self._hands, hold)
         finally:
             metrics.jobs_in_flight.labels(self._consumer.name).dec()
-            del self._held[hold.ticket.sequence]
+            # Two deliveries of one ticket may race for its claim: each takes away only itself.
+            if self._held.get(hold.ticket.sequence) is hold:
+                del self._held[hold.ticket.sequence]
             if self._by_job.get(key) is hold:
                 del self._by_job[key]
 

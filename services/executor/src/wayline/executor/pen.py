@@ -38,6 +38,8 @@ class Pen:
         self._noted: list[Event] = []
         self._claim: dict[str, Any] = {}
         self.signals_seen = head.signals_seen
+        self._trace_id = ids.trace_id(log.tenant, log.job_id)
+        self._root = SpanRef(trace_id=self._trace_id, span_id=ids.job_span(log.tenant, log.job_id))
 
     @property
     def claimed(self) -> bool:
@@ -46,12 +48,11 @@ class Pen:
 
     def note(self, kind: type[E], span: str | None = None, **payload: Any) -> E:
         """Make an event, numbered and timed, and fold it; it stands on the job's span unless `span` says another."""
-        tenant, job_id = self._log.tenant, self._log.job_id
         event = kind(
-            job_id=job_id,
+            job_id=self._log.job_id,
             seq=self.job.seq + 1,
             at=self._clock(),
-            trace=SpanRef(trace_id=ids.trace_id(tenant, job_id), span_id=span or ids.job_span(tenant, job_id)),
+            trace=SpanRef(trace_id=self._trace_id, span_id=span) if span else self._root,
             **payload,
         )
         self.job = evolve(self.job, event)

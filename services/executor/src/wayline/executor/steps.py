@@ -141,6 +141,8 @@ def _next_key(key: str) -> str:
 async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
     """Append each result as it ends; the last one is left noted, to share its record with what follows from it."""
     job = hold.pen.job
+    if len(calls) == 1:
+        return _note_reply(hands, hold, job.step, calls[0], await _call_tool(hands, hold, calls[0]))
     running = {asyncio.ensure_future(_call_tool(hands, hold, call)): call for call in calls}
     try:
         while running:
