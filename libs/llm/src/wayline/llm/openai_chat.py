@@ -35,6 +35,7 @@ class ChatCompletions:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
+                cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=SILENCE_MAX_S),
             )
         headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
