@@ -3,6 +3,9 @@
 import orjson
 
 from wayline.contracts import ids
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import chatting
 
 
 async def test_a_bare_message_becomes_a_finished_job_and_its_result_comes_to_the_reply_subject(platform):
@@ -85,3 +88,29 @@ async def test_a_two_megabyte_input_travels_by_claim_check(platform):
     # The offline model's search refuses so long a query; that is the job's business, the input came through whole.
     await platform.wait_for("big")
     assert (await platform.job("big")).submitted.input == text
+
+
+async def test_a_dry_run_on_the_bus_says_the_route_and_runs_nothing(platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    inbox = platform.bus.nc.new_inbox()
+    replies = await platform.bus.nc.subscribe(inbox)
+
+    await platform.publish(
+        {"agent": "assistant", "input": "x", "job_id": "d1", "options": {"dry_run": True}}, {"Wayline-Reply-To": inbox}
+    )
+
+    told = orjson.loads((await replies.next_msg(timeout=20)).data)["job"]
+    assert (told["status"], told["steps"], told["route"]["provider"]) == ("completed", 0, "offline")
+    assert [event.type for event in await platform.events("d1")] == ["job.submitted", "job.routed", "job.completed"]
+    await platform.drained("SUBMIT", "RUN")
+
+
+async def test_a_style_reaches_the_model_beside_the_input(platform):
+    async with ChatServer(lambda _: Say(text="ahoy")) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("s1", "Say hello", model="chat/m", style="like a pirate")
+        await platform.wait_for("s1")
+
+    [(_, body)] = chat.calls
+    assert body["messages"][1]["content"] == "Say hello\n\nAnswer in this style: like a pirate"

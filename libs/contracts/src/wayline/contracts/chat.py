@@ -39,6 +39,7 @@ class ToolCall(Frozen):
 class UserMessage(Frozen):
     role: Literal["user"] = "user"
     parts: tuple[Part, ...]
+    style: str | None = Field(default=None, description="How the job asked to be answered.")
 
 
 class AssistantMessage(Frozen):

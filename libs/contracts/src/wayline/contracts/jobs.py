@@ -40,7 +40,9 @@ class JobOptions(Frozen):
 
     model: str | None = Field(default=None, description="`provider/model`, instead of the router's choice.")
     task_type: str | None = Field(default=None, max_length=64)
-    style: str | None = Field(default=None, max_length=200, description="How to answer, added to the input.")
+    style: str | None = Field(
+        default=None, max_length=200, description="How to answer; said to the model beside the input."
+    )
     max_steps: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)

@@ -108,7 +108,7 @@ def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
         "reply_to": event.reply_to,
         "created_at": event.at,
         "budget_usd": event.job.options.budget_usd,
-        "messages": (UserMessage(parts=event.job.parts()),),
+        "messages": (UserMessage(parts=event.job.parts(), style=event.job.options.style),),
     }
 
 

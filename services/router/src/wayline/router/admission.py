@@ -14,7 +14,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import Event, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef
+from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
 
 
@@ -89,6 +89,14 @@ def refused(first: JobSubmitted, code: str, reason: str) -> list[Event]:
     """The whole log of a job that is refused: it was asked for, and this is why it will not run."""
     error = Failure(code=code, message=reason)
     return [first, JobFailed(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, error=error)]
+
+
+def planned(first: JobSubmitted, decided: JobRouted) -> list[Event]:
+    """The whole log of a dry run: what would happen, and that nothing did."""
+    done = JobCompleted(
+        job_id=first.job_id, seq=3, at=first.at, trace=first.trace, answer="", partial=True, reason="dry run"
+    )
+    return [first, decided, done]
 
 
 def salvaged(delivery: Delivery) -> SubmitJob | None:

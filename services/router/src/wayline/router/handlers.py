@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -11,7 +11,7 @@ from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, Get
 from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject
-from wayline.contracts.events import JobSubmitted
+from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal, SubmitJob
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
@@ -47,7 +47,10 @@ class Router:
         if head is None:
             await self._room.require()
             head = await self._begin(log, job, job_id, delivery)
-        return self._spoken(job, job_id, head)
+        said = self._spoken(job, job_id, head)
+        if job.options.dry_run:
+            await self._conclude(log, [event async for event in log.read()])
+        return said
 
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
@@ -57,7 +60,8 @@ class Router:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
         route = choose_route(job.options, agent.config, default_model=self._default_model)
         first = admission.submitted(job, job_id, delivery, self._clock())
-        record = [first, admission.routed(first, agent, route, choose_limits(job.options, agent.config))]
+        decided = admission.routed(first, agent, route, choose_limits(job.options, agent.config))
+        record = admission.planned(first, decided) if job.options.dry_run else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -95,8 +99,12 @@ class Router:
             record = [event async for event in log.read()]
             if len(record) != 2 or not isinstance(record[0], JobSubmitted):
                 return
+        await self._conclude(log, record)
+
+    async def _conclude(self, log: JobLog, record: Sequence[Event]) -> None:
+        """What follows the end of a job that no executor ever held; each part may be repeated."""
         await send_result(self._bus, fold(record))
-        await self._desk.settle(job.tenant, job.job_id, Decimal(0))
+        await self._desk.settle(log.tenant, log.job_id, Decimal(0))
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; anybody else reads it by themselves."""
