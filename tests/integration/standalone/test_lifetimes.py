@@ -12,8 +12,8 @@ import pytest
 
 from wayline.embedded.process import is_alive
 from wayline.standalone.servers import DEATHS_MAX
-from wayline.testkit import until
-from wayline.testkit.fixtures import run
+from wayline.testkit import Database, until
+from wayline.testkit.fixtures import NatsFactory, run
 
 from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
@@ -90,6 +90,9 @@ def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installe
 
     repaired = fresh.wayline("migrate")
     assert "consumer RUN/interactive created" in repaired.stdout
+    assert fresh.said("migrate", "--ack-wait", "3") == {
+        "changes": ["consumer RUN/interactive: ack_wait corrected", "consumer RUN/batch: ack_wait corrected"]
+    }
     assert fresh.said("doctor")["healthy"]
 
 
@@ -136,6 +139,30 @@ def test_commands_without_a_gateway_name_the_command_that_starts_one(fresh: Inst
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "`wayline up`" in done.stderr
+
+
+async def test_servers_of_ones_own_are_used(fresh: Installed, nats_factory: NatsFactory, database: Database):
+    bus = await nats_factory()
+    fresh.more = {"WAYLINE_NATS_URL": bus.url, "WAYLINE_POSTGRES_DSN": database.dsn}
+
+    await asyncio.to_thread(fresh.start)
+    job = await asyncio.to_thread(fresh.said, "run", "What is a job?")
+    healthy = await asyncio.to_thread(fresh.said, "doctor")
+
+    assert (job["status"], fresh.servers()) == ("completed", [])
+    # The bus of that fixture writes to disk every two minutes, and only its monitoring page would tell.
+    assert {finding["about"]: finding["state"] for finding in healthy["findings"]}["sync"] == "note"
+    assert await asyncio.to_thread(fresh.stop) == 0
+
+
+@pytest.mark.parametrize("variable", ["WAYLINE_NATS_URL", "WAYLINE_POSTGRES_DSN"])
+def test_a_server_of_ones_own_that_is_away_is_said_in_one_line(fresh: Installed, variable: str):
+    nowhere = {"WAYLINE_NATS_URL": "nats://127.0.0.1:9", "WAYLINE_POSTGRES_DSN": "postgresql://a:b@127.0.0.1:9/c"}
+
+    done = fresh.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert variable in done.stderr and "a:b" not in done.stderr
 
 
 def test_a_server_that_does_not_stay_up_ends_the_run_with_its_reason(fresh: Installed):

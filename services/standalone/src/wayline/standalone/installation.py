@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -142,6 +143,11 @@ class Place:
     """The bus is the embedded one, which knows our identities."""
     nats_seed: str | None = field(default=None, repr=False)
     """For a bus of the user's own."""
+
+    @property
+    def nats_address(self) -> str:
+        """The bus's address as it may be shown: without a password in it."""
+        return ",".join(re.sub(r"//[^@/]*@", "//", url) for url in self.nats_url.split(","))
 
     def seed_of(self, identity: str) -> str | None:
         return self.credentials.seeds[identity] if self.own_bus else self.nats_seed

@@ -17,8 +17,6 @@ from wayline.standalone.installation import DATABASE, GRAFANA, Place
 from wayline.standalone.services import MEMBERS, Member
 from wayline.store import Queries, migrate
 
-CONNECT_WAIT_S = 30.0
-
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
 
@@ -57,9 +55,11 @@ async def declare_streams(place: Place, limits: Limits) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def administering(place: Place, *, wait_s: float = CONNECT_WAIT_S) -> AsyncIterator[JetStreamContext]:
+async def administering(place: Place, *, wait_s: float | None = None) -> AsyncIterator[JetStreamContext]:
     """The bus as the identity that may declare streams."""
-    settings = BusSettings(nats_url=place.nats_url, nats_seed=place.seed_of(ADMIN), connect_wait_s=wait_s)
+    settings = BusSettings(nats_url=place.nats_url, nats_seed=place.seed_of(ADMIN))
+    if wait_s is not None:
+        settings = settings.model_copy(update={"connect_wait_s": wait_s})
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
     try:
         yield bus.js

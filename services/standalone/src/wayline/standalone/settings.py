@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -31,6 +31,11 @@ class Settings(BaseSettings):
     replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
     log: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("log", "log_level", mode="before")
+    @classmethod
+    def _any_case(cls, said: object) -> object:
+        return said.lower() if isinstance(said, str) else said
 
     @property
     def admin_dsn(self) -> str | None:

@@ -60,7 +60,7 @@ class _Up:
         if not servers_only:
             await self._start_services(place)
         self._installation.say_running(
-            gateway=None if servers_only else self.gateway_url, nats=place.nats_url, servers_only=servers_only
+            gateway=None if servers_only else self.gateway_url, nats=place.nats_address, servers_only=servers_only
         )
         self._teller.say(f"Ready after {self._teller.elapsed_s:.1f} s.\n")
         if sample and not servers_only:
@@ -149,7 +149,7 @@ class _Up:
 
         self._teller.say(where(self._installation, place, gateway=None if servers_only else self.gateway_url))
         if not servers_only:
-            self._teller.say(next_job(self.gateway_url, place.nats_url))
+            self._teller.say(next_job(self.gateway_url, place.nats_address))
         self._teller.say("Ctrl-C stops everything.")
 
     async def _show_sample(self) -> None:

@@ -14,7 +14,7 @@ def where(installation: Installation, place: Place, *, gateway: str | None) -> s
     """The addresses, as a table of two columns."""
     rows = [
         *([("gateway", gateway), ("API docs", f"{gateway}/docs")] if gateway else []),
-        ("NATS", place.nats_url),
+        ("NATS", place.nats_address),
         ("Postgres", psql(installation, place)),
         ("data", str(installation.root)),
         ("logs", str(installation.logs / "wayline.log")),

@@ -34,7 +34,7 @@ async def examine_bus(settings: Settings, installation: Installation) -> Finding
         return
     try:
         async with administering(place, wait_s=WAIT_S) as js:
-            yield ok("bus", f"answers at {place.nats_url}")
+            yield ok("bus", f"answers at {place.nats_address}")
             async for finding in _examine_streams(js):
                 yield finding
     except Exception as error:

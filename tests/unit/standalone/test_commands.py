@@ -1,0 +1,96 @@
+"""The command line's light side: what it imports, which files it ingests, how it says prices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wayline.standalone.drawing import usd
+from wayline.standalone.first_run import sample_files
+from wayline.standalone.ingesting import File, find_files
+
+HEAVY = ("asyncpg", "fastapi", "httpx2", "mcp", "nats", "opentelemetry", "pydantic", "structlog", "wayline.chassis")
+
+
+def test_the_command_starts_without_anything_heavy():
+    script = "import sys, json, wayline.standalone.cli; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert not set(HEAVY) & set(json.loads(done.stdout))
+
+
+def test_a_folder_gives_its_readable_files_and_none_that_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("a.md", "deep/b.PDF", "deep/c.html", "d.rst", "e.txt", "f.py", ".git/g.md", "deep/.h.md"):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text")
+    monkeypatch.chdir(tmp_path)
+
+    found = [file.name for file in find_files([Path("docs")])]
+
+    assert found == ["docs/a.md", "docs/d.rst", "docs/deep/b.PDF", "docs/deep/c.html", "docs/e.txt"]
+
+
+def test_a_file_is_called_as_it_was_given_where_that_means_something_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("text")
+    monkeypatch.chdir(tmp_path / "notes")
+
+    given = [Path("a.md"), Path("../notes/a.md"), tmp_path / "notes" / "a.md", Path()]
+
+    assert [file.name for file in find_files(given)] == ["a.md", "a.md", "a.md", "notes/a.md"]
+
+
+def test_two_files_of_one_name_in_different_folders_are_two_documents():
+    one, other = File(Path("x/README.md"), "x/README.md"), File(Path("y/README.md"), "y/README.md")
+
+    assert one.document_id != other.document_id
+
+
+def test_the_sample_is_the_repositorys_own_text_or_the_bundled_one(tmp_path: Path):
+    repository = Path(__file__).parents[3]
+    inside, outside = sample_files(repository), sample_files(tmp_path)
+
+    assert {"docs/architecture.md", "services/standalone/README.md"} <= {file.name for file in inside}
+    assert [file.name for file in outside] == ["wayline.md"]
+    assert outside[0].path.read_text().startswith("# Wayline")
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [("0", "$0"), ("0.000123000", "$0.000123"), ("12.5", "$12.5"), (None, "cost unknown")]
+)
+def test_an_unknown_price_is_never_shown_as_zero(cost: str | None, shown: str):
+    assert usd(cost) == shown
+
+
+def test_a_wrong_setting_is_named_by_its_variable(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "wayline.standalone", "up"],
+        env={**os.environ, "WAYLINE_NATS_PORT": "many", "WAYLINE_DATA_DIR": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "WAYLINE_NATS_PORT" in done.stderr
+
+
+def test_an_unknown_service_is_answered_with_those_there_are(tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", "wayline.standalone", "serve", "gatway"],
+        env={**os.environ, "WAYLINE_DATA_DIR": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "'gatway'; there are: gateway, router, executor, retrieval, tool-registry, tracing" in done.stderr

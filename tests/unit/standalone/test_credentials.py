@@ -1,0 +1,80 @@
+"""Credentials are made once, kept closed, and extended when a newer Wayline knows more identities."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import nkeys
+import pytest
+
+from wayline.standalone.credentials import load_credentials
+from wayline.standalone.errors import DataDirInvalid
+from wayline.standalone.installation import Place
+from wayline.standalone.nats_config import render
+from wayline.standalone.services import MEMBERS
+
+
+def test_the_second_start_finds_the_credentials_of_the_first(tmp_path: Path):
+    first = load_credentials(tmp_path / "keys.json", identities=["router"], roles=["router"])
+    second = load_credentials(tmp_path / "keys.json", identities=["router"], roles=["router"])
+
+    assert first == second
+    assert stat.S_IMODE((tmp_path / "keys.json").stat().st_mode) == 0o600
+
+
+def test_a_new_identity_gets_a_key_and_the_others_keep_theirs(tmp_path: Path):
+    older = load_credentials(tmp_path / "keys.json", identities=["router", "retired"], roles=[])
+    newer = load_credentials(tmp_path / "keys.json", identities=["router", "gateway"], roles=["gateway"])
+
+    kept = json.loads((tmp_path / "keys.json").read_text())["seeds"]
+    assert newer.seeds["router"] == older.seeds["router"]
+    assert set(kept) == {"router", "retired", "gateway"}
+
+
+def test_a_seed_signs_for_the_public_key_that_the_bus_is_told(tmp_path: Path):
+    credentials = load_credentials(tmp_path / "keys.json", identities=["router"], roles=[])
+
+    pair = nkeys.from_seed(credentials.seeds["router"].encode())
+    assert credentials.public_keys()["router"].encode() == pair.public_key
+
+
+def test_a_file_that_is_not_ours_is_said_to_be_so(tmp_path: Path):
+    (tmp_path / "keys.json").write_text("[]")
+
+    with pytest.raises(DataDirInvalid, match=r"keys\.json: this is not the credentials file"):
+        load_credentials(tmp_path / "keys.json", identities=[], roles=[])
+
+
+def test_what_is_secret_shows_in_no_repr(tmp_path: Path):
+    credentials = load_credentials(tmp_path / "keys.json", identities=["router"], roles=["router"])
+    place = Place("nats://u:secret@here", "postgresql://u:secret@here/db", credentials, own_bus=True)
+
+    shown = repr(place)
+    assert "secret" not in shown
+    assert place.nats_address == "nats://here"
+    assert not [value for value in (*credentials.seeds.values(), *credentials.passwords.values()) if value in shown]
+
+
+def test_the_bus_is_told_public_keys_only_and_to_write_before_it_acknowledges(tmp_path: Path):
+    identities = [*(member.identity for member in MEMBERS), "admin"]
+    credentials = load_credentials(tmp_path / "keys.json", identities=identities, roles=[])
+
+    text = render(credentials.public_keys())
+
+    assert "sync_interval: always" in text
+    assert "http:" not in text
+    assert not [seed for seed in credentials.seeds.values() if seed in text]
+    assert all(key in text for key in credentials.public_keys().values())
+    assert 'http: "127.0.0.1:8222"' in render(credentials.public_keys(), monitor_port=8222)
+
+
+def test_a_service_is_given_its_own_role_at_the_administrators_address(tmp_path: Path):
+    credentials = load_credentials(tmp_path / "keys.json", identities=["executor"], roles=["router"])
+    place = Place("nats://b:4222", "postgresql://root:pw@db:5433/wayline?sslmode=require", credentials, own_bus=False)
+
+    dsn = place.dsn_of("wayline_router", "router")
+
+    password = credentials.passwords["router"]
+    assert dsn == f"postgresql://wayline_router:{password}@db:5433/wayline?sslmode=require"
