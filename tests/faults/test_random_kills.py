@@ -101,26 +101,26 @@ async def run(world: World, *, seed: int, jobs: int, kills: dict[str, int], over
     # Every job writes at least six records: the kills fall into the first two thirds of the work.
     mayhem = Mayhem(world, seed=seed, kills=kills, records=jobs * 4)
     names = [f"j{n}" for n in range(jobs)]
-    for n, job_id in enumerate(names):
-        if n < jobs - over_http:
-            await world.submit(job_id, *plan(n))
-    for n, job_id in enumerate(names[jobs - over_http :]):
-        await mayhem.go_on()
-        await submit_over_http(world, job_id, n)
-
     left = set(names)
 
-    async def all_ended() -> bool:
-        left.difference_update(await world.led_on(*left))
-        return not left
+    async def live() -> None:
+        for n, job_id in enumerate(names):
+            if n < jobs - over_http:
+                await world.submit(job_id, *plan(n))
+            else:
+                await submit_over_http(world, job_id, n)
+
+        async def all_ended() -> bool:
+            left.difference_update(await world.led_on(*left))
+            return not left
+
+        await until(all_ended, within=420, why="every job ends")
 
     async def used_up() -> bool:
-        return await mayhem.go_on(hurry=not left)
+        return await mayhem.go_on(hurry=not left) and not left
 
     try:
-        await asyncio.gather(
-            until(used_up, within=420, why="everybody was killed"), until(all_ended, within=420, why="every job ends")
-        )
+        await asyncio.gather(live(), until(used_up, within=480, why="everybody was killed"))
     except AssertionError as error:
         raise AssertionError(f"{error}; {len(left)} left: {sorted(left)[:5]}; killed: {mayhem.done}") from None
     await mayhem.go_on()

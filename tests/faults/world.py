@@ -108,7 +108,7 @@ class World:
             job_id=job_id,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
         )
-        await self.bus.js.publish(job.subject, job.to_wire())
+        await self.bus.store(job.subject, job.to_wire(), {h.MSG_ID: job_id})
         return job_id
 
     @staticmethod
