@@ -1,12 +1,13 @@
 """Runs a service's handlers on the bus: read, trace, handle, publish, ack."""
 
 from wayline.chassis.bus import Bus, WrongSequence
+from wayline.chassis.delivery import Delivery
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
 from wayline.chassis.service import Part, Service, main, run
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.tasks import stopped
-from wayline.chassis.worker import Delivery, Work
+from wayline.chassis.worker import Work
 
 __all__ = [
     "Ask",

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from wayline.chassis.answers import Answers
 from wayline.chassis.claims import Claims
 from wayline.chassis.connecting import Link, connect
+from wayline.chassis.delivery import Delivery
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
@@ -33,6 +34,7 @@ PUBLISH_RETRY_S = 15.0
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
 STREAM_FULL = 10077
+REASON_MAX = 1_000
 WRONG_SEQUENCE = 10071
 
 AWAY = (
@@ -115,14 +117,19 @@ class Bus:
         """
         deadline = time.monotonic() + PUBLISH_RETRY_S
         while True:
-            if subject in self.denied:
-                raise Bug(f"{self.service} may not publish on {subject}: {self.denied[subject]}")
+            self._require_allowed(subject)
             try:
                 return await self._store_once(subject, body, headers)
             except AWAY as error:
                 if time.monotonic() > deadline:
                     raise Unavailable("the bus", detail=f"{subject}: {type(error).__name__}") from error
                 await asyncio.sleep(0.1)
+
+    def _require_allowed(self, subject: str) -> None:
+        """A denied publish is only a timeout; the server's error came beside it, in lower case as nats-py has it."""
+        denied = self.denied.get(subject.lower())
+        if denied:
+            raise Bug(f"{self.service} may not publish on {subject}: {denied}")
 
     async def _store_once(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
         reply = await self.request(subject, body, timeout_s=PUBLISH_TIMEOUT_S, headers=headers)
@@ -165,8 +172,7 @@ class Bus:
         nobody answers in time.
         """
         body, said = await self.wire(request, headers)
-        if request.subject in self.denied:
-            raise Bug(f"{self.service} may not ask {request.subject}: {self.denied[request.subject]}")
+        self._require_allowed(request.subject)
         try:
             reply = await self.request(request.subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
@@ -188,34 +194,22 @@ class Bus:
         check_headers(kind, message)
         return kind.from_wire(await self.body(message), message.subject)
 
-    async def put_aside(
-        self,
-        *,
-        stream: str,
-        consumer: str,
-        sequence: int,
-        subject: str,
-        body: bytes,
-        headers: Mapping[str, str] | None,
-        deliveries: int,
-        code: str,
-        reason: str,
-    ) -> None:
+    async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
-        kept = {key: value for key, value in (headers or {}).items() if not key.startswith("Nats-")}
+        kept = {key: value for key, value in delivery.headers.items() if not key.startswith("Nats-")}
         said = {
             **kept,
             # The sender's own word would let anybody plant letters in another tenant's list.
-            h.TENANT: tenant_of(subject),
+            h.TENANT: tenant_of(delivery.subject),
             h.DEAD_CODE: code,
-            h.DEAD_REASON: " ".join(reason.split())[:1_000],
-            h.DEAD_SUBJECT: subject,
-            h.DEAD_STREAM: stream,
-            h.DEAD_CONSUMER: consumer,
-            h.DEAD_SEQUENCE: str(sequence),
-            h.DEAD_DELIVERIES: str(deliveries),
-            h.MSG_ID: f"dead-{stream}-{sequence}-{code}",
+            h.DEAD_REASON: " ".join(reason.split())[:REASON_MAX],
+            h.DEAD_SUBJECT: delivery.subject,
+            h.DEAD_STREAM: delivery.stream,
+            h.DEAD_CONSUMER: delivery.consumer,
+            h.DEAD_SEQUENCE: str(delivery.sequence),
+            h.DEAD_DELIVERIES: str(delivery.deliveries),
+            h.MSG_ID: f"dead-{delivery.stream}-{delivery.sequence}-{code}",
         }
-        await self.store(f"dead.{stream}.{consumer}", body, said)
-        metrics.dead_letters.labels(stream, consumer, code).inc()
-        log.warning("dead letter", stream=stream, consumer=consumer, code=code, reason=reason)
+        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", delivery.body, said)
+        metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
+        log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
@@ -14,6 +14,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis.bus import Bus
+from wayline.chassis.delivery import Delivery
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
@@ -25,38 +26,6 @@ log = structlog.get_logger()
 ATTEMPTS_MAX = 20
 """Deliveries after which a handler that keeps raising something unexpected gives its message up."""
 NAK_MAX_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """How a message came: where it is stored, how often it was delivered, its headers."""
-
-    stream: str
-    consumer: str
-    sequence: int
-    deliveries: int
-    subject: str
-    stored_ns: int = 0
-    """When the stream stored it: with the sequence, the same at each redelivery and never again."""
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    @classmethod
-    def of(cls, message: Msg) -> Delivery:
-        tokens = message.reply.split(".")
-        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
-        # account hash there are two more in front.
-        stream, consumer, delivered, sequence, _, stored = tokens[2:8] if len(tokens) == 9 else tokens[4:10]
-        return cls(
-            stream,
-            consumer,
-            int(sequence),
-            int(delivered),
-            message.subject,
-            int(stored),
-            dict(message.headers or {}),
-            message.data,
-        )
 
 
 M = TypeVar("M", bound=Message)
@@ -168,17 +137,7 @@ class Worker(Generic[M]):
     async def _put_aside(self, delivery: Delivery, code: str, reason: str) -> None:
         if self._work.before_dead:
             await self._work.before_dead(delivery, code, reason)
-        await self._bus.put_aside(
-            stream=delivery.stream,
-            consumer=delivery.consumer,
-            sequence=delivery.sequence,
-            subject=delivery.subject,
-            body=delivery.body,
-            headers=delivery.headers,
-            deliveries=delivery.deliveries,
-            code=code,
-            reason=reason,
-        )
+        await self._bus.put_aside(delivery, code=code, reason=reason)
 
 
 class _Stopping(Exception):

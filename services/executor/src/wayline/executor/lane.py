@@ -83,7 +83,7 @@ class Lane:
         try:
             run = await self._bus.hear(RunJob, message)
         except Reject as error:
-            await self._put_aside(message, error.code, str(error))
+            await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
             await message.ack()
             return
         ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
@@ -167,22 +167,8 @@ class Lane:
             await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         except Fenced:
             raise ClaimLost from None
-        await self._put_aside(message, "crash_loop", reason)
+        await self._bus.put_aside(Delivery.of(message), code="crash_loop", reason=reason)
         await self._hands.afterwards.ended(fold([event async for event in jobs.read()]), message)
-
-    async def _put_aside(self, message: Msg, code: str, reason: str) -> None:
-        delivery = Delivery.of(message)
-        await self._bus.put_aside(
-            stream=delivery.stream,
-            consumer=delivery.consumer,
-            sequence=delivery.sequence,
-            subject=delivery.subject,
-            body=delivery.body,
-            headers=delivery.headers,
-            deliveries=delivery.deliveries,
-            code=code,
-            reason=reason,
-        )
 
 
 def _folded(records: Sequence[Sequence[dict[str, Any]]]) -> Job:

@@ -25,16 +25,16 @@ async def put_aside(bus: Bus, told: Advisory, _: Delivery) -> None:
         stored = await bus.js.get_msg(told.stream, told.stream_seq)
     except NotFoundError:
         return
-    terminated = told.kind == "MSG_TERMINATED"
-    await bus.put_aside(
-        stream=told.stream,
-        consumer=told.consumer,
-        sequence=told.stream_seq,
-        subject=stored.subject or "",
+    lost = Delivery(
+        told.stream,
+        told.consumer,
+        told.stream_seq,
+        told.deliveries,
+        stored.subject or "",
+        headers=dict(stored.headers or {}),
         body=stored.data or b"",
-        headers=stored.headers,
-        deliveries=told.deliveries,
-        code="terminated" if terminated else "undeliverable",
-        reason=told.reason or f"{told.deliveries} deliveries ended without an ack",
     )
+    code = "terminated" if told.kind == "MSG_TERMINATED" else "undeliverable"
+    reason = told.reason or f"{told.deliveries} deliveries ended without an ack"
+    await bus.put_aside(lost, code=code, reason=reason)
     await bus.js.delete_msg(told.stream, told.stream_seq)

@@ -20,7 +20,8 @@ from wayline.standalone.ingesting import File, ingest
 from wayline.standalone.installation import Installation
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
-NEAR = ("README.md", "CONTRIBUTING.md")
+# Not README.md: it shows this very run, and an answer that quotes its own output is no answer.
+NEAR = ("CONTRIBUTING.md",)
 FOLDERS = ("docs", "libs", "services")
 REPOSITORY_MARK = "requirements.lock"
 FIRST_JOB_WAIT_S = 60.0

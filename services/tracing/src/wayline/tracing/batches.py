@@ -125,7 +125,9 @@ class Batches(Generic[T]):
             if delivery.deliveries < tries and not isinstance(error, REFUSED):
                 await _told(message.nak(delay=RETRY_S * 2**delivery.deliveries))
                 return
-            await self._put_aside(message, "undeliverable", f"{type(error).__name__}: {error}")
+            await self._bus.put_aside(
+                Delivery.of(message), code="undeliverable", reason=f"{type(error).__name__}: {error}"
+            )
             await _told(message.ack())
 
     async def _patiently(self, messages: list[Msg]) -> None:
@@ -153,7 +155,7 @@ class Batches(Generic[T]):
             try:
                 items.append(await self._read(message))
             except Reject as error:
-                await self._put_aside(message, error.code, str(error))
+                await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
         reach(Failpoint.TRACING_STORE_BEFORE)
         if items:
             await self._store(items)
@@ -162,20 +164,6 @@ class Batches(Generic[T]):
             await _told(message.ack())
         reach(Failpoint.TRACING_ACK_AFTER)
         metrics.messages_handled.labels(self._bus.service, self._consumer.subject, "ok").inc(len(items))
-
-    async def _put_aside(self, message: Msg, code: str, reason: str) -> None:
-        delivery = Delivery.of(message)
-        await self._bus.put_aside(
-            stream=delivery.stream,
-            consumer=delivery.consumer,
-            sequence=delivery.sequence,
-            subject=delivery.subject,
-            body=delivery.body,
-            headers=delivery.headers,
-            deliveries=delivery.deliveries,
-            code=code,
-            reason=reason,
-        )
 
 
 async def _told(telling: Awaitable[None]) -> None:

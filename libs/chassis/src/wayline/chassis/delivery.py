@@ -1,0 +1,39 @@
+"""How a stored message came to be handled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nats.aio.msg import Msg
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a message came: where it is stored, how often it was delivered, its headers."""
+
+    stream: str
+    consumer: str
+    sequence: int
+    deliveries: int
+    subject: str
+    stored_ns: int = 0
+    """When the stream stored it: with the sequence, the same at each redelivery and never again."""
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, message: Msg) -> Delivery:
+        tokens = message.reply.split(".")
+        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
+        # account hash there are two more in front.
+        stream, consumer, delivered, sequence, _, stored = tokens[2:8] if len(tokens) == 9 else tokens[4:10]
+        return cls(
+            stream,
+            consumer,
+            int(sequence),
+            int(delivered),
+            message.subject,
+            int(stored),
+            dict(message.headers or {}),
+            message.data,
+        )
