@@ -6,6 +6,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+
 from wayline.embedded import PostgresServer, Unreachable, accounts
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")

@@ -7,6 +7,7 @@ from pathlib import Path
 import nats
 import pytest
 from nats.errors import TimeoutError as NoAnswer
+
 from wayline.embedded import DataDirForeign, DataDirTaken, NatsServer, PortTaken, StartFailed, free_port, minimal_config
 from wayline.testkit.fixtures import NatsFactory
 

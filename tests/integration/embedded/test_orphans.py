@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.embedded.process import is_alive
 from wayline.testkit import until

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+
 from wayline.embedded import DataDirForeign, DataDirTaken, PortTaken, PostgresServer
 from wayline.testkit.fixtures import PostgresFactory
 

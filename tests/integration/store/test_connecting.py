@@ -5,6 +5,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+
 from wayline.embedded import free_port
 from wayline.store import PostgresRefused, PostgresUnavailable, SchemaMissing, Store, UnknownQuery, migrate
 from wayline.testkit import Database

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+
 from wayline.store import (
     MigrationChanged,
     MigrationFailed,

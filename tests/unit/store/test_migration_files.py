@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from wayline.store import MigrationInvalid
 from wayline.store.migration_files import parse, read_migrations
 

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+
 from wayline.store import Queries, QueriesInvalid, UnknownQuery
 
 TEXT = """-- What the service asks of its tables.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
+
 from wayline.store.errors import PostgresRefused, PostgresTooOld, PostgresUnavailable
 
 T = TypeVar("T")

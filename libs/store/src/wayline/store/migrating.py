@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+
 from wayline.store.connecting import connect_admin
 from wayline.store.errors import (
     MigrationChanged,

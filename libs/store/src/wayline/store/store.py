@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
+
 from wayline.store.connecting import AWAY, CONNECT_TIMEOUT_S, GOING, address, reach, require_version
 from wayline.store.errors import PostgresUnavailable, SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
 from wayline.telemetry import metrics
 
 BUFFER_MAX = 8_192

@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass
 
 import asyncpg
+
 from wayline.embedded import PostgresServer
 
 TEMPLATE = "wayline_template"

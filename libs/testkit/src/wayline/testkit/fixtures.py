@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import pytest
+
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.testkit.databases import Database, clone, drop, make_template
 

@@ -1,0 +1,99 @@
+"""A job's first record, and its route, from what was asked alone."""
+
+from decimal import Decimal
+
+import pytest
+
+from wayline.chassis import Delivery
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.errors import InvalidMessage, Reject
+from wayline.contracts.jobs import JobOptions, Route
+from wayline.router.admission import caller_of, job_id_of, salvaged
+from wayline.router.routing import choose_limits, choose_route
+
+DEFAULT = "offline/extractive"
+
+
+def delivery(body: bytes = b"{}", sequence: int = 4, stored_ns: int = 99, **headers: str) -> Delivery:
+    return Delivery("SUBMIT", "router", sequence, 1, "jobs.submit.acme", stored_ns, headers, body)
+
+
+def named(msg_id: str) -> Delivery:
+    return Delivery("SUBMIT", "router", 4, 1, "jobs.submit.acme", 99, {"Nats-Msg-Id": msg_id}, b"{}")
+
+
+def test_the_bodys_id_comes_before_the_messages_own():
+    assert job_id_of("mine", delivery()) == "mine"
+    assert job_id_of(None, named("theirs")) == "theirs"
+    assert job_id_of("mine", named("mine")) == "mine"
+
+
+def test_two_different_ids_are_refused():
+    with pytest.raises(InvalidMessage, match="'theirs' but job_id in the body is 'mine'"):
+        job_id_of("mine", named("theirs"))
+
+
+def test_a_derived_id_is_the_same_at_each_redelivery_and_no_other_messages():
+    first = job_id_of(None, delivery())
+    again = Delivery("SUBMIT", "router", 4, 7, "jobs.submit.acme", 99, {}, b"{}")
+
+    assert job_id_of(None, again) == first
+    assert job_id_of(None, delivery(sequence=5)) != first
+    assert job_id_of(None, delivery(stored_ns=100)) != first, "a recreated stream counts from one again"
+
+
+def test_a_span_of_the_jobs_own_trace_is_not_a_caller():
+    ours = f"00-{ids.trace_id('acme', 'j1')}-{'ab' * 8}-01"
+    theirs = f"00-{'cd' * 16}-{'ab' * 8}-01"
+
+    assert caller_of(delivery(traceparent=ours), "acme", "j1") is None
+    assert caller_of(delivery(traceparent=theirs), "acme", "j1") == theirs
+    handed_on = Delivery("S", "r", 1, 1, "s", 0, {"traceparent": ours, "Wayline-Caller": theirs}, b"")
+    assert caller_of(handed_on, "acme", "j1") == theirs
+
+
+@pytest.mark.parametrize(
+    ("body", "agent"),
+    [
+        (b'{"job_id":"j1","agent":"a","options":{"nope":1}}', "a"),
+        (b'{"job_id":"j1","agent":7}', "unreadable"),
+        (b'{"job_id":"not allowed!"}', None),
+        (b"nonsense", None),
+        (b"[1]", None),
+    ],
+)
+def test_what_can_be_read_of_an_invalid_submission_is_kept(body, agent):
+    job = salvaged(delivery(body))
+
+    assert (job.agent if job else None) == agent
+
+
+def test_the_jobs_own_wish_comes_before_its_agents_and_that_before_the_default():
+    wish, agent = JobOptions(model="chat/large"), AgentConfig(model="chat/small")
+
+    assert choose_route(wish, agent, default_model=DEFAULT).model == "large"
+    assert choose_route(JobOptions(), agent, default_model=DEFAULT).model == "small"
+    assert choose_route(JobOptions(), AgentConfig(), default_model=DEFAULT) == Route(
+        provider="offline",
+        model="extractive",
+        tier="flash",
+        reason="neither the job nor its agent names a model, so the default takes it",
+        estimated_cost_usd=Decimal(0),
+    )
+
+
+def test_the_cost_of_a_model_nobody_has_priced_is_unknown_and_not_zero():
+    assert choose_route(JobOptions(model="chat/m"), AgentConfig(), default_model=DEFAULT).estimated_cost_usd is None
+
+
+@pytest.mark.parametrize("model", ["gpt", "/gpt", "chat/"])
+def test_a_model_that_is_not_provider_slash_model_is_refused(model):
+    with pytest.raises(Reject, match="not of the form provider/model"):
+        choose_route(JobOptions(model=model), AgentConfig(), default_model=DEFAULT)
+
+
+def test_limits_are_the_jobs_own_where_it_has_them():
+    limits = choose_limits(JobOptions(max_steps=2), AgentConfig(max_steps=9, max_seconds=5))
+
+    assert (limits.max_steps, limits.max_seconds) == (2, 5)

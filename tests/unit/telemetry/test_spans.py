@@ -1,0 +1,113 @@
+"""Spans: where they hang, and that losing them never hurts a job."""
+
+import asyncio
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from wayline.contracts import ids
+from wayline.telemetry import BusExporter, Home, Telemetry, carried, remote
+
+
+@pytest.fixture
+def seen():
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def telemetry(seen):
+    return Telemetry("router", SimpleSpanProcessor(seen))
+
+
+def test_a_message_of_the_jobs_own_trace_has_its_sender_as_parent(telemetry, seen):
+    home = Home.of("acme", "j1")
+    sender = {"traceparent": f"00-{home.trace_id}-{'ab' * 8}-01"}
+
+    with telemetry.handling("jobs.submit.{tenant}", sender, home=home):
+        pass
+
+    [span] = seen.get_finished_spans()
+    assert format(span.parent.span_id, "016x") == "ab" * 8
+    assert span.links == ()
+    assert span.name == "process jobs.submit.{tenant}"
+
+
+def test_a_strangers_trace_is_a_link_and_the_job_stays_in_its_own(telemetry, seen):
+    home = Home.of("acme", "j1")
+    stranger = {"traceparent": f"00-{'cd' * 16}-{'ab' * 8}-01"}
+
+    with telemetry.handling("jobs.submit.{tenant}", stranger, home=home):
+        pass
+
+    [span] = seen.get_finished_spans()
+    assert format(span.context.trace_id, "032x") == ids.trace_id("acme", "j1")
+    assert format(span.parent.span_id, "016x") == ids.job_span("acme", "j1")
+    assert [format(link.context.trace_id, "032x") for link in span.links] == ["cd" * 16]
+
+
+def test_what_is_sent_from_inside_a_span_carries_it_and_its_anchor(telemetry, seen):
+    home = Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))
+
+    with telemetry.handling("tools.call.{tenant}", home.headers()):
+        headers = carried()
+
+    [span] = seen.get_finished_spans()
+    sent = remote(headers)
+    assert sent is not None and sent.span_id == span.context.span_id
+    assert sent.trace_state.get("wayline") == home.span_id, "whoever loses this span finds the tool's own"
+
+
+def test_an_error_marks_its_span_and_passes_on(telemetry, seen):
+    with pytest.raises(KeyError), telemetry.calling("tools/call x"):
+        raise KeyError("secret")
+
+    [span] = seen.get_finished_spans()
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "KeyError"
+    assert "secret" not in str(span.to_json())
+
+
+@pytest.mark.parametrize("header", ["", "junk", "00-zz-yy-01", f"00-{'0' * 32}-{'0' * 16}-01", "00-12-34-01"])
+def test_a_malformed_traceparent_is_no_sender(header):
+    assert remote({"traceparent": header}) is None
+
+
+async def test_finished_spans_leave_as_otlp_and_the_last_ones_on_the_way_out():
+    sent = []
+
+    async def send(batch: bytes) -> None:
+        sent.append(ExportTraceServiceRequest.FromString(batch))
+
+    exporter = BusExporter("router")
+    telemetry = Telemetry("router", exporter)
+    exporter.start(send)
+    with telemetry.calling("one"):
+        pass
+    await exporter.stop()
+
+    [batch] = sent
+    assert [span.name for span in batch.resource_spans[0].scope_spans[0].spans] == ["one"]
+
+
+async def test_spans_are_dropped_and_counted_before_they_ever_block(monkeypatch):
+    from wayline.telemetry import metrics
+
+    monkeypatch.setattr("wayline.telemetry.export.BUFFER_MAX", 3)
+    stuck = asyncio.Event()
+
+    async def send(_: bytes) -> None:
+        await stuck.wait()
+
+    exporter = BusExporter("flooded")
+    telemetry = Telemetry("flooded", exporter)
+    exporter.start(send)
+    for _ in range(10):
+        with telemetry.calling("one"):
+            pass
+
+    assert metrics.spans_dropped.labels("flooded", "buffer")._value.get() == 7
+    stuck.set()
+    await exporter.stop()
