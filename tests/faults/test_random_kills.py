@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group(
 
 SEARCH = "search_knowledge"
 NATS = "nats"
+RECORDS_APART = 3
 REPLICAS = {"executor": 2, "router": 1, "tool_registry": 1, "tracing": 1, "gateway": 1, "retrieval": 1}
 
 
@@ -36,14 +37,18 @@ class Mayhem:
         self.plan = list(zip(after, victims, strict=True))
         self.done: list[tuple[int, str]] = []
 
+    def _apart(self) -> int:
+        """What must be written before the next kill, so that they do not all fall into one moment."""
+        return self.done[-1][0] + RECORDS_APART if self.done else 0
+
     async def go_on(self, *, hurry: bool = False) -> bool:
         """Kill what is due, replace what is dead; whether the plan is used up."""
         world = self._world
         written = world.records_seen
         # Live messages are lost while NATS is away: the count may end short of the last kill.
         if hurry and self.plan:
-            written = max(written, self.plan[0][0])
-        while self.plan and self.plan[0][0] <= written:
+            written = max(written, self.plan[0][0], self._apart())
+        while self.plan and max(self.plan[0][0], self._apart()) <= written:
             _, victim = self.plan.pop(0)
             self.done.append((written, victim))
             if victim == NATS:
