@@ -51,6 +51,9 @@ e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
 	$(BIN)/python tests/bench/speed --write docs/performance.md
 
+faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or not slow" tests/faults
+
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
@@ -60,4 +63,4 @@ demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench faults run demo clean
+.PHONY: help setup lock format check test faults proto dashboards e2e bench faults run demo clean

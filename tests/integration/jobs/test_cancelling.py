@@ -2,6 +2,7 @@
 
 import asyncio
 
+from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say, turns
 
@@ -84,3 +85,55 @@ async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
             return [letter["Wayline-Dead-Stream"] for letter in await platform.dead()] == ["SIGNALS"]
 
         await until(one_letter, why="the malformed signal is a dead letter")
+
+
+async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(platform, effects, monkeypatch):
+    """Two calls side by side: the quick one's result is being appended when the signal comes."""
+    effects.delay_ms = 1_000
+    await effects.start()
+    calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
+    appended, go_on = asyncio.Event(), asyncio.Event()
+    append = JobLog._append
+
+    async def slowly(self, events, head, *, expected):
+        head = await append(self, events, head, expected=expected)
+        if events[-1].type == "tool.completed" and not appended.is_set():
+            appended.set()
+            await go_on.wait()
+        return head
+
+    monkeypatch.setattr(JobLog, "_append", slowly)
+    async with ChatServer(turns(calls, Say(text="done"))) as chat:
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
+        )
+        await platform.submit("j1", model="chat/m")
+        await asyncio.wait_for(appended.wait(), 10)
+
+        await platform.signal("j1", type="budget", budget_usd="1")
+        lane = platform.services["executor"].parts[0]
+        await until(lambda: lane._by_job["default", "j1"].pen.signals_seen > 0, why="the signal was heard")
+        go_on.set()
+
+        assert (await platform.wait_for("j1")).status == "completed"
+        events = await platform.events("j1")
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        types = [event.type for event in events]
+        assert types.count("budget.raised") == 1
+        assert types.count("job.claimed") == 1, "its holder lost the event, and another had to find the signal again"
+
+
+async def test_a_tool_that_outlives_its_jobs_time_is_stopped_and_the_job_ends(platform, effects):
+    effects.delay_ms = 60_000
+    await effects.start()
+    async with ChatServer(turns(Say(text="one moment", tools=(("effects__put_idempotent", {}),)))) as chat:
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
+        )
+
+        await platform.submit("j1", model="chat/m", max_seconds=1.5)
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.partial, ended.answer) == ("completed", True, "one moment")
+        [completed] = [event for event in await platform.events("j1") if event.type == "tool.completed"]
+        assert completed.error.code == "timeout"

@@ -63,7 +63,14 @@ class Worker(Generic[M]):
         self._work = work
         self._stopping = asyncio.Event()
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
-        self.start = self._puller.start
+        self._beat_s = work.consumer.ack_wait_s / 3
+
+    async def start(self) -> None:
+        consumer = self._work.consumer
+        info = await self._bus.js.consumer_info(consumer.stream, consumer.name)
+        # What the server has counts, not what the code would declare: an operator may have shortened it.
+        self._beat_s = (info.config.ack_wait or consumer.ack_wait_s) / 3
+        await self._puller.start()
 
     async def stop(self, grace_s: float) -> None:
         self._stopping.set()
@@ -72,7 +79,7 @@ class Worker(Generic[M]):
     async def _on_message(self, raw: Msg) -> None:
         work, delivery = self._work, Delivery.of(raw)
         started, outcome = time.perf_counter(), "ok"
-        beat = _Heartbeat(raw, work.consumer.ack_wait_s / 3)
+        beat = _Heartbeat(raw, self._beat_s)
         try:
             message = await self._bus.hear(work.message, raw)
             await self._handle(message, delivery)

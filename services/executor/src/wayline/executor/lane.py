@@ -12,11 +12,13 @@ from typing import Any
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
+from pydantic import ValidationError
 
 from wayline.chassis import Bus, Delivery, Failpoint
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
+from wayline.contracts.base import explain
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
@@ -106,7 +108,10 @@ class Lane:
                 case Verdict.CLAIM:
                     assert head is not None
                     try:
-                        return await self._claim(jobs, head, signalled, ticket, message)
+                        hold = await self._claim(jobs, head, signalled, ticket, message)
+                        # The record that the claim was decided by must not stay in memory for as long as the job runs.
+                        head = None
+                        return await self._hold(hold) if hold else None
                     except ClaimLost:
                         continue
                 case Verdict.SETTLE:
@@ -120,17 +125,21 @@ class Lane:
                 case Verdict.FORGET:
                     return None
 
-    async def _claim(self, jobs: JobLog, head: Head, signalled: int, ticket: Ticket, message: Msg) -> None:
+    async def _claim(self, jobs: JobLog, head: Head, signalled: int, ticket: Ticket, message: Msg) -> Hold | None:
+        """The job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
         records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
         unknown = unknown_types([value for record in records for value in record])
         if unknown:
-            metrics.unknown_events.labels("executor").inc()
-            log.warning("job has events of a newer build", job=ticket.job_id, types=sorted(unknown))
-            return await message.nak(delay=UNKNOWN_RETRY_S)
+            return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
-            return await self._give_up(jobs, head, ticket, message, attempt)
-        pen = Pen(jobs, head, _folded(records))
+            await self._give_up(jobs, head, ticket, message, attempt)
+            return None
+        try:
+            job = _folded(records)
+        except ValidationError as error:
+            return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
+        pen = Pen(jobs, head, job)
         claim = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)
@@ -139,7 +148,13 @@ class Lane:
         hold = Hold(self._bus, ticket, message, pen, draining=self._draining, beat_s=self._beat_s)
         if signalled > head.signals_seen:
             hold.tell()
-        await self._hold(hold)
+        return hold
+
+    async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
+        """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
+        metrics.unknown_events.labels("executor").inc()
+        log.warning("job left to a newer build", job=ticket.job_id, why=why)
+        await message.nak(delay=UNKNOWN_RETRY_S)
 
     async def _hold(self, hold: Hold) -> None:
         key = (hold.ticket.tenant, hold.ticket.job_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -37,6 +38,7 @@ class Pen:
         self.job = job
         self._noted: list[Event] = []
         self._claim: dict[str, Any] = {}
+        self._appending = asyncio.Lock()
         self.signals_seen = head.signals_seen
         self._trace_id = ids.trace_id(log.tenant, log.job_id)
         self._root = SpanRef(trace_id=self._trace_id, span_id=ids.job_span(log.tenant, log.job_id))
@@ -68,18 +70,21 @@ class Pen:
 
         Raises Fenced when the job has moved on without us, ClaimLost when it had done so before it was ever ours.
         """
-        if not self._noted:
-            return
-        if self._claim:
-            before, after = Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER
-        reach(before)
-        try:
-            self.head = await self._log.append(
-                self._noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
-            )
-        except Fenced:
-            if self.claimed:
-                raise
-            raise ClaimLost from None
-        self._noted, self._claim = [], {}
-        reach(after)
+        async with self._appending:
+            if not self._noted:
+                return
+            if self._claim:
+                before, after = Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER
+            reach(before)
+            # A signal may be noted while this record is on its way: it belongs to the next one.
+            noted, self._noted = self._noted, []
+            try:
+                self.head = await self._log.append(
+                    noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
+                )
+            except Fenced:
+                if self.claimed:
+                    raise
+                raise ClaimLost from None
+            self._claim = {}
+            reach(after)

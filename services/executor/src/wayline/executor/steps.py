@@ -106,9 +106,14 @@ async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
     calls = [_intend(hold, call) for call in action.calls]
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
-        await hold.listening(_finish(hands, hold, calls), finish_when_draining=False)
+        async with asyncio.timeout(_seconds_left(hold)):
+            await hold.listening(_finish(hands, hold, calls), finish_when_draining=False)
     except Cancelled:
-        await _stop(hands, hold)
+        why = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
+        await _stop(hands, hold, why)
+    except TimeoutError:
+        why = ToolError(code="timeout", message="the job's time was over while the tool was running")
+        await _stop(hands, hold, why)
 
 
 def _intend(hold: Hold, call: Call) -> Call:
@@ -150,7 +155,9 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
             for task in done:
                 _note_reply(hands, hold, job.step, running.pop(task), task.result())
             if running:
-                await hold.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+                # A cancel may end this step, but not half an append: whether the record is in must be known.
+                append = hold.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+                await asyncio.shield(append)
     finally:
         await stopped(*running)
 
@@ -193,14 +200,13 @@ def _expiry(hands: Hands, hold: Hold) -> datetime:
     return min(soon, created_at + timedelta(seconds=SECONDS_MAX))
 
 
-async def _stop(hands: Hands, hold: Hold) -> None:
-    """The job was cancelled: stop what runs, and write down that nobody waited for it."""
+async def _stop(hands: Hands, hold: Hold, why: ToolError) -> None:
+    """Stop the tools that run, and write down that nobody waited for them."""
     job = hold.pen.job
     for call in job.calls:
         if call.done is None and call.key is not None:
             await hands.tools.cancel(job, call)
-            error = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
-            _note_reply(hands, hold, job.step, call, ToolReply(status="failed", error=error))
+            _note_reply(hands, hold, job.step, call, ToolReply(status="failed", error=why))
 
 
 async def resolve(hands: Hands, hold: Hold, action: Resolve) -> None:
