@@ -1,0 +1,82 @@
+"""When alerts ring and when they do not: Prometheus' own tool plays invented series to the rules."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wayline.chassis.topology import CONSUMERS
+
+from .conftest import DEPLOY, rules
+
+pytestmark = pytest.mark.xdist_group("dashboards")
+
+DEAD = 'jetstream_stream_total_messages{stream_name="DEAD"}'
+WAITING = 'jetstream_consumer_num_pending{stream_name="RUN",consumer_name="batch"}'
+LOST = 'wayline_spans_dropped_total{service="executor",where="buffer"}'
+UNPRICED = 'wayline_ledger_unpriced_calls{model="m",agent="a"}'
+
+CASES: dict[str, tuple[str, str, str, int]] = {
+    "a dead letter rings": ("WaylineDeadLetters", DEAD, "0x90 1x30", 1),
+    "one of yesterday does not": ("WaylineDeadLetters", DEAD, "3x120", 0),
+    "a queue that stands rings": ("WaylineQueueLag", WAITING, "500x120", 1),
+    "a queue that grows rings": ("WaylineQueueLag", WAITING, "500+10x120", 1),
+    "a long queue that shrinks does not": ("WaylineQueueLag", WAITING, "5000-10x120", 0),
+    "a few messages do not": ("WaylineQueueLag", WAITING, "5x120", 0),
+    "the first lost span rings": ("WaylineSpansDropped", LOST, "_x110 7x10", 1),
+    "a later one does too": ("WaylineSpansDropped", LOST, "7x110 8x10", 1),
+    "spans lost long ago do not": ("WaylineSpansDropped", LOST, "7x120", 0),
+    "an unknown price rings": ("WaylineUnknownPrice", UNPRICED, "2x120", 1),
+    "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
+    "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),
+    "one that answers does not": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "1x120", 0),
+}
+for _queue in CONSUMERS:
+    _out = f'jetstream_consumer_num_ack_pending{{stream_name="{_queue.stream}",consumer_name="{_queue.name}"}}'
+    _limit = _queue.max_ack_pending
+    CASES |= {
+        f"{_queue.stream}/{_queue.name} at its limit rings": ("WaylineAckPendingAtLimit", _out, f"{_limit}x120", 1),
+        f"{_queue.stream}/{_queue.name} below it does not": ("WaylineAckPendingAtLimit", _out, f"{_limit - 1}x120", 0),
+    }
+
+
+def promtool(binaries: Path, *words: str | Path) -> str:
+    done = subprocess.run([binaries / "promtool", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_prometheus_accepts_the_configuration_and_the_rules(binaries: Path):
+    said = promtool(binaries, "check", "config", DEPLOY / "prometheus/prometheus.yml")
+
+    assert f"{len(rules())} rules found" in said
+
+
+def test_alerts_ring_when_they_should_and_are_silent_otherwise(binaries: Path, tmp_path: Path):
+    assert {alert for alert, *_ in CASES.values()} == {rule["alert"] for rule in rules()}
+    (tmp_path / "alerts.yml").write_text(
+        yaml.safe_dump(
+            {
+                "rule_files": [str(path) for path in (DEPLOY / "prometheus/rules").glob("*.yml")],
+                "evaluation_interval": "1m",
+                "tests": [_played(name, *case) for name, case in CASES.items()],
+            }
+        )
+    )
+
+    promtool(binaries, "test", "rules", tmp_path / "alerts.yml")
+
+
+def _played(name: str, alert: str, series: str, values: str, rings: int) -> dict[str, Any]:
+    firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
+    expected = {"expr": firing, "eval_time": "115m", "exp_samples": [{"labels": "{}", "value": rings}]}
+    return {
+        "name": name,
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values}],
+        "promql_expr_test": [expected],
+    }

@@ -1,0 +1,161 @@
+"""The dashboards and alerts as files: what can be known without a server."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wayline.chassis.topology import CONSUMERS
+from wayline.standalone.services import MEMBERS
+
+from .conftest import DEPLOY, provisioned, rules, tool
+from .questions import (
+    Json,
+    Window,
+    expand_promql,
+    expand_sql,
+    promql_problems,
+    questions,
+    samples_of,
+    structure_problems,
+)
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+WINDOW = Window(NOON - timedelta(hours=1), NOON, step_s=15)
+FROM, TO = "'2026-01-02T11:00:00+00:00'", "'2026-01-02T12:00:00+00:00'"
+
+
+def unknown_in(dashboard: Json) -> list[str]:
+    """What the panels ask Prometheus for and nobody exports."""
+    return [
+        f"{asked}: {problem}"
+        for asked in questions(dashboard)
+        if asked.promql
+        for problem in promql_problems(expand_promql(asked.promql, WINDOW))
+    ]
+
+
+def test_what_is_checked_in_is_what_the_generator_makes():
+    assert tool("make_dashboards").stale() == [], "run `make dashboards`"
+
+
+def test_every_panel_says_what_it_shows_and_stands_alone(dashboard: Json):
+    assert structure_problems(dashboard, {source["uid"] for source in provisioned()}) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda panel: panel.pop("description"), "no description"),
+        (lambda panel: panel["fieldConfig"]["defaults"].pop("unit"), "no unit"),
+        (lambda panel: panel["targets"].append(panel["targets"][0]), "refIds"),
+        (lambda panel: panel["targets"][0]["datasource"].update(uid="other"), "no datasource other"),
+        (lambda panel: panel["gridPos"].update(w=20), "covers"),
+        (lambda panel: panel["gridPos"].update(x=23), "outside the page"),
+    ],
+)
+def test_a_panel_that_is_not_whole_is_refused(dashboard: Json, spoil: Any, said: str):
+    spoilt = copy.deepcopy(dashboard)
+    spoil(spoilt["panels"][1])
+
+    assert said in "; ".join(structure_problems(spoilt, {source["uid"] for source in provisioned()}))
+
+
+def test_every_panel_asks_for_metrics_and_labels_that_the_code_declares(dashboard: Json):
+    assert unknown_in(dashboard) == []
+
+
+def test_a_misspelt_metric_or_label_is_refused_wherever_it_stands(dashboard: Json):
+    asked = [question.promql for question in questions(dashboard) if question.promql]
+    text = json.dumps(dashboard)
+    names = {name for query in asked for name in samples_of(expand_promql(query, WINDOW))}
+
+    assert len(names) >= 10
+    for word in (*names, "gen_ai_request_model", "stream_name"):
+        assert unknown_in(json.loads(re.sub(rf"\b{word}\b", f"{word}s", text))), word
+
+
+def test_every_sql_macro_is_filled_in(dashboard: Json):
+    for asked in questions(dashboard):
+        if asked.sql:
+            assert "$" not in expand_sql(asked.sql, WINDOW), asked
+
+
+@pytest.mark.parametrize(
+    ("macro", "expanded"),
+    [
+        ("$__timeFilter(at)", f"at BETWEEN {FROM} AND {TO}"),
+        ("at > $__timeFrom() AND at < $__timeTo()", f"at > {FROM} AND at < {TO}"),
+        ("$__timeGroupAlias(at, '1d')", 'floor(extract(epoch from at)/86400)*86400 AS "time"'),
+        ("$__timeGroup(at, $__interval)", "floor(extract(epoch from at)/15)*15"),
+    ],
+)
+def test_macros_become_what_grafana_makes_of_them(macro: str, expanded: str):
+    assert expand_sql(macro, WINDOW) == expanded
+
+
+@pytest.mark.parametrize("text", ["$__timeFiltr(at)", "$tenant", "rate(x[$__every])"])
+def test_a_variable_that_nobody_fills_in_is_refused(text: str):
+    with pytest.raises(ValueError, match=r"\$"):
+        expand_sql(text, WINDOW)
+    with pytest.raises(ValueError, match=r"\$"):
+        expand_promql(text, WINDOW)
+
+
+def test_costs_are_shown_by_model_agent_and_day_and_in_dollars(dashboard: Json):
+    units = {
+        panel["title"]: panel["fieldConfig"]["defaults"].get("unit")
+        for panel in dashboard["panels"][1:]
+        if "fieldConfig" in panel
+    }
+
+    dollars = {title for title, unit in units.items() if unit == "currencyUSD"}
+    assert dollars == {"Ledger", "Cost by model", "Cost by agent", "Cost by day"}
+
+
+def test_grafana_asks_as_often_as_prometheus_scrapes(prometheus_config: Json):
+    [source] = [source for source in provisioned() if source["type"] == "prometheus"]
+
+    assert source["jsonData"]["timeInterval"] == prometheus_config["global"]["scrape_interval"]
+
+
+def test_grafana_finds_its_files_where_the_containers_have_them(repository: Path):
+    services = yaml.safe_load((repository / "docker-compose.yml").read_text())["services"]
+    mounted = dict(volume.split(":")[:2] for volume in services["grafana"]["volumes"] if isinstance(volume, str))
+    [provider] = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/wayline.yaml").read_text())["providers"]
+
+    assert mounted["./deploy/grafana/dashboards"] == provider["options"]["path"]
+    assert mounted["./deploy/grafana/provisioning"] == "/etc/grafana/provisioning"
+    for source in provisioned():
+        assert re.sub(r"^http://|:\d+$", "", source["url"]) in services
+
+
+def test_prometheus_scrapes_every_service_where_its_probes_listen(prometheus_config: Json, repository: Path):
+    port = re.findall(r"WAYLINE_HEALTH_PORT=(\d+)", (repository / "deploy/docker/Dockerfile").read_text())
+
+    [scraped] = prometheus_config["scrape_configs"][0]["dns_sd_configs"]
+    assert (set(scraped["names"]), [str(scraped["port"])]) == ({member.name for member in MEMBERS}, port)
+
+
+def test_every_alert_asks_for_what_is_exported_and_says_what_to_do():
+    for rule in rules():
+        problems = [said for said in promql_problems(rule["expr"]) if said != "nobody exports up"]
+        assert problems == [], rule["alert"]
+        assert rule["annotations"].keys() == {"summary", "action"}, rule["alert"]
+
+
+def test_the_alert_about_ack_pending_knows_the_limit_of_every_consumer():
+    [rule] = [rule for rule in rules() if rule["alert"] == "WaylineAckPendingAtLimit"]
+    limits = dict(re.findall(r'stream_name="(\w+)"\} >= (\d+)', rule["expr"]))
+    [others] = re.findall(r'stream_name!~"[\w|]+"\} >= (\d+)', rule["expr"])
+
+    assert re.findall(r'stream_name!~"([\w|]+)"', rule["expr"]) == ["|".join(limits)]
+    said = {(c.stream, c.name): int(limits.get(c.stream, others)) for c in CONSUMERS}
+    assert said == {(c.stream, c.name): c.max_ack_pending for c in CONSUMERS}

@@ -1,0 +1,147 @@
+"""Every panel is asked for real: a Prometheus that scrapes a working platform, and its Postgres as Grafana's role."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from wayline.testkit import until
+
+from .conftest import rules
+from .questions import Json, Question, expand_promql, panels, questions, samples_of
+from .world import JOBS, TOOLS, WAVES, World
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.xdist_group("dashboards"),
+    pytest.mark.timeout(240),
+]
+
+PAID = Decimal("0.01") * WAVES
+COSTS = ["Cost by model", "Cost by agent", "Cost by day", "Dearest traces"]
+
+
+def question(dashboard: Json, title: str) -> Question:
+    [found] = [asked for asked in questions(dashboard) if asked.panel == title]
+    return found
+
+
+def dollars(amounts: list[float]) -> Decimal:
+    return sum((Decimal(str(amount)) for amount in amounts), Decimal(0)).quantize(Decimal("1e-9"))
+
+
+async def test_every_metric_of_a_panel_is_in_a_live_scrape(world: World, dashboard: Json):
+    exported = {sample.name for sample in await world.scrape()}
+
+    asked = {
+        name
+        for panel in questions(dashboard)
+        if panel.promql
+        for name in samples_of(expand_promql(panel.promql, world.window))
+    }
+    assert asked - exported == set()
+
+
+async def test_every_panel_has_data(world: World, dashboard: Json, binaries: Path):
+    assert await world.unanswered(questions(dashboard)) == []
+
+
+async def test_every_panel_over_postgres_has_data_for_grafanas_role(world: World, dashboard: Json):
+    tables = [asked for asked in questions(dashboard) if asked.sql]
+
+    assert len(tables) >= 6
+    assert await world.unanswered(tables) == []
+
+
+async def test_a_panel_with_a_misspelt_metric_is_found_by_the_same_check(world, dashboard: Json, binaries: Path):
+    asked = [question for question in questions(dashboard) if question.promql]
+    for name in {name for one in asked for name in samples_of(expand_promql(one.promql, world.window))}:
+        spoilt = [replace(one, promql=re.sub(rf"\b{name}\b", f"{name}s", one.promql)) for one in asked]
+        changed = [one for one in spoilt if one not in asked]
+
+        assert await world.unanswered(changed) == [f"{one.panel}: no data" for one in changed] != [], name
+
+
+async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: World, dashboard: Json):
+    tables = [asked for asked in questions(dashboard) if asked.sql]
+    spoilt = [replace(asked, sql=asked.sql.replace("sum(cost_usd)", "sum(cost_euro)")) for asked in tables]
+
+    refused = await world.unanswered(spoilt)
+    assert refused == [f'{title}: column "cost_euro" does not exist' for title in COSTS]
+
+
+@pytest.mark.parametrize("title", COSTS)
+async def test_costs_in_tables_add_up_to_the_ledger(world: World, dashboard: Json, title: str):
+    rows = await world.answer(question(dashboard, title))
+
+    [ledger] = await world.fetch("SELECT sum(cost_usd) AS cost FROM tracing.ledger")
+    assert dollars([row["cost"] for row in rows]) == ledger["cost"] == PAID
+
+
+async def test_the_cost_that_prometheus_knows_is_the_ledgers(world: World, dashboard: Json, binaries: Path):
+    spent = await world.answer(question(dashboard, "Ledger"))
+    unknown = await world.answer(question(dashboard, "Calls of unknown price"))
+
+    [ledger] = await world.fetch(
+        "SELECT sum(cost_usd) AS cost, count(*) FILTER (WHERE cost_usd IS NULL) AS unknown FROM tracing.ledger"
+    )
+    assert dollars([spent[-1]["value"]]) == ledger["cost"] == PAID
+    assert unknown[-1]["value"] == ledger["unknown"] > 0
+
+
+async def test_outcomes_and_dead_letters_are_those_of_the_script(world: World, dashboard: Json, binaries: Path):
+    outcomes = await world.answer(question(dashboard, "Outcomes"))
+    dead = await world.answer(question(dashboard, "Dead letters"))
+
+    assert {row["status"]: row["jobs"] for row in outcomes} == {"completed": 2 * WAVES, "failed": WAVES}
+    assert dead[-1]["value"] == WAVES
+
+
+async def test_each_tool_call_of_the_script_is_shown_once(world: World, dashboard: Json):
+    rows = await world.answer(question(dashboard, "Tool calls"))
+
+    shown = Counter({row["metric"]: 0 for row in rows})
+    for row in rows:
+        shown[row["metric"]] += row["calls"]
+    assert shown == {f"{tool} ok": WAVES for tool in TOOLS}
+
+
+@pytest.mark.parametrize("title", ["Slowest traces", "Dearest traces"])
+async def test_a_job_in_a_table_leads_to_its_trace(world: World, dashboard: Json, title: str):
+    [panel] = [panel for panel in panels(dashboard) if panel["title"] == title]
+    [column] = [column for column in panel["fieldConfig"]["overrides"] if column["matcher"]["options"] == "job"]
+    [link] = column["properties"][0]["value"]
+    jobs = {row["job"] for row in await world.answer(question(dashboard, title))}
+
+    assert jobs == {f"{name}-{n}" for name in JOBS for n in range(WAVES)} - (
+        set() if title == "Slowest traces" else {f"fails-{n}" for n in range(WAVES)}
+    )
+    async with httpx2.AsyncClient(timeout=30) as client:
+        for job in jobs:
+            url = link["url"].replace("${gateway:raw}", world.gateway).replace("${__data.fields.job}", job)
+            answered = await client.get(url)
+            assert (answered.status_code, answered.json()["root"]["parent_span_id"]) == (200, None), url
+
+
+async def test_a_dead_letter_and_an_unknown_price_are_alerts(world: World, binaries: Path):
+    async def alerting() -> bool:
+        assert world.prometheus is not None
+        said = (await world.prometheus.ask("alerts"))["alerts"]
+        return {"WaylineDeadLetters", "WaylineUnknownPrice"} <= {alert["labels"]["alertname"] for alert in said}
+
+    await until(alerting, within=20, why="Prometheus has evaluated the rules")
+
+
+async def test_prometheus_has_read_every_rule(world: World, binaries: Path):
+    assert world.prometheus is not None
+    groups = (await world.prometheus.ask("rules"))["groups"]
+
+    loaded = {rule["name"]: rule["health"] for group in groups for rule in group["rules"]}
+    assert loaded.keys() == {rule["alert"] for rule in rules()}
+    assert "err" not in loaded.values()

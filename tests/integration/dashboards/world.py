@@ -1,0 +1,211 @@
+"""Every service in one process on a real bus and a real database, watched while it works through a script."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.topology import Limits
+from wayline.contracts.tools import ListTools, ToolList
+from wayline.embedded import NatsServer, free_port, minimal_config
+from wayline.standalone.installation import GRAFANA, Installation, Place
+from wayline.standalone.migrating import migrate_all
+from wayline.standalone.services import MEMBERS, Fleet, Member
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say, turns
+from wayline.testkit.databases import Database
+from wayline.testkit.effects_server import EffectsServer
+
+from . import prometheus
+from .prometheus import Prometheus
+from .questions import Question, Window, expand_promql, expand_sql
+
+SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus"
+PAYS = turns(Say(tools=(("effects__pay_once", {}), ("get_current_time", {}))), Say(text="It is paid."))
+TOOLS = {"effects__pay_once", "get_current_time", "search_knowledge"}
+"""Each is called once a wave: the offline model searches, the scripted one calls the others."""
+JOBS: dict[str, dict[str, Any]] = {
+    "asks": {"input": "What is a lease?"},
+    "pays": {"input": "Pay.", "options": {"model": "chat/m"}},
+    "fails": {"input": "Teleport me.", "options": {"required_tools": ["teleport"]}},
+}
+WAVES = 2
+"""A counter's first value is no increase: what happens once has no rate."""
+RUN_WITHIN_S = 40.0
+ENDED, SPENT = "wayline_jobs_ended_total", "wayline_ledger_cost_usd"
+PUT_ASIDE, HELD = "wayline_dead_letters_total", "jetstream_stream_total_messages"
+
+
+@dataclass
+class World:
+    """What can be asked."""
+
+    gateway: str
+    database: Database
+    grafana_dsn: str
+    window: Window
+    prometheus: Prometheus | None = None
+
+    async def scrape(self) -> list[Sample]:
+        """Every sample that the services export right now."""
+        async with httpx2.AsyncClient(timeout=30) as client:
+            text = (await client.get(f"{self.gateway}/metrics")).text
+        return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    async def fetch(self, sql: str, *, dsn: str | None = None) -> list[dict[str, Any]]:
+        """Rows as the database's owner sees them, or whoever else is named."""
+        conn = await asyncpg.connect(dsn or self.database.dsn)
+        try:
+            return [dict(row) for row in await conn.fetch(sql)]
+        finally:
+            await conn.close()
+
+    async def answer(self, asked: Question) -> list[dict[str, Any]]:
+        """What a panel would get: rows, or for Prometheus one a value."""
+        if asked.sql:
+            return await self.fetch(expand_sql(asked.sql, self.window), dsn=self.grafana_dsn)
+        assert self.prometheus is not None
+        query, window = expand_promql(asked.promql, self.window), self.window
+        if asked.instant:
+            said = await self.prometheus.ask("query", query=query, time=window.end.timestamp())
+            return [{**series["metric"], "value": float(series["value"][1])} for series in said["result"]]
+        start, end = window.start.timestamp(), window.end.timestamp()
+        said = await self.prometheus.ask("query_range", query=query, start=start, end=end, step=window.step_s)
+        return [
+            {**series["metric"], "value": float(value)} for series in said["result"] for _, value in series["values"]
+        ]
+
+    async def unanswered(self, asked: Iterable[Question]) -> list[str]:
+        """The questions that get an error, no data, or nothing but empty values."""
+        found: list[str] = []
+        for question in asked:
+            try:
+                rows = await self.answer(question)
+            except (asyncpg.PostgresError, ValueError) as error:
+                found.append(f"{question.panel}: {str(error).splitlines()[0]}")
+                continue
+            if not any(_says_something(question, row) for row in rows):
+                found.append(f"{question.panel}: no data")
+        return found
+
+
+def _says_something(asked: Question, row: dict[str, Any]) -> bool:
+    if asked.sql:
+        return None not in (row.get(name) for name in ("time", "metric") if name in row) and any(
+            isinstance(value, int | float) for value in row.values()
+        )
+    # Every script has an increase of all that is counted, so a rate of zero is a rate of nothing.
+    return not math.isnan(row["value"]) and (row["value"] > 0 or "rate(" not in asked.promql)
+
+
+@asynccontextmanager
+async def running(database: Database, directory: Path, binaries: Path | None) -> AsyncIterator[World]:
+    """The platform, after its script has run."""
+    async with AsyncExitStack() as stack:
+        nats = NatsServer(directory / "nats", config=minimal_config(directory / "nats" / "jetstream"))
+        await nats.start()
+        stack.push_async_callback(nats.stop)
+        installation = Installation(directory / "data")
+        installation.prepare()
+        place = Place(nats.url, database.dsn, installation.load_credentials(), own_bus=False)
+        async for _ in migrate_all(place, Limits(memory=True)):
+            pass
+        gateway = f"http://127.0.0.1:{await _start_services(stack, place, directory)}"
+        world = World(gateway, database, place.dsn_of("wayline_grafana", GRAFANA), _until_now(datetime.now(UTC)))
+        if binaries is not None:
+            target = gateway.removeprefix("http://")
+            world.prometheus = await prometheus.start(binaries, SHIPPED, directory, targets=[target])
+            stack.push_async_callback(world.prometheus.stop)
+        bus = await Bus.connect(BusSettings(nats_url=nats.url), service="client", exit_when_closed=False)
+        stack.push_async_callback(bus.close)
+        await _tools_are_there(bus)
+        for n in range(WAVES):
+            await _play(world, bus, n)
+        world.window = _until_now(world.window.start)
+        yield world
+
+
+async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) -> int:
+    """Start all of them; returns the port of the gateway."""
+    chat = await stack.enter_async_context(ChatServer(PAYS))
+    effects = await EffectsServer(directory / "effects.txt").start()
+    stack.callback(effects.kill)
+    environment = stack.enter_context(pytest.MonkeyPatch.context())
+    port = free_port()
+    environment.setenv("WAYLINE_HTTP_PORT", str(port))
+    environment.setenv("WAYLINE_CHAT_BASE_URL", chat.url)
+    environment.setenv("WAYLINE_TOOL_REGISTRY_SERVERS", json.dumps([effects.settings()]))
+    environment.setenv("WAYLINE_TRACING_GAUGES_EVERY_S", "0.1")
+
+    def settings_of(member: Member) -> BusSettings:
+        dsn = place.dsn_of(member.role, member.identity) if member.schema else None
+        return BusSettings(nats_url=place.nats_url, postgres_dsn=dsn, drain_grace_s=2)
+
+    fleet = Fleet(MEMBERS, settings_of)
+    await fleet.start()
+    stack.push_async_callback(fleet.stop)
+    return port
+
+
+async def _tools_are_there(bus: Bus) -> None:
+    async def listed() -> bool:
+        found = await bus.ask(ListTools(tenant="default"), ToolList)
+        return {tool.name for tool in found.tools} >= TOOLS
+
+    await until(listed, within=RUN_WITHIN_S, why="the registry has reached its servers")
+
+
+async def _play(world: World, bus: Bus, n: int) -> None:
+    """Jobs that complete, pay and fail, and a message that is put aside; over when all was counted and scraped."""
+    before = await world.scrape()
+    for name, job in JOBS.items():
+        body = {"agent": "assistant", "job_id": f"{name}-{n}", **job}
+        await bus.js.publish("jobs.submit.default", json.dumps(body).encode())
+    await bus.js.publish("jobs.submit.default", b"{not json")
+
+    async def counted() -> bool:
+        now = await world.scrape()
+        [owed] = await world.fetch("SELECT sum(cost_usd)::float8 AS cost FROM tracing.ledger WHERE NOT open")
+        return (
+            total(now, ENDED) - total(before, ENDED) == len(JOBS)
+            and total(now, HELD, stream_name="DEAD") == n + 1
+            and math.isclose(total(now, SPENT), owed["cost"])
+        )
+
+    await until(counted, within=RUN_WITHIN_S, why=f"the services have counted wave {n}")
+    if world.prometheus is not None:
+        await _scraped(world.prometheus, await world.scrape(), n)
+
+
+async def _scraped(watching: Prometheus, samples: list[Sample], n: int) -> None:
+    wanted = {f"sum({name})": total(samples, name) for name in (ENDED, SPENT, PUT_ASIDE)}
+    wanted[f'sum({HELD}{{stream_name="DEAD"}})'] = n + 1
+
+    async def scraped() -> bool:
+        said = {query: (await watching.ask("query", query=query))["result"] for query in wanted}
+        return all(found and float(found[0]["value"][1]) == wanted[query] for query, found in said.items())
+
+    await until(scraped, within=RUN_WITHIN_S, why=f"Prometheus has scraped wave {n}")
+
+
+def total(samples: Iterable[Sample], name: str, **labels: str) -> float:
+    """The sum of a metric's values, over all labels that are not named."""
+    return sum(one.value for one in samples if one.name == name and labels.items() <= one.labels.items())
+
+
+def _until_now(start: datetime) -> Window:
+    now = datetime.now(UTC) + timedelta(seconds=1)
+    return Window(start, now)

@@ -1,0 +1,46 @@
+"""Write deploy/grafana/dashboards: `python tools/make_dashboards.py` writes, `--check` says what is stale and fails."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from overview import OVERVIEW
+
+ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
+
+
+def files() -> dict[Path, str]:
+    """Every generated file and what must be in it."""
+    return {
+        ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n"
+        for page in (OVERVIEW,)
+    }
+
+
+def stale() -> list[str]:
+    """What is missing, differs, or should not be there."""
+    wanted = files()
+    said = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    return said + [f"{path.name} (nothing makes it any more)" for path in set(ROOT.glob("*.json")) - wanted.keys()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a dashboard is stale")
+    if parser.parse_args().check:
+        if found := stale():
+            sys.exit("deploy/grafana is stale; run `make dashboards` and look at the difference: " + ", ".join(found))
+        return
+    wanted = files()
+    ROOT.mkdir(parents=True, exist_ok=True)
+    for path in set(ROOT.glob("*.json")) - wanted.keys():
+        path.unlink()
+    for path, text in wanted.items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

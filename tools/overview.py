@@ -1,0 +1,272 @@
+"""The first page of Grafana: jobs, queues, money, models, tools and traces."""
+
+from __future__ import annotations
+
+from panels import Column, Dashboard, Metric, Panel, Row, Setting, Sql
+
+from wayline.telemetry import names
+
+TRACE = Column(
+    "job", link="${gateway:raw}/v1/jobs/${__data.fields.job}/trace", link_title="The trace of ${__data.fields.job}"
+)
+DOLLARS = "currencyUSD"
+CENTS_OF_CENTS = 4
+TOOL = f"attributes->>'{names.GEN_AI_TOOL_NAME}'"
+SHOWN_MAX = 20
+
+
+def quantiles(histogram: str, *by: str, where: str = "") -> list[Metric]:
+    """The median and the 95th percentile of a histogram, by some of its labels."""
+    legend = " ".join(f"{{{{{label}}}}}" for label in by)
+    return [
+        Metric(
+            f"histogram_quantile({share}, sum by ({', '.join(('le', *by))}) "
+            f"(rate({histogram}_bucket{where}[$__rate_interval])))",
+            legend=f"{name} {legend}".strip(),
+        )
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    ]
+
+
+def newest(gauge: str, *labels: str) -> str:
+    """A gauge that every replica of tracing reads from the same place, once."""
+    return f"max by ({', '.join(labels)}) ({gauge})"
+
+
+def spent(what: str, *, by: str) -> str:
+    return f"""SELECT {what} AS {by}, coalesce(sum(cost_usd), 0)::float8 AS cost
+        FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1 ORDER BY cost DESC"""
+
+
+JOBS = Row(
+    "Jobs",
+    [
+        Panel(
+            "Jobs ended per minute",
+            "How many jobs reach their end each minute, by outcome.",
+            [Metric("sum by (outcome) (rate(wayline_jobs_ended_total[$__rate_interval])) * 60", "{{outcome}}")],
+            unit="cpm",
+        ),
+        Panel(
+            "Latency of completed jobs",
+            "From submission to the end, as the clock has it: a wait for a person counts.",
+            quantiles("wayline_job_seconds", where='{outcome="completed"}'),
+            unit="s",
+        ),
+        Panel(
+            "Outcomes",
+            "Jobs that ended in this window, by outcome, exactly.",
+            [
+                Sql("""SELECT status, count(*) AS jobs FROM tracing.jobs
+                    WHERE $__timeFilter(ended_at) GROUP BY status ORDER BY jobs DESC""")
+            ],
+            unit="short",
+            kind="bargauge",
+            width=5,
+        ),
+        Panel(
+            "In flight",
+            "Jobs that executors hold right now. A parked job is held by nobody.",
+            [Metric("sum(wayline_jobs_in_flight)", "jobs")],
+            unit="short",
+            kind="stat",
+            width=3,
+        ),
+    ],
+)
+
+QUEUES = Row(
+    "Queues",
+    [
+        Panel(
+            "Queue lag",
+            "Messages that wait for each consumer. EVENTS/tracing is how far traces and costs are behind.",
+            [
+                Metric(
+                    newest("jetstream_consumer_num_pending", "stream_name", "consumer_name"),
+                    "{{stream_name}}/{{consumer_name}}",
+                )
+            ],
+            unit="short",
+        ),
+        Panel(
+            "Ack pending",
+            "Messages handed out and not acknowledged yet. At a consumer's limit the bus hands out no more.",
+            [
+                Metric(
+                    newest("jetstream_consumer_num_ack_pending", "stream_name", "consumer_name"),
+                    "{{stream_name}}/{{consumer_name}}",
+                )
+            ],
+            unit="short",
+        ),
+        Panel(
+            "Dead letters by code",
+            "What services have put aside since they started, and why.",
+            [Metric("sum by (stream, code) (wayline_dead_letters_total)", "{{stream}} {{code}}", instant=True)],
+            unit="short",
+            kind="bargauge",
+            width=5,
+        ),
+        Panel(
+            "Dead letters",
+            "Messages put aside that the bus still keeps (30 days). `wayline dead-letters list` shows them.",
+            [Metric('max(jetstream_stream_total_messages{stream_name="DEAD"})', "kept")],
+            unit="short",
+            kind="stat",
+            width=3,
+            alarm_above=1,
+        ),
+    ],
+)
+
+MONEY = Row(
+    "Cost and tokens",
+    [
+        Panel(
+            "Cost by model",
+            "Dollars in this window, by model; a tool that costs money stands on its own.",
+            [Sql(spent("coalesce(model, 'tool ' || tool)", by="model"))],
+            unit=DOLLARS,
+            kind="bargauge",
+            decimals=CENTS_OF_CENTS,
+        ),
+        Panel(
+            "Cost by agent",
+            "Dollars in this window, by agent.",
+            [Sql(spent("agent", by="agent"))],
+            unit=DOLLARS,
+            kind="bargauge",
+            decimals=CENTS_OF_CENTS,
+        ),
+        Panel(
+            "Cost by day",
+            "Dollars by day (UTC) and model. The window's first and last day may be cut.",
+            [
+                Sql(
+                    """SELECT $__timeGroupAlias(at, '1d'), coalesce(model, 'tool ' || tool) AS metric,
+                        coalesce(sum(cost_usd), 0)::float8 AS cost
+                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
+                    over_time=True,
+                )
+            ],
+            unit=DOLLARS,
+            decimals=CENTS_OF_CENTS,
+            bars=True,
+        ),
+        Panel(
+            "Ledger",
+            "Dollars in the whole ledger, whatever the window (400 days).",
+            [Metric(f"sum({newest('wayline_ledger_cost_usd', 'model', 'agent')})", "spent")],
+            unit=DOLLARS,
+            kind="stat",
+            width=4,
+            decimals=CENTS_OF_CENTS,
+        ),
+        Panel(
+            "Calls of unknown price",
+            "Calls in the ledger that no sum of dollars contains, because nobody knows their price.",
+            [Metric(f"sum({newest('wayline_ledger_unpriced_calls', 'model', 'agent')})", "calls")],
+            unit="short",
+            kind="stat",
+            width=4,
+            alarm_above=1,
+        ),
+        Panel(
+            "Tokens per minute",
+            "Tokens of model calls by kind. Cache reads and writes are part of `input`, reasoning is part of `output`.",
+            [
+                Metric(
+                    "sum by (gen_ai_token_type) (rate(gen_ai_client_token_usage_total[$__rate_interval])) * 60",
+                    "{{gen_ai_token_type}}",
+                )
+            ],
+            unit="cpm",
+            width=16,
+        ),
+    ],
+)
+
+CALLS = Row(
+    "Models and tools",
+    [
+        Panel(
+            "Model call latency",
+            "How long calls of each model take.",
+            quantiles("gen_ai_client_operation_duration_seconds", "gen_ai_request_model"),
+            unit="s",
+        ),
+        Panel(
+            "Tool calls",
+            "Calls of each tool and how they ended.",
+            [
+                Sql(
+                    f"""SELECT $__timeGroupAlias(start, $__interval), concat({TOOL}, ' ', status) AS metric,
+                        count(*) AS calls
+                    FROM tracing.spans WHERE seq > 0 AND name LIKE 'execute_tool %' AND $__timeFilter(start)
+                    GROUP BY 1, 2 ORDER BY 1, 2""",
+                    over_time=True,
+                )
+            ],
+            unit="short",
+            bars=True,
+        ),
+        Panel(
+            "Tool durations",
+            "How long calls of each tool take.",
+            quantiles("wayline_tool_seconds", "tool"),
+            unit="s",
+        ),
+    ],
+)
+
+TRACES = Row(
+    "Traces",
+    [
+        Panel(
+            "Slowest traces",
+            f"The {SHOWN_MAX} jobs of this window that worked longest; time spent parked is left out. "
+            "The job's id leads to its trace.",
+            [
+                Sql(f"""SELECT root.start AS submitted, jobs.tenant, jobs.job_id AS job, jobs.agent, jobs.model,
+                        jobs.status, root.duration_ms / 1000 AS worked, jobs.steps, jobs.tokens,
+                        jobs.cost_usd::float8 AS cost
+                    FROM tracing.spans AS root JOIN tracing.jobs USING (trace_id)
+                    WHERE root.seq > 0 AND root.parent_span_id IS NULL AND root.duration_ms IS NOT NULL
+                        AND $__timeFilter(root.start)
+                    ORDER BY worked DESC LIMIT {SHOWN_MAX}""")
+            ],
+            unit="short",
+            kind="table",
+            width=13,
+            height=10,
+            columns=[TRACE, Column("worked", unit="s"), Column("cost", unit=DOLLARS)],
+        ),
+        Panel(
+            "Dearest traces",
+            f"The {SHOWN_MAX} jobs that cost most in this window; `unpriced` calls are in no sum. "
+            "The job's id leads to its trace.",
+            [
+                Sql(f"""SELECT tenant, job_id AS job, agent, count(*) AS calls,
+                        sum(input_tokens + output_tokens)::bigint AS tokens,
+                        coalesce(sum(cost_usd), 0)::float8 AS cost,
+                        count(*) FILTER (WHERE cost_usd IS NULL) AS unpriced
+                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at)
+                    GROUP BY tenant, job_id, agent ORDER BY cost DESC, tokens DESC LIMIT {SHOWN_MAX}""")
+            ],
+            unit="short",
+            kind="table",
+            width=11,
+            height=10,
+            columns=[TRACE, Column("cost", unit=DOLLARS)],
+        ),
+    ],
+)
+
+OVERVIEW = Dashboard(
+    uid="wayline-overview",
+    title="Wayline",
+    description="Jobs, queues, money, models, tools and traces. Generated by `make dashboards`.",
+    rows=[JOBS, QUEUES, MONEY, CALLS, TRACES],
+    settings=[Setting("gateway", "Gateway", "http://127.0.0.1:8080")],
+)
