@@ -38,7 +38,7 @@ class Call:
         return self.decision_id is not None and self.decision is None and self.done is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Job:
     """A job's state; begins empty and changes only through `evolve`."""
 
@@ -89,7 +89,11 @@ def evolve(job: Job, event: e.Event) -> Job:
     """What one event means; a type this build does not know changes nothing but the place in the log."""
     meaning = _MEANING.get(type(event))
     changes = meaning(job, event) if meaning else {}
-    return replace(job, seq=event.seq, at=event.at, **changes)
+    # Not `dataclasses.replace`: it runs the constructor over every field, for every event of every log.
+    after = object.__new__(Job)
+    vars(after).update(vars(job))
+    vars(after).update(changes, seq=event.seq, at=event.at)
+    return after
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:
