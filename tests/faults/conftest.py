@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -20,7 +19,6 @@ from wayline.testkit.processes import Fleet
 
 from .world import World
 
-HERE = Path(__file__).parent
 ACK_WAIT_S = 1.0
 LEASE_S = 1.0
 DELAY_MS = 50
@@ -86,12 +84,3 @@ async def equip(fleet: Fleet, database: Database, chat: ChatServer, effects: Eff
         WAYLINE_TOOL_REGISTRY_PROBE_EVERY_S=600,
     )
     return fleet
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked slow, unless markers were asked for: `make faults` asks for all."""
-    if config.option.markexpr:
-        return
-    slow = [item for item in items if HERE in item.path.parents and item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
