@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 import structlog
@@ -18,7 +19,7 @@ from wayline.chassis.delivery import Delivery
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
-from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.errors import Full, Reject, Retry
 from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -29,6 +30,7 @@ NAK_MAX_S = 30.0
 
 
 M = TypeVar("M", bound=Message)
+R = TypeVar("R")
 Handler = Callable[[M, Delivery], Awaitable[Sequence[Message] | None]]
 """Handles one message and returns what to say; the worker publishes it and acks."""
 
@@ -111,18 +113,19 @@ class Worker(Generic[M]):
         with self._telemetry.handling(
             work.message.subject_template, delivery.headers, home=home, attributes=attributes
         ):
-            said = await self._patiently(message, delivery)
+            said = await self._patiently(lambda: work.handle(message, delivery))
             for n, out in enumerate(said or ()):
-                await self._bus.publish(out, msg_id=out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}")
+                msg_id = out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}"
+                await self._patiently(partial(self._bus.publish, out, msg_id=msg_id))
             if said:
                 work.after_publish()
 
-    async def _patiently(self, message: M, delivery: Delivery) -> Sequence[Message] | None:
-        """Handle, and wait out a dependency that is away: an outage must not use up a message's deliveries."""
+    async def _patiently(self, doing: Callable[[], Awaitable[R]]) -> R:
+        """Do, and wait out what is away or full: neither may use up a message's deliveries, or end an accepted one."""
         while True:
             try:
-                return await self._work.handle(message, delivery)
-            except Retry as error:
+                return await doing()
+            except (Retry, Full) as error:
                 log.warning("waiting", service=self._bus.service, why=str(error))
                 metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
                 with suppress(TimeoutError):
