@@ -36,7 +36,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/make_dashboards.py --check
 
 test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow' tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' tests
 
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
@@ -52,7 +52,7 @@ bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table i
 	$(BIN)/python tests/bench/speed --write docs/performance.md
 
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or not slow" tests/faults
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
 
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample

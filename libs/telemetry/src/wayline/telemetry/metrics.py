@@ -35,7 +35,7 @@ event_streams = Gauge("wayline_http_event_streams", "Clients that follow a job r
 
 jobs_ended = Counter("wayline_jobs_ended_total", "Jobs that reached their end.", ["outcome", "agent"])
 job_seconds = Histogram("wayline_job_seconds", "From submission to the end.", ["outcome"], buckets=_LONG_SECONDS)
-jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["service"])
+jobs_in_flight = Gauge("wayline_jobs_in_flight", "Jobs this process holds.", ["lane"])
 jobs_fenced = Counter("wayline_jobs_fenced_total", "Times an executor found that its job had moved on.", ["where"])
 unknown_events = Counter("wayline_unknown_events_total", "Events of a type this build does not know.", ["service"])
 tool_calls = Counter("wayline_tool_calls_total", "Tool calls by outcome.", ["tool", "effect", "status"])

@@ -10,7 +10,7 @@ import structlog
 
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.telemetry import Telemetry, metrics
+from wayline.telemetry import Telemetry
 from wayline.tool_registry.acting import Acting
 from wayline.tool_registry.adapters.ledger import Ledger
 from wayline.tool_registry.adapters.upstreams import Upstreams
@@ -130,10 +130,7 @@ class Calls:
         running.work = work
         if running.why is not None:
             work.stop(running.why)
-        reply = await work.reply()
-        if isinstance(bound, Bound) and reply.status != "in_progress":
-            metrics.tool_calls.labels(bound.tool.name, reply.effect, reply.status).inc()
-        return reply
+        return await work.reply()
 
     async def bind(self, ask: CallTool) -> Bound | ToolReply:
         """The tool with its arguments checked, or why it cannot be called."""

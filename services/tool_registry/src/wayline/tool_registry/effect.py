@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.telemetry import Telemetry, metrics, names
+from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
@@ -48,7 +48,6 @@ class Bound:
             if reply.error:
                 span.set_attribute(names.ERROR_TYPE, reply.error.code)
         taken_s = time.perf_counter() - started
-        metrics.tool_seconds.labels(self.tool.name).observe(taken_s)
         return reply.model_copy(update={"duration_ms": taken_s * 1000, "attempts": attempt})
 
     async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:
