@@ -52,22 +52,15 @@ class Row:
         return [self.name, self._said(self.floor), self._said(self.ours), self._ratio_said(), must, aim, self._held()]
 
     @property
-    def ratio(self) -> float | None:
-        """Ours over the floor's; round by round where both were measured in each."""
-        if not self.floor or not self.ours:
-            return None
-        if len(self.floor) == len(self.ours):
-            return median(one / other for one, other in zip(self.ours, self.floor, strict=True) if other)
-        return median(self.ours) / median(self.floor)
+    def ratios(self) -> list[float]:
+        """Ours over the floor's, round by round."""
+        return [one / other for one, other in zip(self.ours, self.floor, strict=False) if other]
 
     def _ratio_said(self) -> str:
-        return "" if self.ratio is None else f"{self.ratio:.2f}"
+        return _spread(self.ratios, digits=2)
 
     def _said(self, values: Sequence[float]) -> str:
-        if not values:
-            return ""
-        middle, least, most = (f"{value:,.{self.digits}f}" for value in (median(values), min(values), max(values)))
-        return middle if len(values) == 1 else f"{middle} [{least}..{most}]"
+        return _spread(values, digits=self.digits)
 
     def _asked(self) -> tuple[str, str]:
         if self.ratio_at_least:
@@ -79,13 +72,23 @@ class Row:
         return "", ""
 
     def _held(self) -> str:
-        if not self.ours or not (self.ratio_at_least or self.at_most):
-            return "" if self.ours else "not measured"
+        """Which bound every round has met: a bound that only the lucky rounds meet is not held."""
+        if not self.ours:
+            return "not measured"
         if self.ratio_at_least:
-            must, aim = ((self.ratio or 0) >= bound for bound in self.ratio_at_least)
+            must, aim = (min(self.ratios, default=0) >= bound for bound in self.ratio_at_least)
+        elif self.at_most:
+            must, aim = (max(self.ours) <= bound for bound in self.at_most)
         else:
-            must, aim = (median(self.ours) <= bound for bound in self.at_most or ())
+            return ""
         return "aim" if aim else "must" if must else "**missed**"
+
+
+def _spread(values: Sequence[float], *, digits: int) -> str:
+    if not values:
+        return ""
+    middle, least, most = (f"{value:,.{digits}f}" for value in (median(values), min(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} [{least}..{most}]"
 
 
 def table(results: Results) -> str:
