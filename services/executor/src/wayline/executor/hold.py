@@ -103,7 +103,7 @@ class Hold:
                 self.tell()
             await asyncio.sleep(self._beat_s)
 
-    async def hand_back(self) -> None:
+    async def hand_back(self, *, delay_s: float = 0) -> None:
         """Write down what is known and give the ticket back, if the log's last record is still ours."""
         try:
             if self.pen.claimed:
@@ -113,7 +113,7 @@ class Hold:
             return
         if last is not None and last.sequence == self.pen.head.sequence:
             with suppress(nats_errors.Error):
-                await self.message.nak()
+                await self.message.nak(delay=delay_s or None)
 
     async def listening(self, doing: Coroutine[Any, Any, T], *, finish_when_draining: bool) -> T:
         """Do something that takes long, and stop it for a cancel or, unless it may finish, for the process's end.
