@@ -6,6 +6,7 @@ import asyncio
 
 import structlog
 
+from wayline.contracts.errors import Retry
 from wayline.executor import steps
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
 from wayline.executor.hold import HandBack, Hold
@@ -28,6 +29,9 @@ async def run(hands: Hands, hold: Hold) -> None:
         log.info("fenced", job=hold.ticket.job_id)
     except HandBack:
         await hold.hand_back()
+    except Retry as error:
+        log.warning("given back", job=hold.ticket.job_id, why=str(error))
+        await hold.hand_back(delay_s=error.after_s)
     except asyncio.CancelledError:
         if not hold.fenced:
             await hold.hand_back()
