@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from wayline.chassis import Bus, Delivery, Failpoint
+from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
@@ -116,7 +116,7 @@ class Lane:
                         continue
                 case Verdict.SETTLE:
                     job = fold([event async for event in jobs.read()])
-                    return await self._hands.afterwards.ended(job, message)
+                    return await self._kept(message, self._hands.afterwards.ended(job, message))
                 case Verdict.PARKED:
                     assert head is not None
                     return await self._hands.afterwards.parked(ticket.tenant, ticket.job_id, head, message)
@@ -183,7 +183,23 @@ class Lane:
         except Fenced:
             raise ClaimLost from None
         await self._bus.put_aside(Delivery.of(message), code="crash_loop", reason=reason)
-        await self._hands.afterwards.ended(fold([event async for event in jobs.read()]), message)
+        job = fold([event async for event in jobs.read()])
+        await self._kept(message, self._hands.afterwards.ended(job, message))
+
+    async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
+        """Do what may take long with a ticket that nobody holds; it must not come again meanwhile, a slot each time."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(self._beat_s)
+                with suppress(nats_errors.Error):
+                    await message.in_progress()
+
+        beating = asyncio.create_task(beat())
+        try:
+            await doing
+        finally:
+            await stopped(beating)
 
 
 def _folded(records: Sequence[Sequence[dict[str, Any]]]) -> Job:
