@@ -84,6 +84,10 @@ class Worker(Generic[M]):
         beat = _Heartbeat(raw, self._beat_s)
         try:
             message = await self._bus.hear(work.message, raw)
+            if work.before_dead and delivery.deliveries > ATTEMPTS_MAX:
+                # It never came to an exception: it kills its handlers, and with them everybody else's messages.
+                reason = f"{delivery.deliveries - 1} deliveries came to no end: whoever handles it dies"
+                raise Reject(reason, code="undeliverable")
             await self._handle(message, delivery)
             await raw.ack()
             work.after_ack()
