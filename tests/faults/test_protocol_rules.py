@@ -8,6 +8,7 @@ kills (`test_outages.py`, `test_executor_failpoints.py`), rule 23 by killed regi
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.contracts.jobs import Answer, Cancel, Failure, RunJob
+from wayline.executor import signals
+from wayline.executor.lane import Lane
 from wayline.executor.pen import Pen
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Head, JobLog, State, read_record
@@ -34,7 +37,7 @@ from wayline.router.desk import Desk
 from wayline.testkit import until
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
-from .conftest import ACK_WAIT_S, LEASE_S, MakeWorld, declare_quick
+from .conftest import ACK_WAIT_S, LEASE_S, MakeWorld
 from .world import CLOCK, ONCE, TENANT, World, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("protocol rules")]
@@ -123,6 +126,16 @@ async def until_held(world: World, name: str) -> None:
     await until(lambda: name in world.holds, within=20, why=f"the model call {name} is under way")
 
 
+async def until_let_go(executor: Service, wire: Wire) -> None:
+    """Wait until an executor has nothing in hand, and all that it said is heard."""
+    lane = executor.parts[0]
+    assert isinstance(lane, Lane)
+    await until(lambda: not lane._held and not lane._puller.running, within=20, why="the holder has let go")
+    marker = f"marker.{len(wire.heard)}"
+    await executor.bus.nc.publish(marker, b"")
+    await until(lambda: wire.find(on(marker)), within=20, why="everything said is heard")
+
+
 async def head_of(world: World, job_id: str) -> Head:
     head = await JobLog(world.bus, TENANT, job_id).last()
     assert head is not None
@@ -153,6 +166,8 @@ async def test_rule_1_a_replica_that_is_behind_misleads_nobody(world: World, mon
     real, behind = journal_log._batch, {}
 
     async def lagging(bus: Any, stream: str, request: dict[str, Any]) -> Any:
+        if bus is world.bus:
+            return await real(bus, stream, request)
         behind[request["next_by_subj"]] = behind.get(request["next_by_subj"], 0) + 1
         if behind[request["next_by_subj"]] <= 2:
             return journal_log._Got([], 0)
@@ -197,7 +212,6 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(world: World, wire: Wir
     Rule 11 too: a delivery that is not above the claimed one is forgotten, and a ticket of an ended job settles it.
     """
     async with running(world, *ALL) as services:
-        lane = services["executor"].parts[0]
         await world.submit("r3", says("said too late", hold="r3"))
         await until_held(world, "r3")
         head, log = await head_of(world, "r3"), JobLog(world.bus, TENANT, "r3")
@@ -207,7 +221,7 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(world: World, wire: Wir
         head = await log.append([theirs], head, owner=owner, attempt=1, epoch=2)
 
         world.holds["r3"].set()
-        await until(lambda: not lane._held, within=20, why="the old holder has let go")
+        await until_let_go(services["executor"], wire)
 
         async def again() -> bool:
             return (await world.bus.js.consumer_info("RUN", "interactive")).num_redelivered > 0
@@ -220,6 +234,39 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(world: World, wire: Wir
         await log.append([end], head)
         await world.until_quiet()
     assert (ticket, b"+ACK") in {(sequence, said) for sequence, _, said in wire.acks("RUN")}
+
+
+async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_its_ticket_back(
+    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+):
+    """Rule 13 too: a nak only when the log's last record is still ours, whatever made the holder stop."""
+    real = signals.newest
+
+    async def newest(*asked: Any) -> int:
+        if asked[1:] == (TENANT, "r3-away") and "r3-away" in world.holds:
+            raise Unavailable("the bus")
+        return await real(*asked)
+
+    async with running(world, *ALL) as services:
+        lane = services["executor"].parts[0]
+        # Its heartbeat would notice first.
+        lane._beat_s = 600
+        await world.submit("r3-away", says("said too late", hold="r3-away"))
+        await until_held(world, "r3-away")
+        head, log = await head_of(world, "r3-away"), JobLog(world.bus, TENANT, "r3-away")
+        ticket, owner = head.owner_ticket, f"{head.owner_ticket}:99"
+        theirs = append_elsewhere(head, "r3-away", e.JobClaimed, executor="x", epoch=2, owner=owner, attempt=1)
+        head = await log.append([theirs], head, owner=owner, attempt=1, epoch=2)
+
+        monkeypatch.setattr(signals, "newest", newest)
+        await world.signal("r3-away", Cancel(reason="makes the holder look"))
+        await until_let_go(services["executor"], wire)
+        monkeypatch.setattr(signals, "newest", real)
+        assert {said[:4] for sequence, _, said in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
+
+        end = append_elsewhere(head, "r3-away", e.JobFailed, error=Failure(code="x", message="ended elsewhere"))
+        await log.append([end], head)
+        await world.until_quiet()
 
 
 async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World, wire: Wire):
@@ -293,7 +340,7 @@ async def test_rule_6_a_full_front_door_does_not_keep_the_router_from_queueing_t
             await world.until_ended("r6-refused")
             await world.until_quiet()
     finally:
-        await declare_quick(js)
+        await js.update_stream(config)
 
 
 async def test_rule_6_a_full_ticket_queue_makes_submissions_wait_and_loses_none(world: World):
@@ -314,7 +361,7 @@ async def test_rule_6_a_full_ticket_queue_makes_submissions_wait_and_loses_none(
                 await world.until_quiet()
         assert await world.dead_letters() == []
     finally:
-        await declare_quick(js)
+        await js.update_stream(config)
 
 
 async def test_rule_10_a_router_that_slept_reserves_nothing_again_and_begins_no_second_log(
@@ -467,6 +514,46 @@ async def test_rule_18_any_ticket_that_finds_the_job_ended_settles_it(world: Wor
         await world.sql("UPDATE router.reservations SET state = 'reserved' WHERE job_id = 'r18-late'")
         await world.bus.publish(RunJob(tenant=TENANT, job="r18-late", at=1), msg_id="a-late-ticket")
         await world.until_quiet()
+
+
+async def test_rule_18_a_ticket_that_waits_for_the_router_is_kept_and_takes_one_slot(world: World):
+    """Settling an ended job may take as long as the router is away: the ticket is not redelivered into every slot."""
+    async with running(world, *ALL):
+        await world.submit("r18-slots", says("done"), budget_usd=1)
+        await world.until_ended("r18-slots")
+        await world.until_quiet()
+    await world.bus.publish(RunJob(tenant=TENANT, job="r18-slots", at=1), msg_id="r18-slots-again")
+    async with running(world, "executor") as services:
+        lane, js = services["executor"].parts[0], world.bus.js
+        begun = time.monotonic()
+
+        async def long_enough() -> bool:
+            assert lane._puller.running <= 1, "the same ticket is in hand more than once"
+            return time.monotonic() - begun > 4 * ACK_WAIT_S
+
+        await until(long_enough, within=20, why="four times the ack wait is over")
+        assert (await js.consumer_info("RUN", "interactive")).num_redelivered == 0
+        async with running(world, "router"):
+            await world.until_quiet()
+
+
+async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverable(world: World):
+    """Twenty deliveries without an end: whoever handles it dies, and everybody else's jobs with it."""
+    deaths = 21
+    await world.submit("r25", says("never"))
+    pulled = await world.bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
+    for _ in range(deaths):
+        (message,) = await pulled.fetch(1, timeout=10)
+        await message.nak()
+    async with running(world, *ALL):
+        await world.until_ended("r25")
+        await world.until_quiet()
+    assert await types(world, "r25") == ["job.submitted", "job.failed"]
+    error = (await world.job("r25")).error
+    assert error is not None and error.code == "undeliverable"
+    (letter,) = await world.dead_letters()
+    assert (letter[h.DEAD_CODE], letter[h.DEAD_STREAM]) == ("undeliverable", "SUBMIT")
+    await world.bus.js.purge_stream("DEAD")
 
 
 async def test_rule_22_the_intent_is_in_the_log_before_the_tool_is_asked(world: World, wire: Wire):
