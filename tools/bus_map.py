@@ -17,6 +17,9 @@ from wayline.contracts.events import AnyEvent
 for module in iter_modules(wayline.contracts.__path__):
     import_module(f"wayline.contracts.{module.name}")
 
+OURS = {subject: kind for subject, kind in CATALOGUE.items() if kind.__module__.startswith("wayline.contracts.")}
+"""What the contracts declare: a service may also read the server's own words, which are not ours to describe."""
+
 
 class Record(Frozen):
     """One step of a job: all its events or none. A job's log is the records on its subject."""
@@ -67,7 +70,7 @@ BESIDES = (
 
 def channels() -> list[Channel]:
     """Every subject of the bus, sorted."""
-    return sorted([*map(_channel, CATALOGUE.values()), *BESIDES], key=lambda one: one.subject)
+    return sorted([*map(_channel, OURS.values()), *BESIDES], key=lambda one: one.subject)
 
 
 def _channel(kind: type[Message]) -> Channel:

@@ -13,10 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bus_map import Channel, Record, about, channels, consumers_of, stream_of, who_hears, who_says
+from bus_map import OURS, Channel, Record, about, channels, consumers_of, stream_of, who_hears, who_says
 from pydantic import BaseModel
 
-from wayline.contracts.base import CATALOGUE, Message, Request
+from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Problem
 from wayline.contracts.events import EVENT_TYPES, Event
 
@@ -45,12 +45,12 @@ def schema_of(model: type[BaseModel], *, comment: str = "") -> dict[str, Any]:
 
 def replies() -> dict[str, type[BaseModel]]:
     """Every model that answers a request."""
-    kinds = {kind.replies for kind in CATALOGUE.values() if issubclass(kind, Request)} | {Problem}
+    kinds = {kind.replies for kind in OURS.values() if issubclass(kind, Request)} | {Problem}
     return {kind.__name__: kind for kind in sorted(kinds, key=lambda one: one.__name__)}
 
 
 def messages() -> dict[str, type[Message]]:
-    return {kind.__name__: kind for kind in sorted(CATALOGUE.values(), key=lambda one: one.__name__)}
+    return {kind.__name__: kind for kind in sorted(OURS.values(), key=lambda one: one.__name__)}
 
 
 def asyncapi() -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _components(found: list[Channel]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for channel in found:
         payload = {"payload": {"$ref": f"./{channel.schema}"}} if channel.schema else {}
-        kind = CATALOGUE.get(channel.subject)
+        kind = OURS.get(channel.subject)
         if kind is not None and kind.__name__ == "Spans":
             payload = {"contentType": "application/x-protobuf"}
         made[_component(channel)] = {
