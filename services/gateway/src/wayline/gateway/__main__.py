@@ -1,8 +1,6 @@
 """Run the gateway as a process of its own."""
 
-import asyncio
-
-from wayline.chassis import run
+from wayline.chassis import main
 from wayline.gateway.app import build
 
-asyncio.run(run(build))
+main(build)

@@ -1,9 +1,7 @@
 """Run the retrieval service alone."""
 
-import asyncio
-
-from wayline.chassis import run
+from wayline.chassis import main
 from wayline.retrieval.app import build
 
 if __name__ == "__main__":
-    asyncio.run(run(build))
+    main(build)

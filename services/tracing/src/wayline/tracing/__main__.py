@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from wayline.chassis import Bus, BusSettings, run
+from wayline.chassis import Bus, BusSettings, main
 from wayline.tracing.app import SERVICE, build, open_store
 from wayline.tracing.rebuild import rebuild
 from wayline.tracing.settings import Settings
@@ -25,4 +25,7 @@ async def rebuild_from_log() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(rebuild_from_log() if sys.argv[1:] == ["rebuild"] else run(build))
+    if sys.argv[1:] == ["rebuild"]:
+        asyncio.run(rebuild_from_log())
+    else:
+        main(build)

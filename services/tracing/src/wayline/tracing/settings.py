@@ -12,7 +12,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="WAYLINE_TRACING_", frozen=True, extra="ignore")
 
     batch_max: int = Field(default=256, ge=1, description="Messages written in one transaction at most.")
-    linger_ms: float = Field(default=40, ge=0, description="How long the first message of a batch waits for others.")
+    linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
     jobs_in_memory_max: int = Field(default=2_000, ge=1, description="Running jobs whose fold is kept in memory.")
     spans_days: int = Field(default=7, ge=1, description="Days that spans are kept.")
     ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
