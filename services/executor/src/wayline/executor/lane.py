@@ -34,6 +34,9 @@ log = structlog.get_logger()
 UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
+CRASH_LOOP = "crash_loop"
+GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
+
 
 class Lane:
     """One consumer of run tickets, and the jobs this process holds from it."""
@@ -115,6 +118,10 @@ class Lane:
                     except ClaimLost:
                         continue
                 case Verdict.SETTLE:
+                    assert head is not None
+                    if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
+                        # Whoever gave the job up may have died before it had put the ticket aside.
+                        await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
                     job = fold([event async for event in jobs.read()])
                     return await self._kept(message, self._hands.afterwards.ended(job, message))
                 case Verdict.PARKED:
@@ -172,17 +179,16 @@ class Lane:
 
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
         """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
-        reason = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
         pen = Pen(jobs, head, Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost))
         claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)
-        pen.note(e.JobFailed, error=Failure(code="crash_loop", message=reason), cost_usd=head.cost)
+        pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=head.cost)
         try:
             await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         except Fenced:
             raise ClaimLost from None
-        await self._bus.put_aside(Delivery.of(message), code="crash_loop", reason=reason)
+        await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([event async for event in jobs.read()])
         await self._kept(message, self._hands.afterwards.ended(job, message))
 
