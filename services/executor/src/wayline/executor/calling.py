@@ -115,15 +115,16 @@ class Tools:
         self._wait_s = wait_s
         self._listed: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[ToolDefinition, ...]]] = {}
 
+    def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
+        """The tools the job's agent may use, where a listing is fresh enough; None: they must be asked for."""
+        assert job.config is not None
+        until, tools = self._listed.get((job.tenant, job.config.tools), (0.0, ()))
+        return tools if until > time.monotonic() or not job.config.tools else None
+
     async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
         """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
         assert job.config is not None
         key = (job.tenant, job.config.tools)
-        until, tools = self._listed.get(key, (0.0, ()))
-        if until > time.monotonic():
-            return tools
-        if not job.config.tools:
-            return ()
         while True:
             try:
                 listed = await self._bus.ask(ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
