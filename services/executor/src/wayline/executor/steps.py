@@ -37,7 +37,13 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
     """Write the intent, ask the model, note what it said or why it did not."""
     pen, job = hold.pen, hold.pen.job
     assert job.route is not None and job.submitted is not None
-    tools = await hands.tools.offered(job)
+    try:
+        tools = hands.tools.known(job)
+        if tools is None:
+            # The registry may be away for long: a cancel is heard, and the process's end is not held up.
+            tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
+    except Cancelled:
+        return None
     missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
     if missing:
         return await end(hands, hold, _missing(missing))
