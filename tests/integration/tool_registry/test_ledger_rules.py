@@ -67,7 +67,7 @@ async def test_two_registries_asked_for_one_key_at_once_execute_it_once(world):
 
 
 async def test_a_call_with_a_live_lease_is_waited_for(world):
-    await world.registry()
+    await world.registry(answer_within_s=0.4)
     ask = world.ask(PAY)
     await began(world, ask, effect=Effect.ONCE, lease_s=30)
 
@@ -162,7 +162,8 @@ async def test_past_its_deadline_a_dead_call_is_not_executed_again(world):
 
 async def test_a_long_call_keeps_its_lease_and_its_caller_is_told_to_ask_again(world):
     slow = await world.server(delay_ms=2_000)
-    await asyncio.gather(world.registry(slow.settings()), world.registry(slow.settings()))
+    settings = {"answer_within_s": 0.4}
+    await asyncio.gather(world.registry(slow.settings(), **settings), world.registry(slow.settings(), **settings))
     ask = world.ask(PUT)
 
     first = await world.once(ask)

@@ -107,7 +107,7 @@ async def test_a_tools_own_waits_between_reads_win_over_the_services(world):
 
 async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(world):
     slow = await world.server(delay_ms=1_200)
-    await world.registry(slow.settings())
+    await world.registry(slow.settings(), answer_within_s=0.4)
     ask = world.ask("effects__look_read")
 
     first = await world.once(ask)
@@ -119,7 +119,7 @@ async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(world
 
 async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(world):
     slow = await world.server(delay_ms=800)
-    await world.registry(slow.settings())
+    await world.registry(slow.settings(), answer_within_s=0.4)
     ask = world.ask("effects__look_read")
     assert (await world.once(ask)).status == "in_progress"
     await until(lambda: slow.count("look_read") == 1, why="the tool has answered")
