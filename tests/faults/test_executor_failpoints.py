@@ -10,7 +10,7 @@ from wayline.chassis import Failpoint
 from .conftest import MakeWorld
 from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("executor failpoints")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 POINTS = [point for point in Failpoint if point.startswith("executor.")]
 

@@ -19,7 +19,7 @@ from wayline.testkit.processes import ServiceProcess
 from .conftest import ACK_WAIT_S, MakeWorld
 from .world import ONCE, World, calls, says, story
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("executors that stop")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 SLOW, SLOW_MS = "slow__pay_once", 4_000
 NEVER_S = 600.0

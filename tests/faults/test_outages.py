@@ -19,7 +19,7 @@ from wayline.testkit.fixtures import FAST
 from .conftest import ACK_WAIT_S, MakeWorld
 from .world import EVERY_EFFECT, ONCE, World, calls, says
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("outages")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 JOBS = 5
 SERVICES = ("router", "tool_registry", "executor")

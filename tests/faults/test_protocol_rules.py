@@ -42,7 +42,7 @@ from wayline.tool_registry.settings import Settings as RegistrySettings
 from .conftest import ACK_WAIT_S, LEASE_S, MakeWorld
 from .world import CLOCK, ONCE, TENANT, World, calls, says
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("protocol rules")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 ALL = ("router", "tool_registry", "executor")
 HEARD = tuple("$JS.ACK.> $JS.API.> events.> jobs.> signals.> later.> budgets.> tools.> marker.>".split())

@@ -17,7 +17,7 @@ from wayline.testkit import until
 from .conftest import MakeWorld
 from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("random kills")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 SEARCH = "search_knowledge"
 NATS = "nats"

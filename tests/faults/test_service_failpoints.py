@@ -20,7 +20,7 @@ from wayline.testkit.processes import ServiceProcess
 from .conftest import MakeWorld
 from .world import EVERY_EFFECT, ONCE, TENANT, World, calls, says
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("service failpoints")]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 QUICK = {
     Failpoint.GATEWAY_SUBMIT_AFTER,

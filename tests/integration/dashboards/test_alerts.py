@@ -6,14 +6,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from wayline.chassis.topology import CONSUMERS
 
 from .conftest import DEPLOY, rules
-
-pytestmark = pytest.mark.xdist_group("dashboards")
 
 DEAD = 'jetstream_stream_total_messages{stream_name="DEAD"}'
 WAITING = 'jetstream_consumer_num_pending{stream_name="RUN",consumer_name="batch"}'

@@ -19,7 +19,6 @@ from .world import JOBS, TOOLS, WAVES, World
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.xdist_group("dashboards"),
     pytest.mark.timeout(240),
 ]
 

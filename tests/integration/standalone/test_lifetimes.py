@@ -18,7 +18,6 @@ from wayline.testkit.fixtures import NatsFactory, run
 from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
 # One after another: each starts servers of its own.
-pytestmark = pytest.mark.xdist_group("standalone lifetimes")
 
 
 def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):

@@ -22,7 +22,6 @@ from wayline.testkit import until
 from .conftest import Installed
 
 # One `wayline up` for all of them.
-pytestmark = pytest.mark.xdist_group("standalone up")
 
 READ_COMMANDS = (
     ("jobs", "list"),

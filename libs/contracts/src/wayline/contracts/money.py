@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from wayline.contracts.base import Frozen
 
@@ -15,9 +15,6 @@ NANO_USD = Decimal("1e-9")
 def usd(amount: Decimal) -> Decimal:
     """Round to a billionth of a dollar, half to even: done once, where a cost is born."""
     return amount.quantize(NANO_USD, rounding=ROUND_HALF_EVEN)
-
-
-Usd = Annotated[Decimal, AfterValidator(usd), Field(ge=0)]
 
 
 def cost_sum(costs: list[Decimal | None]) -> Decimal | None:

@@ -12,7 +12,6 @@ from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.tokens import estimate, estimate_request
 
 PROVIDER = "offline"
-MODEL = "extractive"
 SEARCH = "search_knowledge"
 LABEL = "(Answered by the extractive offline model: it quotes passages, it does not reason.)"
 PASSAGES_ASKED = 5
