@@ -1,5 +1,6 @@
 """A service sees one tenant's rows, or says that it acts for all."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -58,16 +59,48 @@ async def test_the_tenant_is_gone_from_the_pooled_connection_afterwards(store: S
         assert not await conn.fetchval("SELECT current_setting('wayline.tenant', true)")
 
 
-@pytest.mark.parametrize("ends", ["with an error", "well"])
-async def test_a_single_statement_leaves_no_tenant_behind(store: Store, ends: str):
+async def test_a_statement_acts_for_its_own_tenant_whoever_used_the_connection_before(store: Store):
     await store.execute("acme", INSERT, "acme", "a")
-    if ends == "with an error":
-        with pytest.raises(asyncpg.UniqueViolationError):
-            await store.execute("acme", INSERT, "acme", "a")
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await store.execute("acme", INSERT, "acme", "a")
+
+    assert await store.fetch("globex", "SELECT * FROM notes") == []
+    async with store.system() as conn:
+        await conn.execute(INSERT, "globex", "g")
+    assert [row["id"] for row in await store.fetch("globex", "SELECT id FROM notes")] == ["g"]
+    assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes")] == ["a"]
+
+
+async def test_a_transaction_does_not_act_for_the_statement_before_it(store: Store):
+    await store.execute("acme", INSERT, "acme", "a")
+
+    async with store.tenant("globex") as conn:
+        assert await conn.fetch("SELECT * FROM notes") == []
+
+
+async def test_a_right_to_act_for_all_ends_with_its_transaction(store: Store):
+    async with store.system() as conn:
+        await conn.execute(INSERT, "acme", "a")
 
     async with store._pool.acquire() as conn:
         assert not conn.is_in_transaction()
         assert await conn.fetch("SELECT * FROM notes") == []
+
+
+async def test_a_change_of_tenant_that_was_cut_short_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch):
+    await store.execute("acme", INSERT, "acme", "a")
+    said = asyncpg.Connection.execute
+
+    async def cut(conn: asyncpg.Connection, query: str, *args: object, **options: float) -> str:
+        await said(conn, query, *args, **options)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncpg.Connection, "execute", cut)
+        with pytest.raises(asyncio.CancelledError):
+            await store.fetch("globex", "SELECT * FROM notes")
+
+    assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes")] == ["a"]
 
 
 async def test_a_row_of_another_tenant_is_refused(store: Store):

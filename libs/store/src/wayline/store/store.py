@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -65,6 +65,7 @@ class Store:
                 command_timeout=COMMAND_TIMEOUT_S,
                 init=prepare,
                 reset=_reset,
+                connection_class=_Connection,
                 # `public` after our own: that is where pgvector's types and operators are.
                 server_settings={"search_path": f'"{schema}", public', "application_name": f"wayline-{schema}"},
             )
@@ -116,17 +117,15 @@ class Store:
     @asynccontextmanager
     async def _transaction(self, context: str) -> AsyncIterator[Connection]:
         async with self._connection() as conn, conn.transaction():
-            await conn.execute(_set_context(context))
+            await conn.execute(_set_context(context, local=True))
             yield conn
 
     @asynccontextmanager
-    async def _statement(self, context: str) -> AsyncIterator[Connection]:
-        """One transaction in three round trips: asyncpg's own would spend a fourth between BEGIN and the context."""
+    async def _statement(self, tenant: str) -> AsyncIterator[Connection]:
+        """A connection that acts for a tenant: one round trip where it has done so before, else two."""
         async with self._connection() as conn:
-            await conn.execute(f"BEGIN; {_set_context(context)}")
-            # On an error or a cancellation the transaction stays open, and the release rolls it back.
+            await cast(_Connection, conn).act_for(tenant)
             yield conn
-            await conn.execute("COMMIT")
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
@@ -162,9 +161,31 @@ def _slug(tenant: str) -> str:
     return tenant
 
 
-def _set_context(context: str) -> str:
-    # A literal, not a parameter, so that it shares a round trip with BEGIN: `_slug` has let nothing through to escape.
-    return f"SELECT set_config('wayline.tenant', '{context}', true)"
+class _Connection(asyncpg.Connection):
+    """A connection that keeps the tenant it last acted for, which most of the time is the next one's too.
+
+    "Every tenant" is never kept: only a transaction may act for all, and the word ends with it.
+    """
+
+    __slots__ = ("_acts_for",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._acts_for = ""
+
+    async def act_for(self, tenant: str) -> None:
+        """Have single statements act for a tenant from here on."""
+        if self._acts_for == tenant:
+            return
+        # Until the server has answered nobody knows for whom: a cancellation may have come before or after it.
+        self._acts_for = ""
+        await self.execute(_set_context(tenant, local=False))
+        self._acts_for = tenant
+
+
+def _set_context(context: str, *, local: bool) -> str:
+    # A literal, which the simple protocol takes in one round trip: `_slug` has let nothing through to escape.
+    return f"SELECT set_config('wayline.tenant', '{context}', {str(local).lower()})"
 
 
 def _is_lost(conn: Connection) -> bool:
@@ -176,7 +197,7 @@ def _is_lost(conn: Connection) -> bool:
 
 
 async def _reset(conn: Any) -> None:
-    """Nothing: asyncpg has rolled back what was open, and all our state is the transaction's."""
+    """Nothing: asyncpg has rolled back what was open, and whom the session acts for is set before it is used."""
     # Its own reset of session state would cost every statement one more round trip.
 
 
