@@ -9,9 +9,10 @@ from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.tool_registry.adapters.builtin import SERVER, builtin_server
+from wayline.tool_registry.adapters.builtin import builtin_server
+from wayline.tool_registry.adapters.inside import Inside
 from wayline.tool_registry.adapters.ledger import Ledger
-from wayline.tool_registry.adapters.upstream import Place, Upstream
+from wayline.tool_registry.adapters.upstream import Upstream
 from wayline.tool_registry.adapters.upstreams import Upstreams
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.calls import Calls
@@ -50,9 +51,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         await store.fetchval("default", "SELECT 1")
 
     arguments = Arguments()
-    places = [Place(SERVER, lambda: builtin_server(search)), *(Place(server) for server in settings.servers)]
     upstreams = Upstreams(
-        [Upstream(place, settings, arguments) for place in places], list_within_s=settings.list_within_s
+        Inside(lambda: builtin_server(search), settings, arguments),
+        [Upstream(server, settings, arguments) for server in settings.servers],
+        list_within_s=settings.list_within_s,
     )
     ledger = Ledger(store, lease_s=settings.lease_s)
     calls = Calls(upstreams=upstreams, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)

@@ -9,8 +9,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+import structlog
+
 from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.settings import SEPARATOR, ServerSettings, ToolSettings
+
+log = structlog.get_logger()
 
 NAME_MAX = 64
 """What model providers allow."""
@@ -82,6 +87,25 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         reconcile_with=own.reconcile_tool or server.reconcile_tool or offered.name,
         trusted=server.trusted,
     )
+
+
+def admit_all(
+    offered: Iterable[Offered],
+    server: ServerSettings,
+    arguments: Arguments,
+    *,
+    retry_after_s: tuple[float, ...],
+    prefix: bool = True,
+) -> dict[str, Tool]:
+    """Take a server's tools in, by name; one whose schema cannot be used is left out, saying so."""
+    found: dict[str, Tool] = {}
+    for one in offered:
+        tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)
+        if problem := arguments.check_schema(tool.definition.input_schema):
+            log.warning("tool left out", server=server.name, tool=one.name, schema=problem)
+        else:
+            found.setdefault(tool.name, tool)
+    return found
 
 
 def effect_of(offered: Offered, server: ServerSettings) -> Effect:

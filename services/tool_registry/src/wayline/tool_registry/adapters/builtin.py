@@ -2,7 +2,9 @@
 
 # No `from __future__ import annotations`: the MCP library evaluates the tools' annotations where it finds them.
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -28,25 +30,36 @@ TOP_K_MAX = 50
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
 
+_said: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
+
+
+@contextmanager
+def said_by(meta: Mapping[str, Any]) -> Iterator[None]:
+    """Run a tool under what another server would read in the call's `_meta`: its key and its tenant."""
+    token = _said.set(meta)
+    try:
+        yield
+    finally:
+        _said.reset(token)
+
+
 def builtin_server(search: Search) -> Any:
-    """An MCP server with the built-in tools; the call's tenant comes in its `_meta`."""
+    """An MCP server with the built-in tools."""
     from mcp import MCPError
     from mcp.server import MCPServer
-    from mcp.server.mcpserver import Context
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import CallToolResult, TextContent
 
     server = MCPServer("wayline", log_level="WARNING")
 
     async def search_knowledge(
-        ctx: Context,
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
         top_k: Annotated[int, Field(ge=1, le=TOP_K_MAX, description="How many passages at most.")] = 5,
         document_ids: Annotated[list[str] | None, Field(description="Only in these documents.")] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         asked = SearchKnowledge(
-            tenant=(ctx.request_context.meta or {})[TENANT],
+            tenant=_said.get()[TENANT],
             query=query,
             top_k=top_k,
             filter=Filter(document_ids=tuple(document_ids or ())),

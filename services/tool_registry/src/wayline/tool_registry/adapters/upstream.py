@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
+from wayline.tool_registry.adapters.library import load
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import Tool, admit
+from wayline.tool_registry.catalogue import Tool, admit_all
 from wayline.tool_registry.errors import NotBegun, TimedOut
 from wayline.tool_registry.settings import ServerSettings, Settings
 
@@ -33,24 +32,17 @@ CLOSE_S = 5.0
 PAGES_MAX = 100
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a server is: `inside` makes one that runs in this process."""
-
-    settings: ServerSettings
-    inside: Callable[[], Any] | None = None
-
-
 class Upstream:
     """Keeps one server connected and its tools known; what it does cannot disturb another server."""
 
-    def __init__(self, place: Place, settings: Settings, arguments: Arguments) -> None:
-        self.name = place.settings.name
-        self.inside = place.inside is not None
+    inside = False
+
+    def __init__(self, server: ServerSettings, settings: Settings, arguments: Arguments) -> None:
+        self.name = server.name
         self.tools: dict[str, Tool] = {}
         self.tried = asyncio.Event()
         """Set once connecting has succeeded or failed."""
-        self._place = place
+        self._server = server
         self._settings = settings
         self._arguments = arguments
         self._connected = asyncio.Event()
@@ -109,7 +101,7 @@ class Upstream:
     async def _session(self, *, effect: bool) -> AsyncIterator[ClientSession]:
         if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
             raise NotBegun(f"the server {self.name!r} does not answer: {self._problem}")
-        if not effect or self.inside:
+        if not effect:
             yield client.session
         elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
@@ -124,7 +116,7 @@ class Upstream:
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         client = self._client
-        over_http = self._place.settings.url is not None and not self.inside
+        over_http = self._server.url is not None
         return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def _prove(self, client: Client) -> None:
@@ -136,8 +128,7 @@ class Upstream:
             raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from error
 
     async def _supervise(self) -> None:
-        # Half a second of imports: on a thread, so that the service is up before its tools are.
-        await asyncio.to_thread(_load)
+        await load()
         async with _http_client(self._settings.calls_max) as self._http:
             wait_s = RECONNECT_FIRST_S
             while not self._closing:
@@ -177,9 +168,7 @@ class Upstream:
         return self._lost.is_set()
 
     def _target(self) -> Any:
-        server = self._place.settings
-        if self._place.inside is not None:
-            return self._place.inside()
+        server = self._server
         if server.command is not None:
             from mcp import StdioServerParameters
 
@@ -189,27 +178,17 @@ class Upstream:
         return streamable_http_client(server.url or "", http_client=self._http)
 
     async def _learn(self, client: Client) -> None:
-        """Ask for the server's tools; one whose schema cannot be used is left out, saying so."""
-        found: dict[str, Tool] = {}
+        """Ask for the server's tools, page by page."""
+        offered: list[Any] = []
         cursor: str | None = None
         async with asyncio.timeout(self._settings.connect_timeout_s):
             for _ in range(PAGES_MAX):
                 page = await client.list_tools(cursor=cursor)
-                for offered in page.tools:
-                    tool = admit(
-                        offered,
-                        self._place.settings,
-                        retry_after_s=self._settings.retry_after_s,
-                        prefix=not self.inside,
-                    )
-                    if problem := self._arguments.check_schema(tool.definition.input_schema):
-                        log.warning("tool left out", server=self.name, tool=offered.name, schema=problem)
-                    else:
-                        found.setdefault(tool.name, tool)
+                offered += page.tools
                 cursor = page.next_cursor
                 if cursor is None:
                     break
-        self.tools = found
+        self.tools = admit_all(offered, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
 
 
 def _http_client(calls_max: int) -> AsyncClient:
@@ -218,11 +197,6 @@ def _http_client(calls_max: int) -> AsyncClient:
 
     limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
     return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits)
-
-
-def _load() -> None:
-    for module in ("mcp", "mcp.client.streamable_http", "jsonschema"):
-        importlib.import_module(module)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
+from wayline.tool_registry.adapters.inside import Inside
 from wayline.tool_registry.adapters.upstream import Upstream
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.settings import SEPARATOR
@@ -17,9 +18,9 @@ IDLE_S = 1.0
 class Upstreams:
     """The registry's servers, the built-in one first."""
 
-    def __init__(self, upstreams: Iterable[Upstream], *, list_within_s: float) -> None:
-        self._upstreams = {upstream.name: upstream for upstream in upstreams}
-        self._builtin = next(iter(self._upstreams.values()))
+    def __init__(self, builtin: Inside, upstreams: Iterable[Upstream], *, list_within_s: float) -> None:
+        self._upstreams: dict[str, Inside | Upstream] = {one.name: one for one in (builtin, *upstreams)}
+        self._builtin = builtin
         self._list_within_s = list_within_s
         self._wanted = asyncio.Event()
         self._starting: asyncio.Task[None] | None = None
@@ -48,7 +49,7 @@ class Upstreams:
                 task.cancel()
         return {name: tool for upstream in self._upstreams.values() for name, tool in upstream.tools.items()}
 
-    async def find(self, name: str) -> tuple[Tool | None, Upstream]:
+    async def find(self, name: str) -> tuple[Tool | None, Inside | Upstream]:
         """A tool and its server; the server alone if it has no such tool, or has not been reached."""
         server, separator, _ = name.partition(SEPARATOR)
         upstream = self._upstreams.get(server, self._builtin) if separator else self._builtin

@@ -1,0 +1,92 @@
+"""The built-in MCP server: called in this process, without a session between us and it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from wayline.tool_registry.adapters.builtin import SERVER, said_by
+from wayline.tool_registry.adapters.failures import call_error
+from wayline.tool_registry.adapters.library import load
+from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.catalogue import Tool, admit_all
+from wayline.tool_registry.errors import TimedOut
+from wayline.tool_registry.settings import Settings
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+    from mcp_types import CallToolResult
+
+log = structlog.get_logger()
+
+CLOSE_S = 5.0
+
+
+class Inside:
+    """A server of ours, behind the same few methods as one that is elsewhere.
+
+    The MCP library runs its tools as for any client; only the session, in which both ends of a request would be
+    encoded, checked and traced for one process to talk to itself, is left out.
+    """
+
+    inside = True
+
+    def __init__(self, make: Callable[[], MCPServer], settings: Settings, arguments: Arguments) -> None:
+        self.name = SERVER.name
+        self.tools: dict[str, Tool] = {}
+        self.tried = asyncio.Event()
+        """Set once the server has been made."""
+        self._make = make
+        self._settings = settings
+        self._arguments = arguments
+        self._server: MCPServer | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._open(), name=f"mcp server {self.name}")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=CLOSE_S)
+
+    async def _open(self) -> None:
+        await load()
+        self._server = self._make()
+        offered = await self._server.list_tools()
+        retry_after_s = self._settings.retry_after_s
+        self.tools = admit_all(offered, SERVER, self._arguments, retry_after_s=retry_after_s, prefix=False)
+        self.tried.set()
+
+    async def ready(self, within_s: float) -> bool:
+        """Whether the server has been made, after waiting a little."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.tried.wait(), within_s)
+        return self.tried.is_set()
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
+    ) -> CallToolResult:
+        """Call a tool by its name; raises NotBegun, Cut, TimedOut or Unusable."""
+        from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+        from mcp_types import CallToolResult, TextContent
+
+        assert self._server is not None
+        try:
+            with said_by(meta):
+                async with asyncio.timeout(timeout_s):
+                    result = await self._server.call_tool(name, arguments)
+            assert isinstance(result, CallToolResult)
+            return result
+        except ToolError as error:
+            if isinstance(error, UnexpectedToolError):
+                log.error("a built-in tool failed", tool=name, error=repr(error.__cause__), exc_info=error)
+            return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+        except TimeoutError:
+            raise TimedOut(after_s=timeout_s) from None
+        except Exception as error:
+            raise call_error(error, timeout_s=timeout_s) from error

@@ -1,0 +1,23 @@
+"""Loading the MCP library, which takes half a second: on a thread, so that the service is up before its tools are."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import threading
+
+MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http", "jsonschema")
+
+# Two threads that import modules of one package in another order may meet each other's half-made ones.
+_one_at_a_time = threading.Lock()
+
+
+async def load() -> None:
+    """Import everything that the adapters use."""
+    await asyncio.to_thread(_import)
+
+
+def _import() -> None:
+    with _one_at_a_time:
+        for module in MODULES:
+            importlib.import_module(module)
