@@ -63,7 +63,7 @@ class World:
             bus_settings=BusSettings(nats_url=self.nats_url, postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
-        service.telemetry.add_processor(SimpleSpanProcessor(spans))
+        service.telemetry.add_collector(SimpleSpanProcessor(spans))
         try:
             await service.start()
         except BaseException:

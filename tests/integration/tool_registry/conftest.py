@@ -79,7 +79,7 @@ class World:
             bus_settings=BusSettings(nats_url=self.nats_url, postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
-        service.telemetry.add_processor(SimpleSpanProcessor(spans))
+        service.telemetry.add_collector(SimpleSpanProcessor(spans))
         await service.start()
         self.registries.append(Registry(service, spans))
         return self.registries[-1]

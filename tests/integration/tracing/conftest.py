@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from wayline.chassis import Bus, BusSettings, Service, topology
 from wayline.contracts import events as e
@@ -27,6 +23,8 @@ from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.journal import encode
 from wayline.store import Store, migrate
 from wayline.telemetry import Home, Telemetry
+from wayline.telemetry.otlp import encode_spans
+from wayline.telemetry.recording import Span as Recorded
 from wayline.testkit import Database, until
 from wayline.tracing.app import HERE, SCHEMA, build, migrations
 from wayline.tracing.settings import Settings
@@ -55,8 +53,8 @@ class Platform:
         found = await self.rows(f"SELECT seq FROM jobs WHERE job_id = '{job_id}'")
         return found[0]["seq"] if found else 0
 
-    async def send_spans(self, spans: tuple[ReadableSpan, ...]) -> bytes:
-        body = encode_spans(spans).SerializeToString()
+    async def send_spans(self, spans: Sequence[Recorded]) -> bytes:
+        body = encode_spans(spans)
         await self.bus.store("telemetry.traces", body, {})
         return body
 
@@ -240,15 +238,14 @@ class Leaves:
     service: str = "tool_registry"
 
     def __post_init__(self) -> None:
-        self.exporter = InMemorySpanExporter()
-        self.telemetry = Telemetry(self.service, SimpleSpanProcessor(self.exporter))
+        self.finished: list[Recorded] = []
+        self.telemetry = Telemetry(self.service, self)
+
+    def on_end(self, span: Recorded) -> None:
+        self.finished.append(span)
 
     def handling(self, home: Home, template: str = "tools.call.{tenant}") -> Any:
         return self.telemetry.handling(template, home.headers(), home=home)
-
-    @property
-    def finished(self) -> tuple[ReadableSpan, ...]:
-        return self.exporter.get_finished_spans()
 
 
 def flat(span: Span) -> list[Span]:

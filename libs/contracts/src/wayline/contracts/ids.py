@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated
 
@@ -12,6 +13,9 @@ from pydantic import StringConstraints
 TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
+
+RECENT = 4_096
+"""Derived ids that are kept at hand: each is asked for at every step of its job."""
 
 Tenant = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
@@ -34,11 +38,13 @@ def job_id_from(text: str) -> str:
     return f"job_{sha256(text.encode()).hexdigest()[:40]}"
 
 
+@lru_cache(RECENT)
 def trace_id(tenant: str, job_id: str) -> str:
     """The one trace of a job: 32 hex digits, the same wherever it is computed."""
     return sha256(f"wayline/trace/{tenant}/{job_id}".encode()).hexdigest()[:32]
 
 
+@lru_cache(RECENT)
 def span_id(tenant: str, job_id: str, *path: str | int) -> str:
     """The span of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
     parts = "/".join(str(part) for part in path)

@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
-
 from wayline.telemetry import metrics
+from wayline.telemetry.otlp import encode_spans
+from wayline.telemetry.recording import Span
 
 BUFFER_MAX = 8_192
 BATCH_MAX = 512
@@ -19,17 +18,17 @@ FLUSH_S = 1.0
 Send = Callable[[bytes], Awaitable[object]]
 
 
-class BusExporter(SpanProcessor):
+class BusExporter:
     """Collects finished spans and hands encoded batches to `send`, every second or every 512 spans."""
 
     def __init__(self, service: str) -> None:
         self._service = service
-        self._finished: deque[ReadableSpan] = deque()
+        self._finished: deque[Span] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._send: Send | None = None
 
-    def on_end(self, span: ReadableSpan) -> None:
+    def on_end(self, span: Span) -> None:
         if len(self._finished) >= BUFFER_MAX:
             metrics.spans_dropped.labels(self._service, "buffer").inc()
             return
@@ -61,10 +60,10 @@ class BusExporter(SpanProcessor):
             batch = [self._finished.popleft() for _ in range(min(BATCH_MAX, len(self._finished)))]
             await self._hand_over(batch)
 
-    async def _hand_over(self, batch: Sequence[ReadableSpan]) -> None:
+    async def _hand_over(self, batch: Sequence[Span]) -> None:
         assert self._send is not None
         try:
-            await self._send(encode_spans(batch).SerializeToString())
+            await self._send(encode_spans(batch))
         except Exception:
             # Spans may be lost under pressure, counted; whatever went wrong here must not reach a job.
             metrics.spans_dropped.labels(self._service, "send").inc(len(batch))

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry import context, trace
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
+from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
 
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
-
-SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+from wayline.telemetry.recording import SAMPLED, Collector, Span, Tracer, TracerProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +55,14 @@ def remote(headers: Mapping[str, str] | None) -> SpanContext | None:
 
 
 class Telemetry:
-    """A service's tracer: spans go to the processors it was made with, never to a global."""
+    """A service's tracer: spans go to the collectors it was made with, never to a global."""
 
-    def __init__(self, service: str, *processors: SpanProcessor) -> None:
+    def __init__(self, service: str, *collectors: Collector) -> None:
         self.service = service
-        # Every span of ours is in a sampled trace: asking each parent would tell nothing.
-        resource = Resource({"service.name": service})
-        provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
-        for processor in processors:
-            provider.add_span_processor(processor)
-        self.provider = provider
-        self.add_processor = provider.add_span_processor
-        self._tracer = provider.get_tracer("wayline")
+        self._collectors = list(collectors)
+        self.add_collector = self._collectors.append
+        self._tracer = Tracer(service, self._collectors)
+        self.provider = TracerProvider(self._tracer)
 
     @contextmanager
     def span(
@@ -83,9 +75,9 @@ class Telemetry:
         links: tuple[SpanContext, ...] = (),
     ) -> Iterator[Span]:
         """Run a block under a span; an exception marks it as an error and passes on."""
-        above = trace.set_span_in_context(NonRecordingSpan(parent)) if parent else None
-        span = self._tracer.start_span(name, above, kind, attributes, [Link(link) for link in links])
-        # By hand: the SDK's own `start_as_current_span` is three more generators deep, and every message opens a span.
+        above = parent or trace.get_current_span().get_span_context()
+        span = self._tracer.begin(name, above, kind=kind, attributes=attributes, links=[Link(link) for link in links])
+        # By hand: the API's own `start_as_current_span` is three more generators deep.
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield span
