@@ -28,30 +28,23 @@ RETRY_S = 0.5
 """The pause after the server says that there is no such consumer, or nobody answers: no hot loop."""
 
 
-class Puller:
-    """Keeps `slots` handlers of one consumer busy.
+class Pull:
+    """Asks for as many messages of one consumer as there are free slots, and hands each over as it comes.
 
-    A message that arrives is started at once; asking for no more than there are free slots is what keeps a busy process
-    from hoarding messages that an idle one could run.
+    Asking for no more than can be begun is what keeps a busy process from hoarding messages that an idle one could run.
     """
 
-    def __init__(
-        self, bus: Bus, consumer: Consumer, handle: Callable[[Msg], Coroutine[Any, Any, None]], *, slots: int
-    ) -> None:
+    def __init__(self, bus: Bus, consumer: Consumer, take: Callable[[Msg], None], *, slots: int) -> None:
         self._bus = bus
         self._consumer = consumer
-        self._handle = handle
+        self._take = take
         self._slots = slots
         self._asked = 0
-        self._running: set[asyncio.Task[None]] = set()
+        self._taken = 0
         self._stopping = False
         self._subscription: Subscription | None = None
         self._watchdog: asyncio.TimerHandle | None = None
         self._requests: set[asyncio.Task[None]] = set()
-
-    @property
-    def running(self) -> int:
-        return len(self._running)
 
     async def start(self) -> None:
         nc = self._bus.nc
@@ -61,8 +54,8 @@ class Puller:
         self._bus.reconnected.append(self._start_over)
         self._ask()
 
-    async def stop(self, grace_s: float) -> None:
-        """Ask for no more and let what runs end within `grace_s`; what does not is cancelled."""
+    async def stop(self) -> None:
+        """Ask for no more and hear no more."""
         self._stopping = True
         if self._watchdog:
             self._watchdog.cancel()
@@ -71,12 +64,14 @@ class Puller:
         if self._subscription is not None:
             with suppress(nats_errors.Error):
                 await self._subscription.unsubscribe()
-        if self._running:
-            _, late = await asyncio.wait(self._running, timeout=grace_s)
-            await stopped(*late, again_s=CLEAN_UP_S)
+
+    def free(self, slots: int = 1) -> None:
+        """Messages that were taken are dealt with: there is room for as many again."""
+        self._taken -= slots
+        self._ask()
 
     def _ask(self) -> None:
-        want = self._slots - len(self._running) - self._asked
+        want = self._slots - self._taken - self._asked
         # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
         # while anything is asked for, an arriving message finds it.
         if self._stopping or want <= 0 or (self._asked and want < self._slots // 4):
@@ -112,12 +107,11 @@ class Puller:
             self._on_status(status, message.headers or {})
             return
         self._asked = max(0, self._asked - 1)
-        if self._stopping or len(self._running) >= self._slots:
+        if self._stopping or self._taken >= self._slots:
             await message.nak()
             return
-        task = asyncio.create_task(self._handle(message))
-        self._running.add(task)
-        task.add_done_callback(self._done)
+        self._taken += 1
+        self._take(message)
 
     def _on_status(self, status: str, headers: dict[str, str]) -> None:
         if status == "100":
@@ -130,8 +124,39 @@ class Puller:
         metrics.bus_errors.labels(self._bus.service, f"pull {status}").inc()
         self._later()
 
+
+class Puller:
+    """Keeps `slots` handlers of one consumer busy, each a task of its own."""
+
+    def __init__(
+        self, bus: Bus, consumer: Consumer, handle: Callable[[Msg], Coroutine[Any, Any, None]], *, slots: int
+    ) -> None:
+        self._consumer = consumer
+        self._handle = handle
+        self._pull = Pull(bus, consumer, self._begin, slots=slots)
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    async def start(self) -> None:
+        await self._pull.start()
+
+    async def stop(self, grace_s: float) -> None:
+        """Ask for no more and let what runs end within `grace_s`; what does not is cancelled."""
+        await self._pull.stop()
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=grace_s)
+            await stopped(*late, again_s=CLEAN_UP_S)
+
+    def _begin(self, message: Msg) -> None:
+        task = asyncio.create_task(self._handle(message))
+        self._running.add(task)
+        task.add_done_callback(self._done)
+
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("handler ended with an error", consumer=self._consumer.name, error=repr(error), exc_info=error)
-        self._ask()
+        self._pull.free()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import asyncpg
@@ -13,8 +12,8 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
-from wayline.chassis import Bus, Delivery, Failpoint, reach
-from wayline.chassis.pull import Puller
+from wayline.chassis import Bus, Delivery, Failpoint, reach, stopped
+from wayline.chassis.pull import Pull
 from wayline.chassis.topology import Consumer
 from wayline.contracts.errors import Reject
 from wayline.store import PostgresUnavailable
@@ -32,12 +31,6 @@ REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 """Postgres will say the same the next time."""
 ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
-
-
-@dataclass
-class _Batch:
-    messages: list[Msg] = field(default_factory=list)
-    settled: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Batches(Generic[T]):
@@ -63,48 +56,49 @@ class Batches(Generic[T]):
         self._store = store
         self._size = size
         self._linger_s = linger_s
-        self._batch = _Batch()
+        self._batch: list[Msg] = []
         self._begun = asyncio.Event()
         self._full = asyncio.Event()
         # Twice the size: the next batch collects while this one is written.
-        self._puller = Puller(bus, consumer, self._on_message, slots=2 * size)
+        self._pull = Pull(bus, consumer, self._take, slots=2 * size)
         self._task: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._draining = self._stopping = False
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"{self._consumer.stream} batches")
-        await self._puller.start()
+        await self._pull.start()
 
     async def stop(self, grace_s: float) -> None:
         """Ask for no more, store what is in hand within the grace."""
-        await self._puller.stop(grace_s)
-        self._stopping = True
+        await self._pull.stop()
+        self._draining = True
         self._begun.set()
         self._full.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=STOP_S)
-            for task in late:
-                task.cancel()
+        if self._task is None:
+            return
+        _, late = await asyncio.wait({self._task}, timeout=grace_s)
+        self._stopping = True
+        if late:
+            _, late = await asyncio.wait(late, timeout=STOP_S)
+            await stopped(*late)
 
-    async def _on_message(self, message: Msg) -> None:
-        batch = self._batch
-        batch.messages.append(message)
+    def _take(self, message: Msg) -> None:
+        self._batch.append(message)
         self._begun.set()
-        if len(batch.messages) >= self._size:
+        if len(self._batch) >= self._size:
             self._full.set()
-        await batch.settled.wait()
 
     async def _run(self) -> None:
-        while not self._stopping:
+        while not self._draining or self._batch:
             await self._begun.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), self._linger_s)
-            batch, self._batch = self._batch, _Batch()
+            batch, self._batch = self._batch, []
             self._begun.clear()
             self._full.clear()
-            if batch.messages:
-                await self._settle(batch.messages)
-            batch.settled.set()
+            if batch:
+                await self._settle(batch)
+                self._pull.free(len(batch))
 
     async def _settle(self, messages: list[Msg]) -> None:
         try:
