@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import count
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 import orjson
 import structlog
@@ -32,6 +33,10 @@ READ_MAX_BYTES = 8 * 1024 * 1024
 READ_TIMEOUT_S = 5.0
 READ_TRIES = 3
 FULL_RETRY_S = 1.0
+
+# A record's id need only differ from every other's: one random draw a process, and a count.
+_PROCESS = token_hex(12)
+_APPENDS = count()
 
 
 class Fenced(Exception):
@@ -184,7 +189,7 @@ class JobLog:
         return await self._append(events, head, expected=after.sequence)
 
     async def _append(self, events: Sequence[Event], head: Head, *, expected: int) -> Head:
-        msg_id = uuid4().hex
+        msg_id = f"{_PROCESS}-{next(_APPENDS)}"
         body, claimed = await self._bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
         headers = {**head.headers(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
         if claimed:

@@ -10,6 +10,7 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.money import Usage
+from wayline.llm.lines import lines
 from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
@@ -44,11 +45,11 @@ class ChatCompletions:
             async with self._session.post(self._url, data=orjson.dumps(_body(request)), headers=headers) as response:
                 if response.status != 200:
                     raise _refused(response.status, response.headers.get("Retry-After"), await response.text())
-                async for line in response.content:
+                async for line in lines(response.content):
                     text = reply.take(line)
                     if text:
                         yield TextDelta(text)
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise ModelError("connection", f"{type(error).__name__}: {error}", retryable=True) from error
         yield reply.finished()
 
@@ -63,8 +64,10 @@ class _Assembled:
         self._stop: str | None = None
 
     def take(self, line: bytes) -> str:
-        data = line.strip().removeprefix(b"data:").strip()
-        if not line.startswith(b"data:") or data == b"[DONE]":
+        if not line.startswith(b"data:"):
+            return ""
+        data = line[5:].strip()
+        if data == b"[DONE]":
             return ""
         chunk = orjson.loads(data)
         if "error" in chunk:

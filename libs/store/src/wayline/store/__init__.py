@@ -22,6 +22,7 @@ from wayline.store.errors import (
 from wayline.store.migrating import migrate
 from wayline.store.queries import Queries
 from wayline.store.store import Connection, Record, Store
+from wayline.store.together import Together
 
 __all__ = [
     "Connection",
@@ -42,6 +43,7 @@ __all__ = [
     "Store",
     "StoreError",
     "TenantInvalid",
+    "Together",
     "UnknownQuery",
     "VectorMissing",
     "migrate",

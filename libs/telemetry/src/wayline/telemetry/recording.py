@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Protocol
 
 from opentelemetry import trace
@@ -20,6 +21,8 @@ from opentelemetry.trace import (
     use_span,
 )
 from opentelemetry.util.types import Attributes, AttributeValue
+
+from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 
@@ -55,6 +58,11 @@ class Span(trace.Span):
         self.start_time = start_time or time.time_ns()
         self.end_time: int | None = None
         self._collect = collect
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """What a message sent from this span says of it."""
+        return headers_of(self.context)
 
     def end(self, end_time: int | None = None) -> None:
         if self.end_time is None:
@@ -94,6 +102,16 @@ class Span(trace.Span):
     ) -> None:
         # The type only: messages and tracebacks hold content, and spans carry none.
         self.add_event("exception", {"exception.type": type(exception).__name__, **(attributes or {})}, timestamp)
+
+
+def headers_of(context: SpanContext) -> dict[str, str]:
+    """The trace headers for a span's context; empty for none."""
+    if not context.is_valid:
+        return {}
+    headers = {TRACEPARENT: f"00-{context.trace_id:032x}-{context.span_id:016x}-01"}
+    if context.trace_state:
+        headers[TRACESTATE] = context.trace_state.to_header()
+    return headers
 
 
 class Collector(Protocol):

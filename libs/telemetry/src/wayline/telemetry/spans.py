@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceSt
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
-from wayline.telemetry.recording import SAMPLED, Collector, Span, Tracer, TracerProvider
+from wayline.telemetry.recording import SAMPLED, Collector, Span, Tracer, TracerProvider, headers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +125,7 @@ class Telemetry:
         return self.span(name, kind, attributes)
 
 
-def carried() -> dict[str, str]:
+def carried() -> Mapping[str, str]:
     """The headers that carry the current span to whoever hears the next message; empty outside any span."""
-    context = trace.get_current_span().get_span_context()
-    if not context.is_valid:
-        return {}
-    headers = {TRACEPARENT: f"00-{context.trace_id:032x}-{context.span_id:016x}-01"}
-    if context.trace_state:
-        headers[TRACESTATE] = context.trace_state.to_header()
-    return headers
+    span = trace.get_current_span()
+    return span.headers if isinstance(span, Span) else headers_of(span.get_span_context())

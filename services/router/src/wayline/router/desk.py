@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
-from wayline.store import Store
+from wayline.store import Store, Together
 
 Row = dict[str, object]
 
@@ -19,6 +20,8 @@ class Desk:
         self._store = store
         self._fresh_s = tenants_fresh_s
         self._known: dict[str, float] = {}
+        self._admissions = Together(self._admit)
+        self._settlements = Together(self._settle)
 
     async def is_tenant(self, tenant: str) -> bool:
         """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
@@ -34,13 +37,23 @@ class Desk:
 
         A reservation is made once for a job id, whoever asks how often. None: there is no such agent.
         """
-        row = await self._store.fetchrow(tenant, self._store.sql.admit, tenant, job_id, agent, reserve_usd)
-        return _agent(agent, row) if row else None
+        return await self._admissions.ask(tenant, (job_id, agent, reserve_usd))
+
+    async def _admit(self, tenant: str, asked: Sequence[tuple[str, str, Decimal]]) -> list[Agent | None]:
+        job_ids, names, usd = map(list, zip(*asked, strict=True))
+        rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, job_ids, names, usd)
+        found = {row["name"]: _agent(row["name"], row) for row in rows}
+        return [found.get(name) for name in names]
 
     async def settle(self, tenant: str, job_id: str, cost_usd: Decimal | None) -> bool:
         """Turn the reservation into what the job cost; only the first call changes anything."""
-        status = await self._store.execute(tenant, self._store.sql.settle, tenant, job_id, cost_usd)
-        return status.endswith("1")
+        return await self._settlements.ask(tenant, (job_id, cost_usd))
+
+    async def _settle(self, tenant: str, asked: Sequence[tuple[str, Decimal | None]]) -> list[bool]:
+        job_ids, usd = map(list, zip(*asked, strict=True))
+        rows = await self._store.fetch(tenant, self._store.sql.settle, tenant, job_ids, usd)
+        settled = {row["job_id"] for row in rows}
+        return [job_id in settled for job_id in job_ids]
 
     async def agent(self, tenant: str, name: str) -> Agent:
         """The newest version. Raises NotFound."""

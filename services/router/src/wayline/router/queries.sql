@@ -2,20 +2,24 @@
 SELECT EXISTS (SELECT FROM tenants WHERE tenant = $1);
 
 -- name: admit
-WITH agent AS (
-    SELECT version, config FROM agents
-    WHERE tenant = $1 AND name = $3 AND retired_at IS NULL
-    ORDER BY version DESC LIMIT 1
+WITH asked AS (
+    SELECT * FROM unnest($2::text[], $3::text[], $4::numeric[]) AS asked (job_id, agent, reserve_usd)
+), agent AS (
+    SELECT DISTINCT ON (name) name, version, config FROM agents
+    WHERE tenant = $1 AND name = ANY ($3) AND retired_at IS NULL
+    ORDER BY name, version DESC
 ), held AS (
     INSERT INTO reservations (tenant, job_id, reserved_usd)
-    SELECT $1, $2, $4 FROM agent
+    SELECT $1, job_id, reserve_usd FROM asked JOIN agent ON agent.name = asked.agent
     ON CONFLICT (tenant, job_id) DO NOTHING
 )
-SELECT version, config FROM agent;
+SELECT name, version, config FROM agent;
 
 -- name: settle
-UPDATE reservations SET settled_usd = $3, state = 'settled', settled_at = now()
-WHERE tenant = $1 AND job_id = $2 AND state = 'reserved';
+UPDATE reservations AS held SET settled_usd = cost.usd, state = 'settled', settled_at = now()
+FROM unnest($2::text[], $3::numeric[]) AS cost (job_id, usd)
+WHERE held.tenant = $1 AND held.job_id = cost.job_id AND held.state = 'reserved'
+RETURNING held.job_id;
 
 -- name: get_agent
 SELECT version, config FROM agents

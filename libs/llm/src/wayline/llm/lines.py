@@ -1,0 +1,32 @@
+"""The lines of a streamed answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Protocol
+
+
+class Body(Protocol):
+    """What an answer's body must do: give whatever has arrived."""
+
+    def iter_any(self) -> AsyncIterable[bytes]: ...
+
+
+LINE_MAX_BYTES = 16 * 1024 * 1024
+"""More than any provider sends at once: a stream without line ends must not fill the memory."""
+
+
+async def lines(body: Body) -> AsyncIterator[bytes]:
+    """Each line without its end, as soon as it is whole; raises ValueError for one that is too long.
+
+    Taken from whatever the socket brings: one wait a chunk, where aiohttp's own `readline` makes one a line.
+    """
+    rest = b""
+    async for chunk in body.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
+        for line in whole:
+            yield line
+        if len(rest) > LINE_MAX_BYTES:
+            raise ValueError(f"a line of more than {LINE_MAX_BYTES} bytes")
+    if rest:
+        yield rest

@@ -1,0 +1,75 @@
+"""One statement for what is asked at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from wayline.store.errors import PostgresUnavailable
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Together(Generic[Q, A]):
+    """Gathers a tenant's questions while the statement before them is under way, and asks them as one.
+
+    A question that comes alone is asked at once; a burst becomes a few statements, each with one round trip and one
+    commit. The answers come in the order of the questions.
+    """
+
+    def __init__(self, run: Callable[[str, Sequence[Q]], Awaitable[Sequence[A]]], *, size_max: int = 256) -> None:
+        self._run = run
+        self._size_max = size_max
+        self._waiting: dict[str, deque[tuple[Q, asyncio.Future[A]]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def ask(self, tenant: str, question: Q) -> A:
+        """The answer to one question; raises what the statement raised for it."""
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.get(tenant)
+        if waiting is not None:
+            waiting.append((question, answer))
+        else:
+            self._waiting[tenant] = deque([(question, answer)])
+            # A task of its own: whoever asked first may be cancelled, and the others' answers must come all the same.
+            task = asyncio.create_task(self._go(tenant))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return await answer
+
+    async def _go(self, tenant: str) -> None:
+        waiting = self._waiting[tenant]
+        try:
+            while waiting:
+                taken = [waiting.popleft() for _ in range(min(self._size_max, len(waiting)))]
+                wanted = [(question, answer) for question, answer in taken if not answer.done()]
+                if wanted:
+                    await self._answer(tenant, wanted)
+        finally:
+            del self._waiting[tenant]
+            for _, answer in waiting:
+                answer.cancel()
+
+    async def _answer(self, tenant: str, asked: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
+        try:
+            answers = await self._run(tenant, [question for question, _ in asked])
+        except Exception as error:
+            if len(asked) == 1 or isinstance(error, PostgresUnavailable):
+                for _, future in asked:
+                    _tell(future, error)
+                return
+            # One of them may be at fault: each gets its own statement, and its own error.
+            for one in asked:
+                await self._answer(tenant, [one])
+            return
+        for (_, future), answer in zip(asked, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)
+
+
+def _tell(future: asyncio.Future[A], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

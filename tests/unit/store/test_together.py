@@ -1,0 +1,97 @@
+"""Questions asked at the same time share a statement, and nothing else."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from wayline.store import PostgresUnavailable, Together
+from wayline.testkit import until
+
+
+class Statements:
+    """Stands where the database is: holds each statement until it is let go, and keeps what was asked in it."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, list[int]]] = []
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, tenant: str, questions: Sequence[int]) -> list[int]:
+        self.asked.append((tenant, list(questions)))
+        self.begun.set()
+        await self.may_end.wait()
+        if 13 in questions:
+            raise ValueError("thirteen")
+        return [question * 10 for question in questions]
+
+
+async def started(statements: Statements) -> None:
+    await asyncio.wait_for(statements.begun.wait(), 5)
+
+
+async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next():
+    statements = Statements()
+    together = Together(statements)
+    first = asyncio.create_task(together.ask("acme", 1))
+    await started(statements)
+    rest = [asyncio.create_task(together.ask("acme", n)) for n in (2, 3)]
+    other = asyncio.create_task(together.ask("globex", 9))
+    await until(lambda: len(statements.asked) == 2, why="the other tenant does not wait for the first")
+    statements.may_end.set()
+
+    assert await asyncio.gather(first, *rest, other) == [10, 20, 30, 90]
+    assert statements.asked == [("acme", [1]), ("globex", [9]), ("acme", [2, 3])]
+
+
+async def test_a_statement_takes_only_so_many():
+    statements = Statements()
+    together = Together(statements, size_max=2)
+    statements.may_end.set()
+
+    assert await asyncio.gather(*(together.ask("acme", n) for n in range(5))) == [0, 10, 20, 30, 40]
+    assert max(len(questions) for _, questions in statements.asked) == 2
+
+
+async def test_one_wrong_question_does_not_take_its_neighbours_with_it():
+    statements = Statements()
+    together = Together(statements)
+    first = asyncio.create_task(together.ask("acme", 1))
+    await started(statements)
+    rest = [asyncio.create_task(together.ask("acme", n)) for n in (2, 13, 3)]
+    statements.may_end.set()
+    await first
+
+    answers = await asyncio.gather(*rest, return_exceptions=True)
+    assert answers[0::2] == [20, 30]
+    assert isinstance(answers[1], ValueError)
+
+
+async def test_a_database_that_is_away_is_asked_once_for_all():
+    asked: list[int] = []
+
+    async def away(_: str, questions: Sequence[int]) -> list[int]:
+        asked.append(len(questions))
+        await asyncio.sleep(0)
+        raise PostgresUnavailable(where="here", cause="gone")
+
+    together = Together(away)
+    answers = await asyncio.gather(*(together.ask("acme", n) for n in range(9)), return_exceptions=True)
+
+    assert all(isinstance(answer, PostgresUnavailable) for answer in answers)
+    assert sum(asked) == 9
+
+
+async def test_whoever_gives_up_does_not_take_the_others_with_it():
+    statements = Statements()
+    together = Together(statements)
+    first = asyncio.create_task(together.ask("acme", 1))
+    await started(statements)
+    second = asyncio.create_task(together.ask("acme", 2))
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    statements.may_end.set()
+
+    assert await second == 20
+    assert await together.ask("acme", 4) == 40
