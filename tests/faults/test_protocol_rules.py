@@ -32,7 +32,7 @@ from wayline.executor.claim import CLAIMS_MAX
 from wayline.executor.lane import Lane
 from wayline.executor.pen import Pen
 from wayline.executor.settings import Settings as ExecutorSettings
-from wayline.journal import Head, JobLog, State, read_record
+from wayline.journal import Head, JobLog, State, read_record, said_in
 from wayline.journal import log as journal_log
 from wayline.router import app as router_app
 from wayline.router.desk import Desk
@@ -295,9 +295,10 @@ async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World,
     acked = 0
     for message in wire.heard:
         if message.subject.startswith(f"events.{TENANT}.r4-"):
-            owner = (message.headers or {}).get(h.OWNER, "")
+            said = said_in(message.headers or {})
+            owner = said["owner"]
             if owner:
-                living[int(owner.partition(":")[0])] = (message.headers or {})[h.STATE]
+                living[int(owner.partition(":")[0])] = said["state"]
         elif ack("RUN")(message):
             acked += 1
             assert living.get(int(message.subject.split(".")[5])) in {"ended", "parked"}

@@ -19,7 +19,7 @@ from wayline.contracts.events import TERMINAL_TYPES
 from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
 from wayline.embedded import NatsServer
-from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record
+from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record, said_in
 from wayline.testkit import Database, until
 from wayline.testkit.chat_server import ChatServer, Say
 from wayline.testkit.effects_server import EffectsServer
@@ -283,8 +283,8 @@ def problems(records: list[Msg]) -> list[str]:
     for record in records:
         claimed = [event.owner for event in read_record(record.data) if event.type == "job.claimed"]
         holder = claimed[-1] if claimed else holder
-        if (record.headers or {}).get(h.OWNER, "") != holder:
-            found.append(f"a record of {(record.headers or {}).get(h.OWNER)!r} while {holder!r} held the job")
+        if said_in(record.headers or {})["owner"] != holder:
+            found.append(f"a record of {said_in(record.headers or {})['owner']!r} while {holder!r} held the job")
     return found
 
 
@@ -295,7 +295,7 @@ def _twice(counted: Counter[Any], what: str) -> list[str]:
 def story(records: list[Msg]) -> str:
     """A log as lines to read when a test fails."""
     return "\n".join(
-        f"{(record.headers or {}).get(h.OWNER, ''):>8} " + ", ".join(event.type for event in read_record(record.data))
+        f"{said_in(record.headers or {})['owner']:>8} " + ", ".join(event.type for event in read_record(record.data))
         for record in records
     )
 

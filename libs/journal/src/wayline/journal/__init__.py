@@ -3,7 +3,7 @@
 from wayline.journal.follow import follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
 from wayline.journal.outcome import send_result
-from wayline.journal.record import Head, State, encode, read_record, unknown_types
+from wayline.journal.record import Head, State, encode, read_record, said_in, unknown_types
 from wayline.journal.state import Call, Job, evolve, fold
 from wayline.journal.view import view
 
@@ -21,6 +21,7 @@ __all__ = [
     "follow",
     "leader_read",
     "read_record",
+    "said_in",
     "send_result",
     "unknown_types",
     "view",

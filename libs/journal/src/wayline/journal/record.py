@@ -60,36 +60,39 @@ class Head:
         return [read_event(value) for value in self.values]
 
     def headers(self) -> dict[str, str]:
-        """What the record says in its headers."""
-        return {
-            h.STATE: self.state,
-            h.LAST_SEQ: str(self.seq),
-            h.CONTENT: self.content_hash,
-            h.OWNER: self.owner,
-            h.ATTEMPT: f"{self.attempt}:{self.epoch}",
-            h.SIGNALS_SEEN: str(self.signals_seen),
-            h.COST: "unknown" if self.cost is None else str(self.cost),
-            h.LANE: self.lane,
-        }
+        """What the record says in its header, for instance `state=active seq=4 owner=17:1 …`.
+
+        One header, because a client encodes and the server reads each one on its own.
+        """
+        cost = "unknown" if self.cost is None else self.cost
+        said = (
+            f"state={self.state} seq={self.seq} owner={self.owner} attempt={self.attempt} epoch={self.epoch} "
+            f"signals={self.signals_seen} cost={cost} lane={self.lane} content={self.content_hash}"
+        )
+        return {h.RECORD: said}
 
     @classmethod
     def read(cls, sequence: int, headers: Mapping[str, str], body: bytes) -> Head:
-        attempt, _, epoch = headers[h.ATTEMPT].partition(":")
-        cost = headers[h.COST]
+        said = said_in(headers)
         return cls(
             sequence=sequence,
-            state=State(headers[h.STATE]),
-            seq=int(headers[h.LAST_SEQ]),
-            content_hash=headers[h.CONTENT],
-            owner=headers.get(h.OWNER, ""),
-            attempt=int(attempt),
-            epoch=int(epoch),
-            signals_seen=int(headers[h.SIGNALS_SEEN]),
-            cost=None if cost == "unknown" else Decimal(cost),
-            lane=headers[h.LANE],
+            state=State(said["state"]),
+            seq=int(said["seq"]),
+            content_hash=said["content"],
+            owner=said["owner"],
+            attempt=int(said["attempt"]),
+            epoch=int(said["epoch"]),
+            signals_seen=int(said["signals"]),
+            cost=None if said["cost"] == "unknown" else Decimal(said["cost"]),
+            lane=said["lane"],
             msg_id=headers.get(h.MSG_ID, ""),
             values=tuple(decode(body)),
         )
+
+
+def said_in(headers: Mapping[str, str]) -> dict[str, str]:
+    """The words of a record's header by their names."""
+    return dict(word.split("=", 1) for word in headers[h.RECORD].split(" "))
 
 
 def state_after(before: State, events: Sequence[Event]) -> State:

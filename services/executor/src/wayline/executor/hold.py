@@ -11,12 +11,11 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, stopped
-from wayline.contracts import headers as h
 from wayline.contracts.errors import Retry
 from wayline.executor import signals
 from wayline.executor.claim import Ticket
 from wayline.executor.pen import Pen
-from wayline.journal import Fenced, leader_read
+from wayline.journal import Fenced, leader_read, said_in
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -95,7 +94,7 @@ class Hold:
             before = self.pen.head.sequence
             with suppress(Retry):
                 last = await leader_read(self._bus, "EVENTS", self._subject)
-                if last is not None and last.sequence > before and last.headers.get(h.OWNER) != self.ticket.owner:
+                if last is not None and last.sequence > before and said_in(last.headers)["owner"] != self.ticket.owner:
                     metrics.jobs_fenced.labels("heartbeat").inc()
                     self.fenced = True
                     return await stopped(holder)
