@@ -72,9 +72,10 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
                     f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: "
                     + ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
                 )
-            if "most" in parts:
-                results.most[engine].append(await measures.most_in_flight(client, engine))
-                say(f"round {number} {engine}: {results.most[engine][-1]} in flight at 200 ms")
+        if "most" in parts:
+            for engine, most in (await measures.most_in_flight(client)).items():
+                results.most[engine].append(most)
+                say(f"round {number} {engine}: {most} in flight at 200 ms")
     results.rss_mb = {name: stage.rss_mb(name) for name in (*stage.processes, "nats", "postgres")}
     if "memory" in parts:
         for engine in ENGINES:

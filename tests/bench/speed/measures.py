@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import sys
 import time
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from load import FLOOR, OURS, Client
+from load import ENGINES, FLOOR, OURS, Client
 from stage import Process, Stage, get
 
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
@@ -24,7 +25,8 @@ SUSTAINED_S, RAMP_S = 5.0, 1.0
 IN_FLIGHT = 64
 THINKING_MS, P50_MAX_MS = 200, 900.0
 LEVEL_S = 5.0
-LEVEL_FIRST, LEVEL_MAX = 16, 2_048
+LEVEL_FIRST, LEVEL_MAX = 16, 1_024
+PLACES, LEVEL_ROUNDS = (1.0, 1.3, 1.6, 1.9), 2
 CROWD, CROWD_MODEL_MS = 1_000, 12_000
 RECOVERY_JOBS, RECOVERY_MODEL_MS = 20, 1_000
 SPANS_LEAVE_S = 1.2
@@ -80,21 +82,37 @@ async def _told(stage: Stage) -> None:
         await asyncio.sleep(0.05)
 
 
-async def most_in_flight(client: Client, engine: str) -> int:
-    """How many jobs one process takes at once before half of them need more than 900 ms for 600 ms of thinking."""
+async def most_in_flight(client: Client) -> dict[str, int]:
+    """By engine: how many jobs it takes at once until half of them need more than 900 ms for 600 ms of thinking.
 
-    async def holds(level: int) -> bool:
+    Between the last power of two that it holds and the first that it does not, both engines are measured in turn at the
+    same few places, and a straight line through what they needed says where 900 ms are: what else the machine does for
+    a few seconds then moves neither far, nor one without the other.
+    """
+
+    async def p50_ms(engine: str, level: int) -> float:
         load = await client.keep(engine, level, seconds=LEVEL_S, model_ms=THINKING_MS)
-        return load.percentile(0.5) <= P50_MAX_MS
+        return load.percentile(0.5)
 
-    good, level = 0, LEVEL_FIRST
-    while level <= LEVEL_MAX and await holds(level):
-        good, level = level, level * 2
-    bad = level
-    while bad - good > max(4, good // 8):
-        middle = (good + bad) // 2
-        good, bad = (middle, bad) if await holds(middle) else (good, middle)
-    return good
+    held = dict.fromkeys(ENGINES, LEVEL_FIRST)
+    for engine in ENGINES:
+        while held[engine] < LEVEL_MAX and await p50_ms(engine, held[engine] * 2) <= P50_MAX_MS:
+            held[engine] *= 2
+    points: dict[str, list[tuple[int, float]]] = {engine: [] for engine in ENGINES}
+    for share in PLACES * LEVEL_ROUNDS:
+        for engine, level in held.items():
+            at = round(level * share)
+            points[engine].append((at, await p50_ms(engine, at)))
+    return {engine: round(_crossing(found)) for engine, found in points.items()}
+
+
+def _crossing(points: list[tuple[int, float]]) -> float:
+    """Where the least-squares line through (jobs in flight, p50) meets the bound, within the measured levels."""
+    line = statistics.linear_regression(*zip(*points, strict=True))
+    levels = [level for level, _ in points]
+    if line.slope <= 0:
+        return max(levels)
+    return min(max((P50_MAX_MS - line.intercept) / line.slope, min(levels)), max(levels))
 
 
 @dataclass(frozen=True)
