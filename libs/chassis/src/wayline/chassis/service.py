@@ -24,8 +24,8 @@ from wayline.telemetry import BusExporter, Telemetry
 log = structlog.get_logger()
 
 SPANS_SUBJECT = "telemetry.traces"
-GC_OBJECTS = 20_000
-"""Objects made beyond those that went, after which the collector looks at the youngest."""
+COLLECT_AFTER = 10_000
+"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
 
 
 class Part(Protocol):
@@ -54,6 +54,8 @@ class Service:
     parts: Sequence[Part] = ()
     needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
+    collect_after: int = COLLECT_AFTER
+    """For the garbage collector of a process that runs this service alone."""
 
     _running: list[Part] = field(default_factory=list, init=False)
     _http: tuple[Quiet, asyncio.Task[None]] | None = field(default=None, init=False)
@@ -101,14 +103,6 @@ class Service:
         await self.bus.close()
 
 
-def spare_the_collector() -> None:
-    """Have the garbage collector leave alone what a started process has made: it stays until the end."""
-    # A message makes thousands of short-lived objects and hardly a cycle; the default of 700 collects for each one.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GC_OBJECTS, 20, 20)
-
-
 Build = Callable[[], Awaitable[Service]]
 
 
@@ -124,7 +118,7 @@ async def run(build: Build) -> None:
         loop.add_signal_handler(name, on_signal)
     service = await build()
     await service.start()
-    spare_the_collector()
+    gc.set_threshold(service.collect_after)
     await stop.wait()
     draining = asyncio.create_task(service.stop())
     hurried = asyncio.create_task(hurry.wait())

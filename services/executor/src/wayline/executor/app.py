@@ -38,6 +38,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         parts=[Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n],
         close=models.close,
+        # Python's own number: what a burst of jobs leaves behind would otherwise stay for as long as they wait.
+        collect_after=700,
     )
 
 

@@ -128,7 +128,7 @@ class _Up:
             )
 
     async def _start_services(self, place: Place) -> None:
-        from wayline.chassis import BusSettings, spare_the_collector
+        from wayline.chassis import BusSettings
 
         def settings_of(member: Member) -> BusSettings:
             return BusSettings(
@@ -142,7 +142,6 @@ class _Up:
         self._stack.push_async_callback(self._stopping.drain, fleet)
         with self._teller.step("Starting the services …") as step:
             await self._stopping.or_stop(fleet.start())
-            spare_the_collector()
             step.done = ", ".join(member.name for member in MEMBERS)
 
     def _tell_where(self, place: Place, *, servers_only: bool) -> None:
