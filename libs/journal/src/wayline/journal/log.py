@@ -213,6 +213,11 @@ class JobLog:
                 log.error("the stream of job logs is full", subject=self.subject)
                 await asyncio.sleep(FULL_RETRY_S)
 
+    async def first(self) -> list[Event]:
+        """The events of the first record: what was asked for, and what was decided."""
+        got = await _batch(self._bus, "EVENTS", {"seq": 1, "next_by_subj": self.subject, "batch": 1})
+        return [read_event(value) for value in decode(await self._bus.body(got.messages[0]))]
+
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
         """Every record's events as decoded JSON, oldest first, up to a stream sequence."""
         found = []

@@ -121,7 +121,7 @@ class Lane:
                     assert head is not None
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
                         # Whoever gave the job up may have died before it had put the ticket aside.
-                        await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
+                        return await self._put_aside(jobs, head.events, message)
                     job = fold([event async for event in jobs.read()])
                     return await self._kept(message, self._hands.afterwards.ended(job, message))
                 case Verdict.PARKED:
@@ -146,7 +146,7 @@ class Lane:
             job = _folded(records)
         except ValidationError as error:
             return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
-        pen = Pen(jobs, head, job)
+        pen = Pen(jobs, head, job, turns=self._hands.turns)
         claim = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)
@@ -179,17 +179,22 @@ class Lane:
 
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
         """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
-        pen = Pen(jobs, head, Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost))
+        unread = Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
+        pen = Pen(jobs, head, unread, turns=self._hands.turns)
         claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)
-        pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=head.cost)
+        end = pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=head.cost)
         try:
             await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         except Fenced:
             raise ClaimLost from None
+        await self._put_aside(jobs, [end], message)
+
+    async def _put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
+        """What follows a crash loop; told from the log's ends, because what lies between may be what kills."""
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
-        job = fold([event async for event in jobs.read()])
+        job = fold([*await jobs.first(), *last])
         await self._kept(message, self._hands.afterwards.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:

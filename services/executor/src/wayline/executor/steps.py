@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from wayline.executor.afterwards import Afterwards
 from wayline.executor.calling import Models, Spoken, Tools
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.pen import turns
 from wayline.journal import Call
 from wayline.llm import ModelError, price
 
@@ -31,6 +32,7 @@ class Hands:
     tools: Tools
     afterwards: Afterwards
     decision_ttl_s: float
+    turns: asyncio.Semaphore = field(default_factory=turns)
 
 
 async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
@@ -219,7 +221,12 @@ async def resolve(hands: Hands, hold: Hold, action: Resolve) -> None:
     """A human has decided: the log says so first, then the ledger is told; a result that arrived meanwhile wins."""
     assert action.call.decision is not None
     await hold.pen.append(Failpoint.EXECUTOR_RESOLVE_BEFORE, Failpoint.EXECUTOR_RESOLVE_AFTER)
-    reply = await hands.tools.resolve(hold.pen.job, action.call, action.call.decision)
+    telling = hands.tools.resolve(hold.pen.job, action.call, action.call.decision)
+    try:
+        # The registry may be away for long: a cancel is heard, and the process's end is not held up.
+        reply = await hold.listening(telling, finish_when_draining=False)
+    except Cancelled:
+        return
     _note_reply(hands, hold, hold.pen.job.step, action.call, reply)
 
 
