@@ -146,7 +146,7 @@ class Lane:
             job = _folded(records)
         except ValidationError as error:
             return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
-        pen = Pen(jobs, head, job, turns=self._hands.turns)
+        pen = Pen(jobs, head, job)
         claim = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)
@@ -180,7 +180,7 @@ class Lane:
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
         """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
         unread = Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
-        pen = Pen(jobs, head, unread, turns=self._hands.turns)
+        pen = Pen(jobs, head, unread)
         claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         pen.claim(**claim)
         pen.note(e.JobClaimed, executor=self._name, **claim)

@@ -12,24 +12,12 @@ from wayline.contracts import ids
 from wayline.contracts.events import Event, SpanRef
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
-APPENDS_AT_ONCE = 8
-"""Records that a process has on their way at a time."""
-
 E = TypeVar("E", bound=Event)
 Clock = Callable[[], datetime]
 
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-def turns() -> asyncio.Semaphore:
-    """Whose turn it is to append, first come first served, for all jobs of a process.
-
-    Jobs whose models answer together would otherwise all advance by small steps and all be late; in turn, most of them
-    are early, and they come apart. With 96 jobs in flight half of them lost a fifth less time to waiting.
-    """
-    return asyncio.Semaphore(APPENDS_AT_ONCE)
 
 
 class ClaimLost(Exception):
@@ -43,9 +31,8 @@ class Pen:
     before the record that says so is in, and a result shares its record with what follows from it.
     """
 
-    def __init__(self, log: JobLog, head: Head, job: Job, *, turns: asyncio.Semaphore, clock: Clock = now) -> None:
+    def __init__(self, log: JobLog, head: Head, job: Job, *, clock: Clock = now) -> None:
         self._log = log
-        self._turns = turns
         self._clock = clock
         self.head = head
         self.job = job
@@ -92,10 +79,9 @@ class Pen:
             # A signal may be noted while this record is on its way: it belongs to the next one.
             noted, self._noted = self._noted, []
             try:
-                async with self._turns:
-                    self.head = await self._log.append(
-                        noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
-                    )
+                self.head = await self._log.append(
+                    noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
+                )
             except Fenced:
                 if self.claimed:
                     raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,6 @@ from wayline.executor.afterwards import Afterwards
 from wayline.executor.calling import Models, Spoken, Tools
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.hold import Cancelled, Hold
-from wayline.executor.pen import turns
 from wayline.journal import Call
 from wayline.llm import ModelError, price
 
@@ -32,7 +31,6 @@ class Hands:
     tools: Tools
     afterwards: Afterwards
     decision_ttl_s: float
-    turns: asyncio.Semaphore = field(default_factory=turns)
 
 
 async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
