@@ -37,4 +37,4 @@ async def test_a_search_has_a_retrieval_span_with_its_leaves_and_no_content(serv
     }
     for leaf in (embedding, spans["SELECT retrieval.chunks"]):
         assert leaf.parent.span_id == retrieval.context.span_id
-    assert "tortoise" not in "".join(span.to_json() for span in exporter.get_finished_spans())
+    assert "tortoise" not in "".join(repr(vars(span)) for span in exporter.get_finished_spans())
