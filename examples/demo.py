@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import Any
 
 import httpx2
 import nats
@@ -41,6 +42,8 @@ PAGE_CHARS = 2_500
 PAGES_MIN = 200
 READY_WITHIN_S = 120
 ANSWER_WITHIN_S = 60
+TOLD_WITHIN_S = 60
+TRACED = frozenset({"gateway", "router", "executor", "tool-registry", "retrieval"})
 
 HTTP_QUESTION = "What happens when an exception occurs in a with statement's suite?"
 COMMAND_QUESTION = "How does the match statement select a case block?"
@@ -129,6 +132,20 @@ def ask_over_http(environment: dict[str, str]) -> str:
     return job["job_id"]
 
 
+async def trace_told(environment: dict[str, str], job_id: str) -> None:
+    """Return when every service has told its part of the trace: they send their spans once a second."""
+    async with asyncio.timeout(TOLD_WITHIN_S), httpx2.AsyncClient(base_url=environment["WAYLINE_URL"]) as client:
+        while True:
+            trace = await client.get(f"/v1/jobs/{job_id}/trace")
+            if trace.status_code == 200 and services_in(trace.json()["root"]) >= TRACED:
+                return
+            await asyncio.sleep(0.2)
+
+
+def services_in(span: dict[str, Any]) -> set[str]:
+    return {span["service"]}.union(*map(services_in, span["children"]))
+
+
 async def ask_on_the_bus(environment: dict[str, str]) -> None:
     nc = await nats.connect(environment["WAYLINE_NATS_URL"])
     inbox = nc.new_inbox()
@@ -159,6 +176,7 @@ def main() -> None:
         asyncio.run(ask_on_the_bus(environment))
 
         say("The trace of the first job")
+        asyncio.run(trace_told(environment, job_id))
         wayline(environment, "trace", job_id)
         say("What it all cost")
         wayline(environment, "costs")
