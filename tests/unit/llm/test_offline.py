@@ -3,6 +3,7 @@
 import pytest
 
 from wayline.contracts.chat import Citation, FilePart, ImagePart, TextPart, ToolMessage, UserMessage
+from wayline.contracts.models import ModelCard
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.offline import LABEL, QUOTE_CHARS_MAX, OfflineModel, respond
@@ -12,7 +13,9 @@ QUESTION = UserMessage(parts=(TextPart(text="How long is a lease renewed for?"),
 
 
 def request(*messages, tools=(SEARCH,)) -> ModelRequest:
-    return ModelRequest("extractive", "be careful", messages, tools, 1_000, "a")
+    return ModelRequest(
+        ModelCard(provider="offline", model="extractive", tier="flash"), "be careful", messages, tools, 1_000, "a"
+    )
 
 
 def found(*passages: tuple[str, str], failed: bool = False) -> ToolMessage:

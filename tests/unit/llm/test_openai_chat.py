@@ -3,6 +3,7 @@
 import pytest
 
 from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.models import ModelCard
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.openai_chat import ChatCompletions
@@ -13,7 +14,14 @@ LOOK = ToolDefinition(name="look", description="Look.", input_schema={"type": "o
 
 
 def request(*messages) -> ModelRequest:
-    return ModelRequest("m", "be brief", messages or (ASKED,), (LOOK,), 50, "acme/j1/1/m1")
+    return ModelRequest(
+        ModelCard(provider="chat", model="m", tier="standard"),
+        "be brief",
+        messages or (ASKED,),
+        (LOOK,),
+        50,
+        "acme/j1/1/m1",
+    )
 
 
 async def stream(chat: ChatServer, *messages) -> list[TextDelta | Finished]:
@@ -30,7 +38,7 @@ async def test_text_comes_in_pieces_and_then_whole_with_its_usage():
 
     assert [delta.text for delta in deltas] == ["well", " hello", " there"]
     assert finished.message == AssistantMessage(text="well hello there")
-    assert (finished.stop_reason, finished.usage.output) == ("stop", 3)
+    assert (finished.stop_reason, finished.usage.output) == ("end", 3)
 
 
 async def test_parallel_tool_calls_are_numbered_in_order_and_keep_the_providers_ids():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.ids import Name
+from wayline.contracts.models import Effort
 
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
 
@@ -23,6 +24,26 @@ def _static(instructions: str) -> str:
     return instructions
 
 
+ModelName = Annotated[str, Field(min_length=1, max_length=265)]
+
+
+class Routing(Frozen):
+    """Which models an agent works with. A slot holds `provider/model` or a tier; an empty one has its default tier."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: Literal["locked", "auto"] = Field(
+        default="auto", description="`locked`: always the primary; `auto`: the cheapest slot that can do the work."
+    )
+    fast: ModelName | None = Field(default=None, description="Else the tier flash.")
+    primary: ModelName | None = Field(default=None, description="Else the tier standard.")
+    escalation: ModelName | None = Field(default=None, description="Else the tier premium.")
+    reasoning: ModelName | None = Field(default=None, description="Else no job is sent to a reasoning model.")
+    fallbacks: tuple[ModelName, ...] = Field(default=(), description="Who takes over when a model cannot be reached.")
+    confidence_min: float = Field(default=0.6, ge=0, le=1, description="Below it a step is weak, and escalates.")
+    budget_aware: bool = Field(default=True, description="Take a cheaper slot when the budget is nearly used up.")
+
+
 class AgentConfig(Frozen):
     """How an agent behaves; a saved change is a new version, and a job keeps the version it began with."""
 
@@ -33,6 +54,14 @@ class AgentConfig(Frozen):
         default="", description="The system prompt; static text without placeholders."
     )
     model: str | None = Field(default=None, description="`provider/model`, or nothing: the router decides.")
+    routing: Routing = Routing()
+    task_type: str | None = Field(default=None, max_length=64, description="What its jobs are, unless they say so.")
+    classify: bool = Field(default=False, description="Ask a flash model for the task type of a job that names none.")
+    temperature: float = Field(default=0.7, ge=0, le=2, description="Sent only to models that take one.")
+    effort: Effort | None = Field(default=None, description="How hard a reasoning model thinks; None: its default.")
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="JSON Schema of the final answer, which is then JSON."
+    )
     tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
     tools_in_order: bool = Field(default=False, description="Run a step's tool calls one after another.")
     max_steps: int = Field(default=5, ge=1, le=1_000)

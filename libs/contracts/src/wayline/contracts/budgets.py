@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from pydantic import Field
+
 from wayline.contracts.base import Frozen, Request
 
 
@@ -16,3 +18,31 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
 
     job_id: str
     cost_usd: Decimal | None
+
+
+class Extended(Frozen):
+    """Whether a job may go on spending."""
+
+    granted: bool
+    held_usd: Decimal = Field(description="What is held for the job now, spent and unspent together.")
+    left_usd: Decimal | None = Field(default=None, description="What the tightest budget has left; None: no budget.")
+    limited_by: str = Field(default="", description="The budget that refused.")
+
+
+class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended):
+    """Hold as much for a job as it has spent and its next call can cost; asking again changes nothing."""
+
+    job_id: str
+    attempt_id: str = Field(description="The call that needs it.")
+    total_usd: Decimal = Field(ge=0, description="What the job has spent plus the most its next call can cost.")
+
+
+class Released(Frozen):
+    released_usd: Decimal
+
+
+class ReleaseBudget(Request, subject="budgets.release.{tenant}", replies=Released):
+    """Give back what a parked job holds and has not spent."""
+
+    job_id: str
+    spent_usd: Decimal = Field(ge=0)

@@ -14,8 +14,9 @@ from pydantic import Field
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Frozen
-from wayline.contracts.chat import AssistantMessage, Citation
+from wayline.contracts.chat import AssistantMessage, Citation, NoteMessage
 from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
+from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolDefinition, ToolError
 
@@ -53,6 +54,18 @@ class Limits(Frozen):
     budget_usd: Decimal | None = None
 
 
+class Candidates(Frozen):
+    """Every model a job may use, pinned with its prices when the job was routed."""
+
+    cards: tuple[ModelCard, ...] = ()
+    slots: dict[Slot, str] = Field(default_factory=dict, description="`provider/model` of each slot that has one.")
+    fallbacks: tuple[str, ...] = ()
+
+    def card(self, name: str) -> ModelCard | None:
+        """The card of a `provider/model`."""
+        return next((card for card in self.cards if card.name == name), None)
+
+
 class JobRouted(Event):
     type: Literal["job.routed"] = "job.routed"
     agent: str
@@ -60,6 +73,17 @@ class JobRouted(Event):
     config: AgentConfig
     route: Route
     limits: Limits
+    candidates: Candidates = Candidates()
+    policy: str = Field(default="", description="The policy that decided, by name and version.")
+    left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
+
+
+class JobRerouted(Event):
+    """Another model goes on with the job, from the next call on."""
+
+    type: Literal["job.rerouted"] = "job.rerouted"
+    route: Route
+    cause: Literal["escalation", "fallback", "budget"]
 
 
 class JobClaimed(Event):
@@ -68,6 +92,14 @@ class JobClaimed(Event):
     epoch: int = Field(description="How often the job was claimed, this claim included.")
     owner: str = Field(description="`<ticket stream sequence>:<delivery>` of the run ticket.")
     attempt: int = Field(description="Claims in a row without progress, this one included.")
+
+
+class Segment(Frozen):
+    """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep."""
+
+    part: Literal["tools", "system", "message"]
+    hash: str
+    tokens: int = Field(default=0, description="Estimated.")
 
 
 class ModelRequested(Event):
@@ -80,6 +112,8 @@ class ModelRequested(Event):
     tools: tuple[ToolDefinition, ...] | None = Field(
         default=None, description="The tools offered; None: the same as in the request before."
     )
+    prefix: tuple[Segment, ...] = Field(default=(), description="What the prompt is made of, in order.")
+    worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
 
 
 class ModelCompleted(Event):
@@ -93,9 +127,20 @@ class ModelCompleted(Event):
     stop_reason: str
     duration_ms: float
     first_token_ms: float | None = None
+    saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
+    notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
+
+
+class Bounds(Frozen):
+    """Between what a call that nobody saw end can have cost; None: its price is unknown."""
+
+    lower_usd: Decimal | None
+    upper_usd: Decimal | None
 
 
 class ModelFailed(Event):
+    """A call without a message. What it had streamed is void: whoever showed it takes it back."""
+
     type: Literal["model.failed"] = "model.failed"
     step: int
     attempt: int
@@ -104,7 +149,17 @@ class ModelFailed(Event):
     retryable: bool
     usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
     cost_usd: Decimal | None = None
+    unsettled: Bounds | None = Field(default=None, description="Set where the provider may have billed it.")
+    retracted_chars: int = Field(default=0, description="Streamed characters that are void.")
+    after_s: float | None = Field(default=None, description="When the provider said to come back.")
     duration_ms: float = 0
+
+
+class ContextInjected(Event):
+    """The platform told the model something; it stays where it was said."""
+
+    type: Literal["context.injected"] = "context.injected"
+    note: NoteMessage
 
 
 class ToolRequested(Event):
@@ -206,10 +261,12 @@ class JobCancelled(Ended):
 AnyEvent = Annotated[
     JobSubmitted
     | JobRouted
+    | JobRerouted
     | JobClaimed
     | ModelRequested
     | ModelCompleted
     | ModelFailed
+    | ContextInjected
     | ToolRequested
     | ToolCompleted
     | ToolUnknown

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId
+from wayline.contracts.models import Slot, Tier
 from wayline.contracts.money import Usage
 
 SECONDS_MAX = 14 * 86_400
@@ -156,14 +157,33 @@ class Delta(Message, subject="deltas.{tenant}.{job_id}"):
     text: str
 
 
+class Complexity(Frozen):
+    """How hard a job looks, from its input alone."""
+
+    score: float = Field(ge=0, le=1)
+    level: Literal["simple", "moderate", "complex"]
+    needs_reasoning: bool = False
+
+
 class Route(Frozen):
     """Which model takes a job, and why in one sentence."""
 
     provider: str
     model: str
-    tier: Literal["flash", "standard", "premium", "reasoning"]
+    tier: Tier
     reason: str
-    estimated_cost_usd: Decimal | None = None
+    slot: Slot = "primary"
+    task_type: str | None = None
+    complexity: Complexity | None = None
+    estimated_cost_usd: Decimal | None = Field(default=None, description="Expected; None: the price is unknown.")
+    estimated_cost_range_usd: tuple[Decimal, Decimal] | None = Field(
+        default=None, description="The least and the most it may cost."
+    )
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider}/{self.model}"
 
 
 class Planned(Frozen):

@@ -13,10 +13,12 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
+from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolDefinition
 
 _NOTHING = Usage()
+_NO_CANDIDATES = e.Candidates()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Job:
     config: AgentConfig | None = None
     route: Route | None = None
     limits: e.Limits | None = None
+    candidates: e.Candidates = _NO_CANDIDATES
     epoch: int = 0
 
     messages: tuple[ChatMessage, ...] = ()
@@ -78,6 +81,13 @@ class Job:
     @property
     def error(self) -> Failure | None:
         return self.ended.error if isinstance(self.ended, e.JobFailed) else None
+
+    @property
+    def card(self) -> ModelCard:
+        """What is known of the model that the job is routed to; little, where the router knew no more."""
+        assert self.route is not None
+        known = self.candidates.card(self.route.name)
+        return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
 
     @property
     def last_said(self) -> AssistantMessage | None:
@@ -122,7 +132,12 @@ def _routed(_: Job, event: e.JobRouted) -> Changes:
         "config": event.config,
         "route": event.route,
         "limits": event.limits,
+        "candidates": event.candidates,
     }
+
+
+def _rerouted(_: Job, event: e.JobRerouted) -> Changes:
+    return {"route": event.route}
 
 
 def _claimed(job: Job, event: e.JobClaimed) -> Changes:
@@ -156,6 +171,10 @@ def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
     if event.usage is not None:
         changes |= {"usage": job.usage + event.usage, "cost_usd": _plus(job.cost_usd, event.cost_usd)}
     return changes
+
+
+def _injected(job: Job, event: e.ContextInjected) -> Changes:
+    return {"messages": (*job.messages, event.note)}
 
 
 def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -225,10 +244,12 @@ def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
 _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.JobSubmitted: _submitted,
     e.JobRouted: _routed,
+    e.JobRerouted: _rerouted,
     e.JobClaimed: _claimed,
     e.ModelRequested: _model_requested,
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
+    e.ContextInjected: _injected,
     e.ToolRequested: _tool_requested,
     e.ToolUnknown: _tool_unknown,
     e.ToolCompleted: _tool_completed,

@@ -1,6 +1,6 @@
 """One Model protocol, and the models behind it."""
 
-from wayline.llm.model import Finished, Model, ModelError, ModelRequest, TextDelta
-from wayline.llm.prices import price
+from wayline.llm.model import File, Finished, Model, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
+from wayline.llm.prices import cost
 
-__all__ = ["Finished", "Model", "ModelError", "ModelRequest", "TextDelta", "price"]
+__all__ = ["File", "Finished", "Model", "ModelError", "ModelRequest", "Piece", "TextDelta", "UsageSeen", "cost"]

@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage
+from wayline.contracts.models import Effort, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
+
+StopReason = Literal["end", "tools", "max_tokens", "stop_sequence", "refused", "paused", "context_full"]
+"""Why a model stopped, in one vocabulary for all providers."""
+
+ErrorCode = Literal[
+    "rate_limited",
+    "spend_cap",
+    "overloaded",
+    "server_error",
+    "connection",
+    "timeout",
+    "stream_cut",
+    "invalid_request",
+    "authentication",
+    "context_too_long",
+    "unknown_model",
+    "unknown_provider",
+    "unsupported_input",
+    "no_usage",
+    "unreadable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An image or a document that a message names by its id."""
+
+    name: str
+    media_type: str
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One call of a model: the same bytes for the same job state, so that a provider's cache holds."""
 
-    model: str
+    card: ModelCard
     system: str
     messages: tuple[ChatMessage, ...]
     tools: tuple[ToolDefinition, ...]
@@ -23,6 +54,21 @@ class ModelRequest:
     max_output_tokens: int
     attempt_id: str
     """Sent along as a header, so that a provider's bill can be matched with the log."""
+    temperature: float | None = None
+    effort: Effort | None = None
+    thinking_tokens: int | None = None
+    """For models whose thinking has a budget."""
+    output_schema: dict[str, Any] | None = None
+    cache_key: str = ""
+    """The same for all jobs that share a prefix: a provider may use it to find the machine that has it."""
+    breakpoints: tuple[int, ...] = ()
+    """Messages, by index, after which the prefix is worth keeping; tools and system prompt always are."""
+    files: Mapping[str, File] = field(default_factory=dict)
+    """What the messages' image and file parts name, by document id."""
+
+    @property
+    def model(self) -> str:
+        return self.card.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +77,50 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageSeen:
+    """What the provider has counted so far, for the case that the stream never ends."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The whole message and what it used."""
 
     message: AssistantMessage
     usage: Usage
-    stop_reason: str
+    stop_reason: StopReason
+    notes: tuple[str, ...] = ()
+    """What was not sent as configured, and why: `temperature dropped: the model takes none`."""
+
+
+Piece = TextDelta | UsageSeen | Finished
 
 
 class ModelError(Exception):
     """A call that did not end in a message."""
 
-    def __init__(self, code: str, message: str, *, retryable: bool, after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool,
+        after_s: float | None = None,
+        billable: bool = False,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.after_s = after_s
+        self.billable = billable
+        """Whether the provider may have begun to answer, and so bill for it: not for what it refused outright."""
 
 
 class Model(Protocol):
     """A provider's models, behind one method."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | Finished]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Yield text as it comes, then `Finished`, once and last. Raises ModelError."""
         ...
 

@@ -42,7 +42,7 @@ class OfflineModel:
             yield TextDelta(piece)
         said = message.text if message.text else message.model_dump_json(include={"tool_calls"})
         usage = Usage(input=estimate_request(request), output=estimate(said))
-        yield Finished(message, usage, "tool_use" if message.tool_calls else "end_turn")
+        yield Finished(message, usage, "tools" if message.tool_calls else "end")
 
     async def close(self) -> None:
         return None

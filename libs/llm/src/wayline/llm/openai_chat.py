@@ -8,15 +8,29 @@ from typing import Any
 import aiohttp
 import orjson
 
-from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.chat import (
+    AssistantMessage,
+    ChatMessage,
+    NoteMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from wayline.contracts.money import Usage
 from wayline.llm.lines import lines
-from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm.model import ErrorCode, Finished, ModelError, ModelRequest, StopReason, TextDelta
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 CONNECTIONS_MAX = 1_024
 SILENCE_MAX_S = 120.0
 """How long a provider may say nothing, before or within a stream."""
+STOPS: dict[str, StopReason] = {
+    "stop": "end",
+    "length": "max_tokens",
+    "tool_calls": "tools",
+    "content_filter": "refused",
+}
 RETRYABLE = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
 
@@ -71,7 +85,7 @@ class _Assembled:
             return ""
         chunk = orjson.loads(data)
         if "error" in chunk:
-            raise ModelError("provider_error", str(chunk["error"]), retryable=True)
+            raise ModelError("server_error", str(chunk["error"]), retryable=True)
         self._usage = chunk.get("usage") or self._usage
         said = ""
         for choice in chunk.get("choices") or ():
@@ -97,7 +111,8 @@ class _Assembled:
             ToolCall(call=str(n), tool=c["name"], arguments=_arguments(c["arguments"]), provider_id=c["id"] or None)
             for n, (_, c) in enumerate(sorted(self._calls.items()), 1)
         )
-        return Finished(AssistantMessage(text="".join(self._text), tool_calls=calls), _usage(self._usage), self._stop)
+        message = AssistantMessage(text="".join(self._text), tool_calls=calls)
+        return Finished(message, _usage(self._usage), "tools" if calls else STOPS.get(self._stop, "end"))
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -124,7 +139,15 @@ def _usage(said: dict[str, Any] | None) -> Usage:
 
 def _refused(status: int, retry_after: str | None, body: str) -> ModelError:
     after_s = float(retry_after) if retry_after and retry_after.replace(".", "", 1).isdigit() else None
-    return ModelError(f"http_{status}", body[:500], retryable=status in RETRYABLE, after_s=after_s)
+    return ModelError(_code(status), f"{status}: {body[:500]}", retryable=status in RETRYABLE, after_s=after_s)
+
+
+def _code(status: int) -> ErrorCode:
+    if status in (401, 403):
+        return "authentication"
+    if status == 429:
+        return "rate_limited"
+    return "server_error" if status >= 500 else "invalid_request"
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
@@ -158,6 +181,8 @@ def _message(message: ChatMessage) -> dict[str, Any]:
         return {"role": "user", "content": "\n\n".join([*said, *style])}
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.provider_id or message.call, "content": message.content}
+    if isinstance(message, NoteMessage):
+        return {"role": "user", "content": f"[{message.label}]\n{message.text}"}
     answer: dict[str, Any] = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
         answer["tool_calls"] = [

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.contracts.money import Usage, usd
 
 LOCAL = frozenset({"offline"})
 """Providers that run on our own machine and cost nothing per token."""
 
 
-def price(provider: str, usage: Usage, per_mtok: dict[str, Decimal] | None = None) -> Decimal | None:
-    """Dollars for a call's usage; None when nobody has said what this model costs.
-
-    `per_mtok` holds dollars per million tokens: `input`, `output`, and `cache_read` where it differs from `input`.
-    """
-    if provider in LOCAL:
+def cost(card: ModelCard, usage: Usage) -> Decimal | None:
+    """Dollars for a call's usage, rounded once; None when nobody has said what the model costs."""
+    if card.provider in LOCAL:
         return Decimal(0)
-    if per_mtok is None:
+    if card.prices is None:
         return None
-    fresh = usage.input - usage.cache_read
-    total = (
-        fresh * per_mtok["input"]
-        + usage.cache_read * per_mtok.get("cache_read", per_mtok["input"])
-        + usage.output * per_mtok["output"]
+    rates = _rates(card.prices, usage.input)
+    parts = (
+        (usage.input - usage.cache_read - usage.cache_write_5m - usage.cache_write_1h, rates.input),
+        (usage.cache_read, rates.cache_read),
+        (usage.cache_write_5m, rates.cache_write_5m),
+        (usage.cache_write_1h, rates.cache_write_1h),
+        (usage.output, rates.output),
     )
-    return usd(total / 1_000_000)
+    dollars = sum((n * (rates.input if rate is None else rate) for n, rate in parts), Decimal(0))
+    return usd(dollars / 1_000_000)
+
+
+def _rates(prices: Prices, input_tokens: int) -> Rates:
+    rates = prices.rates
+    for step in prices.above:
+        if input_tokens > step.tokens:
+            rates = step.rates
+    return rates

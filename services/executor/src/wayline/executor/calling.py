@@ -59,7 +59,7 @@ class Models:
                 "unknown_provider", f"no provider {job.route.provider!r} here; there is {known}", retryable=False
             )
         request = ModelRequest(
-            model=job.route.model,
+            card=job.card,
             system=job.config.instructions,
             messages=job.messages,
             tools=tools,

@@ -17,7 +17,7 @@ from wayline.executor.calling import Models, Spoken, Tools
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.hold import Cancelled, Hold
 from wayline.journal import Call
-from wayline.llm import ModelError, price
+from wayline.llm import ModelError, cost
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
@@ -85,15 +85,14 @@ async def _hear_model(hands: Hands, hold: Hold, span: str, attempt: dict[str, An
 
 
 def _note_spoken(hold: Hold, span: str, attempt: dict[str, Any], spoken: Spoken) -> None:
-    route, finished = hold.pen.job.route, spoken.finished
-    assert route is not None
+    finished = spoken.finished
     hold.pen.note(
         e.ModelCompleted,
         span,
         **attempt,
         message=finished.message,
         usage=finished.usage,
-        cost_usd=price(route.provider, finished.usage),
+        cost_usd=cost(hold.pen.job.card, finished.usage),
         stop_reason=finished.stop_reason,
         duration_ms=round(spoken.duration_ms, 3),
         first_token_ms=spoken.first_token_ms and round(spoken.first_token_ms, 3),
