@@ -42,7 +42,7 @@ class ChatCompletions:
         headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
         reply = _Assembled()
         try:
-            async with self._session.post(self._url, data=orjson.dumps(_body(request)), headers=headers) as response:
+            async with self._session.post(self._url, data=_encoded(_body(request)), headers=headers) as response:
                 if response.status != 200:
                     raise _refused(response.status, response.headers.get("Retry-After"), await response.text())
                 async for line in lines(response.content):
@@ -125,6 +125,12 @@ def _usage(said: dict[str, Any] | None) -> Usage:
 def _refused(status: int, retry_after: str | None, body: str) -> ModelError:
     after_s = float(retry_after) if retry_after and retry_after.replace(".", "", 1).isdigit() else None
     return ModelError(f"http_{status}", body[:500], retryable=status in RETRYABLE, after_s=after_s)
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    """JSON in no more memory than it needs: what orjson returns holds on to its whole buffer, and the body is kept for
+    as long as the model takes to answer."""
+    return bytes(memoryview(orjson.dumps(body)))
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
