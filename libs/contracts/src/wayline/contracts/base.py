@@ -22,6 +22,24 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+_SAME_FIELDS: dict[frozenset[str], set[str]] = {}
+
+
+def slim(value: Any) -> None:
+    """Let a value that stays for long, and all it holds, share with its like the notes on which fields were given.
+
+    Pydantic keeps a set of names with each instance: of what a waiting job holds, a third.
+    """
+    if isinstance(value, Frozen):
+        given = value.__pydantic_fields_set__
+        object.__setattr__(value, "__pydantic_fields_set__", _SAME_FIELDS.setdefault(frozenset(given), given))
+        for held in vars(value).values():
+            slim(held)
+    elif isinstance(value, tuple):
+        for held in value:
+            slim(held)
+
+
 class Message(Frozen):
     """A fact or a command on the bus. Publishing fills the braces of its subject, listening makes them `*`.
 

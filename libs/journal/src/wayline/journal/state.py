@@ -64,8 +64,6 @@ class Job:
     tools: tuple[ToolDefinition, ...] | None = None
     step: int = 0
     """The number of the last model request's step, from 1."""
-    model_open: e.ModelRequested | None = None
-    """A model call whose end is not in the log."""
     model_failed: e.ModelFailed | None = None
     """The last model call, if it failed and was not repeated."""
     model_attempt: int = 0
@@ -142,13 +140,12 @@ def _rerouted(_: Job, event: e.JobRerouted) -> Changes:
 
 def _claimed(job: Job, event: e.JobClaimed) -> Changes:
     # A call that was open when its holder died stays unanswered: the new holder makes a new attempt.
-    return {"status": Status.RUNNING, "epoch": event.epoch, "model_open": None}
+    return {"status": Status.RUNNING, "epoch": event.epoch}
 
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     return {
         "step": event.step,
-        "model_open": event,
         "model_failed": None,
         "model_attempt": event.attempt,
         "tools": job.tools if event.tools is None else event.tools,
@@ -158,7 +155,6 @@ def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     return {
         "messages": (*job.messages, event.message),
-        "model_open": None,
         "model_attempt": 0,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
         "usage": job.usage + event.usage,
@@ -167,7 +163,7 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
-    changes: Changes = {"model_open": None, "model_failed": event}
+    changes: Changes = {"model_failed": event}
     if event.usage is not None:
         changes |= {"usage": job.usage + event.usage, "cost_usd": _plus(job.cost_usd, event.cost_usd)}
     return changes

@@ -56,7 +56,7 @@ class ChatCompletions:
         headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
         reply = _Assembled()
         try:
-            async with self._session.post(self._url, data=orjson.dumps(_body(request)), headers=headers) as response:
+            async with self._session.post(self._url, data=_encoded(_body(request)), headers=headers) as response:
                 if response.status != 200:
                     raise _refused(response.status, response.headers.get("Retry-After"), await response.text())
                 async for line in lines(response.content):
@@ -148,6 +148,12 @@ def _code(status: int) -> ErrorCode:
     if status == 429:
         return "rate_limited"
     return "server_error" if status >= 500 else "invalid_request"
+
+
+def _encoded(body: dict[str, Any]) -> bytes:
+    """JSON in no more memory than it needs: what orjson returns holds on to its whole buffer, and the body is kept for
+    as long as the model takes to answer."""
+    return bytes(memoryview(orjson.dumps(body)))
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:

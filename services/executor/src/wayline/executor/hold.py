@@ -14,6 +14,7 @@ from wayline.chassis import Bus, Failpoint, stopped
 from wayline.contracts.errors import Retry
 from wayline.executor import signals
 from wayline.executor.claim import Ticket
+from wayline.executor.heart import Heart
 from wayline.executor.pen import Pen
 from wayline.journal import Fenced, leader_read, said_in
 from wayline.telemetry import metrics
@@ -33,7 +34,7 @@ class Hold:
     """One held job, the ticket it lives on, and the pen it is written with."""
 
     def __init__(
-        self, bus: Bus, ticket: Ticket, message: Msg, pen: Pen, *, draining: asyncio.Event, beat_s: float
+        self, bus: Bus, ticket: Ticket, message: Msg, pen: Pen, *, draining: asyncio.Event, heart: Heart
     ) -> None:
         self._bus = bus
         self.ticket = ticket
@@ -41,9 +42,8 @@ class Hold:
         self.pen = pen
         self.draining = draining
         self.fenced = False
-        self._beat_s = beat_s
-        self._beating: asyncio.TimerHandle | None = None
-        self._beats: asyncio.Task[None] | None = None
+        self._heart = heart
+        self._holder: asyncio.Task[Any] | None = None
         self._told = False
         self._ear: asyncio.Future[None] | None = None
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
@@ -72,35 +72,33 @@ class Hold:
             await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.pen, upto)
 
     def start_beating(self, holder: asyncio.Task[Any]) -> None:
-        """Keep the ticket ours from now on; most jobs end before the first beat, and a timer is all they cost."""
+        """Keep the ticket ours from now on, for as long as `holder` works on the job."""
+        self._holder = holder
+        self._heart.take(self)
 
-        def begin() -> None:
-            self._beats = asyncio.create_task(self._beat(holder))
+    def stop_beating(self) -> None:
+        self._holder = None
+        self._heart.release(self)
 
-        self._beating = asyncio.get_running_loop().call_later(self._beat_s, begin)
+    async def keep(self) -> None:
+        with suppress(nats_errors.Error):
+            await self.message.in_progress()
 
-    async def stop_beating(self) -> None:
-        if self._beating is not None:
-            self._beating.cancel()
-        # A fenced holder is stopped by the heartbeat itself, which waits for it.
-        if self._beats is not None and not self.fenced:
-            await stopped(self._beats)
-
-    async def _beat(self, holder: asyncio.Task[Any]) -> None:
-        """Beat, and stop the holder when the job is not ours: a fenced one must not beat for ever."""
-        while True:
-            with suppress(nats_errors.Error):
-                await self.message.in_progress()
-            before = self.pen.head.sequence
-            with suppress(Retry):
-                last = await leader_read(self._bus, "EVENTS", self._subject)
-                if last is not None and last.sequence > before and said_in(last.headers)["owner"] != self.ticket.owner:
-                    metrics.jobs_fenced.labels("heartbeat").inc()
-                    self.fenced = True
-                    return await stopped(holder)
-                # Hints travel on core NATS and may be lost: look for signals now and then all the same.
+    async def look(self) -> None:
+        """Stop the holder when the job is not ours: a fenced one must not beat for ever."""
+        before = self.pen.head.sequence
+        with suppress(Retry):
+            last = await leader_read(self._bus, "EVENTS", self._subject)
+            signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
+            if self._holder is None:
+                return
+            if last is not None and last.sequence > before and said_in(last.headers)["owner"] != self.ticket.owner:
+                metrics.jobs_fenced.labels("heartbeat").inc()
+                self.fenced = True
+                return await stopped(self._holder)
+            # Hints travel on core NATS and may be lost: look for signals now and then all the same.
+            if signalled > self.pen.signals_seen:
                 self.tell()
-            await asyncio.sleep(self._beat_s)
 
     async def hand_back(self, *, delay_s: float = 0) -> None:
         """Write down what is known and give the ticket back, if the log's last record is still ours."""

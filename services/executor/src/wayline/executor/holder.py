@@ -36,7 +36,7 @@ async def run(hands: Hands, hold: Hold) -> None:
         if not hold.fenced:
             await hold.hand_back()
     finally:
-        await hold.stop_beating()
+        hold.stop_beating()
 
 
 async def _go(hands: Hands, hold: Hold) -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -18,11 +19,13 @@ from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
-from wayline.contracts.base import explain
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.base import explain, slim
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
 from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge
+from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.steps import Hands
@@ -31,6 +34,7 @@ from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
+CONFIGS_MAX = 256
 UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
@@ -52,10 +56,13 @@ class Lane:
         self._by_job: dict[tuple[str, str], Hold] = {}
         self._draining = asyncio.Event()
         self._beat_s = consumer.ack_wait_s / 3
+        self._configs: dict[tuple[str, str, int | None], AgentConfig] = {}
+        """One object a saved version: a version never changes."""
 
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
         self._beat_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
+        self._heart = Heart(self._beat_s)
         self._hints = await self._bus.nc.subscribe("signals.*.*", cb=self._on_hint)
         self._bus.reconnected.append(self._tell_all)
         await self._puller.start()
@@ -86,14 +93,13 @@ class Lane:
             held.adopt(message)
             return
         try:
-            run = await self._bus.hear(RunJob, message)
+            ticket = _ticket(await self._bus.hear(RunJob, message), delivery)
         except Reject as error:
             await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
             await message.ack()
             return
-        ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
-        home = Home.of(run.tenant, run.job)
-        attributes = {names.NATS_DELIVERIES: delivery.deliveries, names.TENANT: run.tenant, names.JOB: run.job}
+        home = Home.of(ticket.tenant, ticket.job_id)
+        attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
         try:
             with self._telemetry.handling(RunJob.subject_template, delivery.headers, home=home, attributes=attributes):
                 await self._take(ticket, message)
@@ -143,7 +149,7 @@ class Lane:
             await self._give_up(jobs, head, ticket, message, attempt)
             return None
         try:
-            job = _folded(records)
+            job = self._folded(records)
         except ValidationError as error:
             return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
         pen = Pen(jobs, head, job)
@@ -152,10 +158,22 @@ class Lane:
         pen.note(e.JobClaimed, executor=self._name, **claim)
         if head.state is State.PARKED:
             pen.note(e.JobResumed)
-        hold = Hold(self._bus, ticket, message, pen, draining=self._draining, beat_s=self._beat_s)
+        hold = Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
         if signalled > head.signals_seen:
             hold.tell()
         return hold
+
+    def _folded(self, records: Sequence[Sequence[dict[str, Any]]]) -> Job:
+        """The job as its records say, in as little memory as a thousand like it should take."""
+        job = fold(e.read_event(value) for record in records for value in record)
+        if job.config is not None and job.submitted is not None:
+            if len(self._configs) >= CONFIGS_MAX:
+                self._configs.clear()
+            saved = (job.tenant, job.submitted.agent, job.agent_version)
+            job = replace(job, config=self._configs.setdefault(saved, job.config))
+        for held in (job.submitted, job.route, job.limits, job.messages):
+            slim(held)
+        return job
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
@@ -213,5 +231,5 @@ class Lane:
             await stopped(beating)
 
 
-def _folded(records: Sequence[Sequence[dict[str, Any]]]) -> Job:
-    return fold(e.read_event(value) for record in records for value in record)
+def _ticket(run: RunJob, delivery: Delivery) -> Ticket:
+    return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
