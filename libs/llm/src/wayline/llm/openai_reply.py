@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.llm import faults, usage
 from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, Piece, StopReason, TextDelta
+from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
 from wayline.llm.openai_body import rebuilt
 
 Json = dict[str, Any]
@@ -51,6 +51,8 @@ class Reply:
         elif kind in ENDS:
             self._last = event.get("response") or {}
             self.over = True
+            if kind == "response.failed" and self._last.get("usage"):
+                return UsageSeen(usage.from_responses(self._last["usage"]))
         elif kind == "error":
             raise faults.reported(event.get("error") or event)
         return None

@@ -67,7 +67,7 @@ def turns(messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool]
     said, asked = Said(), dict[str, str]()
     for index, message in enumerate(messages):
         if isinstance(message, AssistantMessage):
-            _close(found, said, asked, before=index)
+            _close(found, said, asked)
             echoed = message.verbatim is not None and echoes(message.verbatim)
             answer = Answer(
                 index, message, tuple(_id(c, index, seen, echoed=echoed) for c in message.tool_calls), echoed
@@ -78,7 +78,7 @@ def turns(messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool]
             said.results.append(Result(wire_id, index, message))
         else:
             said.others.append((index, message))
-    _close(found, said, asked, before=len(messages))
+    _close(found, said, asked)
     return found
 
 
@@ -95,8 +95,10 @@ def style(message: UserMessage) -> str | None:
     return f"Answer in this style: {message.style}" if message.style else None
 
 
-def _close(found: list[Said | Answer], said: Said, asked: dict[str, str], *, before: int) -> None:
-    said.results.extend(Result(wire_id, before - 1, None) for wire_id in asked.values())
+def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> None:
+    asker = found[-1] if found else None
+    if isinstance(asker, Answer):
+        said.results.extend(Result(wire_id, asker.index, None) for wire_id in asked.values())
     if said.results or said.others:
         found.append(said)
 
