@@ -4,6 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -92,10 +93,11 @@ async def test_usage_comes_first_then_text_as_it_is_written_then_the_whole_messa
     ]
 
 
-async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces():
+async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces(monkeypatch):
     spans = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(spans))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracing)
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         with tracing.get_tracer("test").start_as_current_span("ours"):
             await stream(provider, api_key="secret")
@@ -183,10 +185,17 @@ async def test_blocks_that_our_fields_cannot_say_are_kept_as_they_came():
             THOUGHT,
             SEARCH,
             FOUND,
+            {"type": "text", "text": "\n"},
             {"type": "text", "text": "so", "citations": [citation]},
             {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
         ),
     )
+
+
+async def test_blank_text_beside_no_thinking_is_not_worth_keeping():
+    finished = await replied(begun(), *text(0, "\n"), *text(1), *tool(2, "a", "{}"), *ended("tool_use"))
+
+    assert finished.message.verbatim is None
 
 
 async def test_arguments_cut_short_are_handed_on_as_they_came():
@@ -312,6 +321,27 @@ async def test_cancelling_the_caller_hangs_up_at_once():
         await asyncio.wait_for(provider.hung_up.wait(), 10)
         with pytest.raises(asyncio.CancelledError):
             await task
+        await model.close()
+
+
+async def test_an_error_within_a_stream_hangs_up_at_once():
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    async with Provider(Reply([sse(begun(), *text(0, "half"), error)], hold=True)) as provider:
+        model = Anthropic(provider.url)
+        with pytest.raises(ModelError) as caught:
+            _ = [piece async for piece in model.stream(request(user("hi"), model=card()))]
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        await model.close()
+
+    assert caught.value.billable
+
+
+async def test_who_stops_reading_hangs_up_at_once():
+    async with Provider(Reply([sse(begun(), *text(0, "half"))], hold=True)) as provider:
+        model = Anthropic(provider.url)
+        async with aclosing(model.stream(request(user("hi"), model=card()))) as pieces:
+            await anext(pieces)
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
         await model.close()
 
 

@@ -303,6 +303,27 @@ async def test_cancelling_the_caller_hangs_up_at_once():
         await model.close()
 
 
+async def test_an_error_within_a_stream_hangs_up_at_once():
+    error = {"type": "error", "code": "server_error", "message": "oops"}
+    async with Provider(Reply([sse(BEGUN, *text(0, "half"), error)], hold=True)) as provider:
+        model = OpenAI(provider.url)
+        with pytest.raises(ModelError) as caught:
+            _ = [piece async for piece in model.stream(request(user("hi"), model=CARD))]
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        await model.close()
+
+    assert caught.value.billable
+
+
+async def test_who_stops_reading_hangs_up_at_once():
+    async with Provider(Reply([sse(BEGUN, *text(0, "half"))], hold=True)) as provider:
+        model = OpenAI(provider.url)
+        async with aclosing(model.stream(request(user("hi"), model=CARD))) as pieces:
+            await anext(pieces)
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        await model.close()
+
+
 def test_a_whole_body_is_read_like_a_stream_of_it():
     output = [thought(), message("so")]
     body = ended(*output)["response"]

@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import faults, usage
-from wayline.llm.anthropic_body import rebuilt
+from wayline.llm.anthropic_body import THINKING, rebuilt
 from wayline.llm.calls import numbered
 from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
 
@@ -129,10 +129,16 @@ def _finished(
     )
     arguments = iter(calls)
     kept = [_kept(block, inputs[n], arguments) for n, block in enumerate(blocks)]
-    said = tuple(block for block in kept if block.get("type") != "text" or str(block.get("text", "")).strip())
+    said = tuple(block for block in kept if block.get("type") != "text" or _worth_sending(block, kept))
     if [_said(block) for block in said] != rebuilt(message, (call.provider_id or "" for call in calls)):
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=said)})
     return Finished(message, _usage(counted), _reason(stop, calls=bool(calls)))
+
+
+def _worth_sending(text: Json, blocks: list[Json]) -> bool:
+    """Blank text is refused when it is sent back, but the signature of a thought next to it may be bound to it."""
+    bound = any(block.get("type") in THINKING for block in blocks)
+    return bool(text.get("text")) if bound else bool(str(text.get("text") or "").strip())
 
 
 def _kept(block: Json, given: str | Json, calls: Any) -> Json:

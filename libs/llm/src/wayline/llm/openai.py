@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +30,9 @@ class OpenAI:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
         said, notes = asked(request)
         reply = Reply(provider=request.card.provider, model=request.model)
-        async for piece in self._sdk.stream(request, said, reply):
-            yield piece
+        async with aclosing(self._sdk.stream(request, said, reply)) as pieces:
+            async for piece in pieces:
+                yield piece
         yield replace(reply.finished(), notes=notes)
 
     def _client(self) -> Any:

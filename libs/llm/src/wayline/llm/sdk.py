@@ -6,8 +6,8 @@ Its typed calls are passed by: they refuse answers that providers do send, and w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -54,20 +54,21 @@ class Sdk:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest, said: dict[str, Any], reply: Reply) -> AsyncIterator[Piece]:
+    async def stream(self, request: ModelRequest, said: dict[str, Any], reply: Reply) -> AsyncGenerator[Piece]:
         """Ask, and yield the pieces of the reply; raises ModelError. Its `Finished` is the caller's to yield."""
         async with self._made:
             self._client = self._client or await asyncio.to_thread(self._make)
         response = await self._answer(said, request.attempt_id)
         try:
             chunks = response.aiter_bytes()
-            async for event in events(chunks):
-                piece = reply.take(event)
-                if piece is not None:
-                    yield piece
-                if reply.over:
-                    await _drain(chunks)
-                    return
+            async with aclosing(events(chunks)) as arriving:
+                async for event in arriving:
+                    piece = reply.take(event)
+                    if piece is not None:
+                        yield piece
+                    if reply.over:
+                        await _drain(chunks)
+                        return
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
             raise faults.broken(error, answering=True) from error
         finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing, suppress
 from typing import Any
 
 import orjson
@@ -24,22 +24,23 @@ class _Chunks:
         return self._chunks
 
 
-async def events(chunks: AsyncIterable[bytes]) -> AsyncIterator[dict[str, Any]]:
+async def events(chunks: AsyncIterable[bytes]) -> AsyncGenerator[dict[str, Any]]:
     """Each event's data once it is whole, with the event's name as its `type` where it has none of its own.
 
     Data that is no JSON object is no event. The last one may lack its blank line, and is none if it was cut short.
     """
     name, data = b"", list[bytes]()
-    async for each in lines(_Chunks(chunks)):
-        line = each.rstrip(b"\r")
-        if line.startswith(b"data:"):
-            data.append(line[5:].removeprefix(b" "))
-        elif line.startswith(b"event:"):
-            name = line[6:].strip()
-        elif not line:
-            if data and (event := _read(b"\n".join(data), name)):
-                yield event
-            name, data = b"", []
+    async with aclosing(lines(_Chunks(chunks))) as arriving:
+        async for each in arriving:
+            line = each.rstrip(b"\r")
+            if line.startswith(b"data:"):
+                data.append(line[5:].removeprefix(b" "))
+            elif line.startswith(b"event:"):
+                name = line[6:].strip()
+            elif not line:
+                if data and (event := _read(b"\n".join(data), name)):
+                    yield event
+                name, data = b"", []
     last = None
     with suppress(ModelError):
         last = _read(b"\n".join(data), name) if data else None
