@@ -129,14 +129,22 @@ def ours(model: Model, request: ModelRequest) -> Callable[[], Awaitable[None]]:
     return call
 
 
-def bare_anthropic(url: str, request: ModelRequest) -> Callable[[], Awaitable[None]]:
+def bare_anthropic(url: str) -> Any:
     from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
     off: Any = {"propagation": False, "traces": {"enabled": False}}
-    client = AsyncAnthropic(
-        base_url=url, api_key="none", max_retries=0, open_telemetry=off, http_client=DefaultAioHttpClient()
-    )
-    ready: Any = messages_body(request)
+    client = DefaultAioHttpClient()
+    return AsyncAnthropic(base_url=url, api_key="none", max_retries=0, open_telemetry=off, http_client=client)
+
+
+def bare_openai(url: str) -> Any:
+    from openai import AsyncOpenAI, DefaultAioHttpClient
+
+    return AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=DefaultAioHttpClient())
+
+
+def messages(client: Any, request: ModelRequest) -> Callable[[], Awaitable[None]]:
+    ready = messages_body(request)
 
     async def call() -> None:
         async for _ in await client.messages.create(**ready):
@@ -145,17 +153,17 @@ def bare_anthropic(url: str, request: ModelRequest) -> Callable[[], Awaitable[No
     return call
 
 
-def bare_openai(url: str, request: ModelRequest) -> Callable[[], Awaitable[None]]:
-    from openai import AsyncOpenAI, DefaultAioHttpClient
-
-    client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=DefaultAioHttpClient())
-    ready: Any = responses_body(request)
+def responses(client: Any, request: ModelRequest) -> Callable[[], Awaitable[None]]:
+    ready = responses_body(request)
 
     async def call() -> None:
         async for _ in await client.responses.create(**ready):
             pass
 
     return call
+
+
+CALLS = {"anthropic": messages, "openai": responses}
 
 
 async def cpu_ms(call: Callable[[], Awaitable[None]], calls: int) -> float:
@@ -171,13 +179,16 @@ async def measure(port: int, calls: int) -> None:
         url = f"http://127.0.0.1:{port}/{size}"
         for provider, model, bare in (("anthropic", Anthropic, bare_anthropic), ("openai", OpenAI, bare_openai)):
             request = asking(provider)
-            both = bare(url, request), ours(model(url), request)
+            adapter, sdk = model(url), bare(url)
+            both = CALLS[provider](sdk, request), ours(adapter, request)
             for call in both:
                 await cpu_ms(call, 20)
             # Taken in turns, so that a busy machine is unkind to both.
             rounds = [[await cpu_ms(call, calls // ROUNDS) for call in both] for _ in range(ROUNDS)]
             theirs, own = (statistics.median(figures) for figures in zip(*rounds, strict=True))
             print(f"| {provider} | {words} words | {theirs:.2f} | {own:.2f} | {own / theirs:.2f} |", flush=True)
+            await adapter.close()
+            await sdk.close()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 
+import aiohttp
+import httpx2
 import orjson
 import pytest
 
-from wayline.llm.faults import refused, reported, retry_after_s
+from wayline.llm.faults import broken, refused, reported, retry_after_s
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -87,3 +89,27 @@ def test_an_error_within_a_stream_may_have_to_be_paid_for(said, code, retryable)
     found = reported(said)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, True)
+
+
+def test_a_provider_that_says_not_to_try_again_is_believed():
+    assert refused(500, {}, "", now=NOW).retryable
+    assert not refused(500, {"x-should-retry": "false"}, "", now=NOW).retryable
+
+
+@pytest.mark.parametrize(
+    ("cause", "wrapped", "code", "retryable", "billable"),
+    [
+        (aiohttp.ConnectionTimeoutError("slow"), httpx2.ConnectTimeout, "timeout", True, False),
+        (aiohttp.SocketTimeoutError("silent"), httpx2.ReadTimeout, "timeout", True, True),
+        (aiohttp.ServerDisconnectedError(), httpx2.ConnectTimeout, "connection", True, True),
+        (aiohttp.ClientPayloadError("half"), httpx2.ReadError, "connection", True, True),
+        (ValueError("no scheme"), httpx2.UnsupportedProtocol, "connection", False, False),
+    ],
+)
+def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, retryable, billable):
+    error = wrapped("gone")
+    error.__cause__ = cause
+
+    found = broken(error, answering=False)
+
+    assert (found.code, found.retryable, found.billable) == (code, retryable, billable)

@@ -65,6 +65,8 @@ STATUSES: dict[int, ErrorCode] = {
     504: "timeout",
     529: "overloaded",
 }
+NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
+
 BEGUN = frozenset({504})
 """Statuses of somebody between us and the provider, who may have been at work for a while."""
 
@@ -75,7 +77,8 @@ def refused(status: int, headers: Mapping[str, str], body: str, *, now: datetime
     return ModelError(
         code,
         f"{status}: {_message(body)[:SAID_MAX_CHARS]}",
-        retryable=code in RETRYABLE,
+        # A provider that says whether to try again knows more than its status does.
+        retryable=code in RETRYABLE and headers.get("x-should-retry") != "false",
         after_s=retry_after_s(headers, now=now) if code in RETRYABLE else None,
         billable=status in BEGUN,
     )
@@ -94,8 +97,12 @@ def broken(error: BaseException, *, answering: bool) -> ModelError:
     """A connection that failed: before there was one, while waiting for the answer, or in the middle of it."""
     causes = list(_causes(error))
     said = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[:SAID_MAX_CHARS]
-    if any(isinstance(each, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)) for each in causes):
+    if any(isinstance(each, NO_ADDRESS) for each in causes):
+        return ModelError("connection", said, retryable=False)
+    if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
         return ModelError("connection", said, retryable=True)
+    if any(isinstance(each, aiohttp.ConnectionTimeoutError) for each in causes):
+        return ModelError("timeout", said, retryable=True)
     if any(isinstance(each, (TimeoutError, httpx2.TimeoutException)) and not _refusal(each) for each in causes):
         return ModelError("timeout", said, retryable=True, billable=True)
     if answering:
