@@ -164,7 +164,9 @@ async def test_reasoning_that_is_only_named_is_not_sent_back_nor_are_the_names_t
 
     assert plain.message.verbatim is None
     assert phased.message.verbatim
-    assert [item.get("id") for item in phased.message.verbatim.blocks] == [None]
+    assert phased.message.verbatim.blocks == (
+        {"type": "message", "role": "assistant", "content": "so", "phase": "commentary"},
+    )
 
 
 async def test_an_endpoint_that_sends_only_pieces_or_only_the_end_is_understood():

@@ -65,10 +65,10 @@ STATUSES: dict[int, ErrorCode] = {
     504: "timeout",
     529: "overloaded",
 }
-NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
-
 BEGUN = frozenset({504})
 """Statuses of somebody between us and the provider, who may have been at work for a while."""
+NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
+"""What the transport says of a base URL that is none."""
 
 
 def refused(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> ModelError:

@@ -95,21 +95,20 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
     asked = [item for item in items if item.get("type") == "function_call"]
     calls = numbered((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked)
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
-    kept = _kept(items)
-    if _plain(kept, calls=calls) != rebuilt(message, (call.provider_id or "" for call in calls)):
-        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=tuple(kept))})
+    kept = [item for item in items if not _only_named(item)]
+    plain = _plain(kept, calls=calls)
+    if plain != rebuilt(message, (call.provider_id or "" for call in calls)):
+        # Without its reasoning an item must not be named either.
+        blocks = tuple(kept if len(kept) == len(items) else plain)
+        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
     if not body.get("usage"):
         raise faults.no_usage()
     return Finished(message, usage.from_responses(body["usage"]), _reason(body, items, calls=bool(calls)))
 
 
-def _kept(items: list[Json]) -> list[Json]:
-    """What can be sent back: not reasoning that is only named, for nothing is kept on their side to look it up."""
-    kept = [item for item in items if item.get("type") != "reasoning" or item.get("encrypted_content") or _parts(item)]
-    if len(kept) == len(items):
-        return items
-    # Without its reasoning an item must not be named either.
-    return [{key: value for key, value in item.items() if key != "id"} for item in kept]
+def _only_named(item: Json) -> bool:
+    """Reasoning that cannot be sent back, for nothing is kept on their side to look it up."""
+    return item.get("type") == "reasoning" and not item.get("encrypted_content") and not _parts(item)
 
 
 def _parts(item: Json) -> list[Json]:
