@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Protocol
 
 
@@ -16,7 +16,7 @@ LINE_MAX_BYTES = 16 * 1024 * 1024
 """More than any provider sends at once: a stream without line ends must not fill the memory."""
 
 
-async def lines(body: Body) -> AsyncIterator[bytes]:
+async def lines(body: Body) -> AsyncGenerator[bytes]:
     """Each line without its end, as soon as it is whole; raises ValueError for one that is too long.
 
     Taken from whatever the socket brings: one wait a chunk, where aiohttp's own `readline` makes one a line.

@@ -1,0 +1,165 @@
+"""An answer of the Messages API put together, from its events or from a whole body; lenient about what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wayline.contracts.chat import AssistantMessage, Verbatim
+from wayline.contracts.money import Usage
+from wayline.llm import faults, usage
+from wayline.llm.anthropic_body import THINKING, rebuilt
+from wayline.llm.calls import numbered
+from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
+
+Json = dict[str, Any]
+
+STOPS: dict[str, StopReason] = {
+    "end_turn": "end",
+    "tool_use": "tools",
+    "max_tokens": "max_tokens",
+    "stop_sequence": "stop_sequence",
+    "refusal": "refused",
+    "pause_turn": "paused",
+    "model_context_window_exceeded": "context_full",
+}
+UNSAID: Mapping[str, Any] = {"caller": {"type": "direct"}, "citations": None}
+"""What a block may say that goes without saying."""
+
+
+def parse_message(body: Mapping[str, Any], *, provider: str, model: str) -> Finished:
+    """A whole message, as the API answers when it is not asked to stream."""
+    if body.get("type") == "error":
+        raise faults.reported(body.get("error") or {})
+    return _finished(
+        [dict(block) for block in body.get("content") or ()],
+        {n: block.get("input") or {} for n, block in enumerate(body.get("content") or ())},
+        body.get("stop_reason"),
+        body.get("usage"),
+        provider=provider,
+        model=model,
+    )
+
+
+class Reply:
+    """A streamed message being put together; what it does not know is passed over."""
+
+    def __init__(self, *, provider: str, model: str) -> None:
+        self._provider, self._model = provider, model
+        self._blocks: dict[int, Json] = {}
+        self._inputs: dict[int, list[str]] = {}
+        self._begun: Json = {}
+        self._counted: Json | None = None
+        self._stop: str | None = None
+        self.over = False
+
+    def take(self, event: Json) -> Piece | None:
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            return self._grow(event.get("index", 0), event.get("delta") or {})
+        if kind == "content_block_start":
+            return self._start(event.get("index", 0), dict(event.get("content_block") or {}))
+        if kind == "message_start":
+            self._begun = (event.get("message") or {}).get("usage") or {}
+            return UsageSeen(usage.from_anthropic(self._begun)) if self._begun else None
+        if kind == "message_delta":
+            self._stop = (event.get("delta") or {}).get("stop_reason") or self._stop
+            self._counted = event.get("usage") or self._counted
+        elif kind == "message_stop":
+            self.over = True
+        elif kind == "error":
+            raise faults.reported(event.get("error") or {})
+        return None
+
+    def finished(self) -> Finished:
+        if not self.over:
+            raise faults.cut()
+        # The last count is of the whole message, but leaves out what has not changed since the first.
+        counted = self._counted and {**self._begun, **{k: v for k, v in self._counted.items() if v is not None}}
+        places = sorted(self._blocks)
+        inputs = {n: self._input(at) for n, at in enumerate(places)}
+        blocks = [self._blocks[at] for at in places]
+        return _finished(blocks, inputs, self._stop, counted, provider=self._provider, model=self._model)
+
+    def _input(self, at: int) -> str | Json:
+        return "".join(self._inputs.get(at, ())) or self._blocks[at].get("input") or {}
+
+    def _start(self, at: int, block: Json) -> TextDelta | None:
+        self._blocks[at] = block
+        text = block.get("text") if block.get("type") == "text" else None
+        return TextDelta(text) if text else None
+
+    def _grow(self, at: int, delta: Json) -> TextDelta | None:
+        block = self._blocks.setdefault(at, {"type": "text", "text": ""})
+        kind = delta.get("type")
+        if kind == "input_json_delta":
+            self._inputs.setdefault(at, []).append(delta.get("partial_json") or "")
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        elif kind == "text_delta":
+            text = delta.get("text") or ""
+            block["text"] = (block.get("text") or "") + text
+            return TextDelta(text) if text else None
+        else:
+            for key, value in delta.items():
+                if key != "type":
+                    grows = isinstance(value, str) and isinstance(block.get(key), str)
+                    block[key] = block[key] + value if grows else value
+        return None
+
+
+def _finished(
+    blocks: list[Json],
+    inputs: Mapping[int, str | Json],
+    stop: str | None,
+    counted: Mapping[str, Any] | None,
+    *,
+    provider: str,
+    model: str,
+) -> Finished:
+    calls = numbered(
+        (block.get("id"), block.get("name"), inputs[n])
+        for n, block in enumerate(blocks)
+        if block.get("type") == "tool_use"
+    )
+    message = AssistantMessage(
+        text="".join(block.get("text") or "" for block in blocks if block.get("type") == "text"),
+        tool_calls=calls,
+        thinking="\n\n".join(block["thinking"] for block in blocks if block.get("thinking")),
+    )
+    arguments = iter(calls)
+    kept = [_kept(block, inputs[n], arguments) for n, block in enumerate(blocks)]
+    said = tuple(block for block in kept if block.get("type") != "text" or _worth_sending(block, kept))
+    if [_said(block) for block in said] != rebuilt(message, (call.provider_id or "" for call in calls)):
+        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=said)})
+    return Finished(message, _usage(counted), _reason(stop, calls=bool(calls)))
+
+
+def _worth_sending(text: Json, blocks: list[Json]) -> bool:
+    """Blank text is refused when it is sent back, but the signature of a thought next to it may be bound to it."""
+    bound = any(block.get("type") in THINKING for block in blocks)
+    return bool(text.get("text")) if bound else bool(str(text.get("text") or "").strip())
+
+
+def _kept(block: Json, given: str | Json, calls: Any) -> Json:
+    """A block as it goes back: with its input whole."""
+    if block.get("type") == "tool_use":
+        return {**block, "input": next(calls).arguments}
+    if "input" not in block:
+        return block
+    [call] = numbered([("", "", given)])
+    return {**block, "input": call.arguments}
+
+
+def _said(block: Json) -> Json:
+    return {key: value for key, value in block.items() if key not in UNSAID or value not in (UNSAID[key], [])}
+
+
+def _usage(counted: Mapping[str, Any] | None) -> Usage:
+    if not counted or counted.get("output_tokens") is None:
+        raise faults.no_usage()
+    return usage.from_anthropic(counted)
+
+
+def _reason(stop: str | None, *, calls: bool) -> StopReason:
+    return STOPS.get(stop or "", "tools" if calls else "end")

@@ -1,0 +1,209 @@
+"""A request in the words of the Responses API: the same bytes for the same request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from wayline.contracts.chat import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    NoteMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    Verbatim,
+)
+from wayline.llm import inputs, knobs, schemas
+from wayline.llm.knobs import BY_STRENGTH
+from wayline.llm.model import ModelRequest
+from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, label, style, turns, unasked
+
+Json = dict[str, Any]
+
+MARK = {"mode": "explicit"}
+SCHEMA_NAME = "answer"
+CACHE_KEY_MAX_CHARS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One input item, and the message of the history that it says."""
+
+    index: int
+    content: Json
+
+
+def body(request: ModelRequest) -> Json:
+    return asked(request)[0]
+
+
+def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+    """The body, and a note for everything that is not sent as it was configured."""
+    notes: list[str] = []
+    marks = request.card.cache.kind == "breakpoints"
+    items = _items(request, marks=marks)
+    if marks:
+        _mark(request, items)
+    optional = {
+        # A string cannot carry a marker; a model reads both alike.
+        "instructions": None if marks else request.system.strip() and request.system,
+        "tools": _tools(request),
+        "prompt_cache_key": _cache_key(request),
+        "reasoning": _reasoning(request, notes),
+        "text": _format(request, notes),
+        "temperature": knobs.temperature(request, notes),
+    }
+    said: Json = {
+        "model": request.model,
+        "max_output_tokens": knobs.output_tokens(request, notes),
+        **{key: value for key, value in optional.items() if value not in (None, "", [], {})},
+        "input": [item.content for item in items],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "stream": True,
+    }
+    return said, tuple(notes)
+
+
+def rebuilt(message: AssistantMessage, ids: Iterable[str]) -> list[Json]:
+    """What our own fields can say of an answer."""
+    said = [_spoken("assistant", message.text)] if message.text.strip() else []
+    return said + [_call(call, wire_id) for call, wire_id in zip(message.tool_calls, ids, strict=True)]
+
+
+def _spoken(role: str, content: str | list[Json]) -> Json:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _call(call: ToolCall, wire_id: str) -> Json:
+    arguments = orjson.dumps(call.arguments).decode()
+    return {"type": "function_call", "call_id": wire_id, "name": call.tool, "arguments": arguments}
+
+
+def _cache_key(request: ModelRequest) -> str:
+    key = request.cache_key
+    return key if len(key) <= CACHE_KEY_MAX_CHARS else sha256(key.encode()).hexdigest()
+
+
+def _text(text: str) -> Json:
+    return {"type": "input_text", "text": text}
+
+
+def _tools(request: ModelRequest) -> list[Json]:
+    return [
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": schemas.arguments(tool.input_schema),
+            # Left unsaid it would be true, and refuse every schema with an optional property.
+            "strict": False,
+        }
+        for tool in sorted(request.tools, key=lambda tool: tool.name)
+    ]
+
+
+def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
+    def echoes(verbatim: Verbatim) -> bool:
+        # Sealed reasoning is for the model that made it, and its other items hang on it.
+        return (verbatim.provider, verbatim.model) == (request.card.provider, request.model)
+
+    items = [Item(-1, _spoken("developer", [_text(request.system)]))] if marks and request.system.strip() else []
+    for turn in turns(request.messages, echoes=echoes):
+        items += _answer(turn) if isinstance(turn, Answer) else _said(turn, request, marks=marks)
+    return items
+
+
+def _answer(turn: Answer) -> list[Item]:
+    verbatim = turn.message.verbatim
+    said = list(verbatim.blocks) if turn.echoed and verbatim else rebuilt(turn.message, turn.ids)
+    return [Item(turn.index, each) for each in said or [_spoken("assistant", NO_ANSWER)]]
+
+
+def _said(turn: Said, request: ModelRequest, *, marks: bool) -> list[Item]:
+    results = [_result(each, marks=marks) for each in turn.results]
+    return results + [_other(other, request) for other in turn.others]
+
+
+def _result(result: Result, *, marks: bool) -> Item:
+    content = result.message.content if result.message else NO_RESULT
+    # The form does not depend on whether this one is marked, so that markers never change a prefix.
+    output = [_text(content)] if marks else content
+    return Item(result.index, {"type": "function_call_output", "call_id": result.id, "output": output})
+
+
+def _other(other: Other, request: ModelRequest) -> Item:
+    index, message = other
+    if isinstance(message, NoteMessage):
+        role = "developer" if request.card.system_messages else "user"
+        return Item(index, _spoken(role, [_text(label(message))]))
+    if isinstance(message, ToolMessage):
+        return Item(index, _spoken("user", [_text(unasked(message))]))
+    asked_style = style(message)
+    parts = [_part(part, request) for part in message.parts] + ([_text(asked_style)] if asked_style else [])
+    return Item(index, _spoken("user", parts))
+
+
+def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
+    if isinstance(part, TextPart):
+        return _text(part.text)
+    kind, file = inputs.opened(part, request)
+    if kind == "text":
+        return _text(inputs.text(file))
+    if kind == "image":
+        url = f"data:{file.media_type};base64,{inputs.base64(file)}"
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    data = f"data:{inputs.PDF};base64,{inputs.base64(file)}"
+    return {"type": "input_file", "filename": file.name, "file_data": data}
+
+
+def _mark(request: ModelRequest, items: list[Item]) -> None:
+    """Put a marker where the prefix is worth keeping; later places win when there are more than may be marked."""
+    most = request.card.cache.breakpoints_max
+    places = [n for n, item in enumerate(items) if _parts(item.content)]
+    chosen = [n for n in places if items[n].index < 0]
+    left = max(0, most - len(chosen))
+    wanted: list[int] = []
+    for message in sorted(set(request.breakpoints)):
+        before = [n for n in places if items[n].index <= message]
+        exact = [n for n in before if items[n].index == message]
+        wanted += (exact or before)[-1:]
+    later = sorted(set(wanted) - set(chosen))
+    for n in [*chosen[:most], *(later[-left:] if left else [])]:
+        parts = _parts(items[n].content)
+        parts[-1] = {**parts[-1], "prompt_cache_breakpoint": MARK}
+
+
+def _parts(content: Json) -> list[Json]:
+    """What of an item can carry a marker: never what the model said itself."""
+    if content.get("role") == "assistant":
+        return []
+    parts = content.get("output") if content.get("type") == "function_call_output" else content.get("content")
+    return parts if isinstance(parts, list) and content.get("type") != "reasoning" else []
+
+
+def _reasoning(request: ModelRequest, notes: list[str]) -> Json | None:
+    effort = knobs.effort(request, notes, known=BY_STRENGTH)
+    if request.card.reasoning == "none":
+        return None
+    return {**({"effort": effort} if effort else {}), "summary": "auto"}
+
+
+def _format(request: ModelRequest, notes: list[str]) -> Json | None:
+    if request.output_schema is None:
+        return None
+    if not request.card.structured_output:
+        notes.append("output schema not sent: the model takes none")
+        return None
+    schema = schemas.closed(request.output_schema)
+    strict = schema is not None and schemas.complete(schema)
+    if not strict:
+        notes.append("output schema sent as a wish: the provider enforces only closed ones without optional properties")
+    sent = schema if strict else request.output_schema
+    return {"format": {"type": "json_schema", "name": SCHEMA_NAME, "schema": sent, "strict": strict}}

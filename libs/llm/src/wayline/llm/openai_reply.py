@@ -1,0 +1,153 @@
+"""An answer of the Responses API put together, from its events or from a whole body; lenient about what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wayline.contracts.chat import AssistantMessage, Verbatim
+from wayline.llm import faults, usage
+from wayline.llm.calls import numbered
+from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
+from wayline.llm.openai_body import rebuilt
+
+Json = dict[str, Any]
+
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+UNFINISHED = frozenset({"queued", "in_progress"})
+WHY: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
+UNSAID = frozenset({"id", "status"})
+"""What an item says that goes without saying, once its answer is whole and nothing hangs on it."""
+
+
+def parse_response(body: Mapping[str, Any], *, provider: str, model: str) -> Finished:
+    """A whole response, as the API answers when it is not asked to stream."""
+    return _finished(body, [dict(item) for item in body.get("output") or ()], provider=provider, model=model)
+
+
+class Reply:
+    """A streamed response being put together; what it does not know is passed over."""
+
+    def __init__(self, *, provider: str, model: str) -> None:
+        self._provider, self._model = provider, model
+        self._done: dict[int, Json] = {}
+        self._growing: dict[int, _Growing] = {}
+        self._last: Json = {}
+        self.over = False
+
+    def take(self, event: Json) -> Piece | None:
+        kind = str(event.get("type"))
+        at = event.get("output_index", 0)
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            text = event.get("delta") or ""
+            self._at(at).text.append(text)
+            return TextDelta(text) if text else None
+        if kind == "response.function_call_arguments.delta":
+            self._at(at).arguments.append(event.get("delta") or "")
+        elif kind == "response.output_item.added":
+            self._at(at).item.update(event.get("item") or {})
+        elif kind == "response.output_item.done":
+            self._done[at] = event.get("item") or {}
+        elif kind in ENDS:
+            self._last = event.get("response") or {}
+            self.over = True
+            if kind == "response.failed" and self._last.get("usage"):
+                return UsageSeen(usage.from_responses(self._last["usage"]))
+        elif kind == "error":
+            raise faults.reported(event.get("error") or event)
+        return None
+
+    def finished(self) -> Finished:
+        if not self.over:
+            raise faults.cut()
+        # An item's own event has the final form of its sealed reasoning; the last event has what came without one.
+        items = {at: growing.whole() for at, growing in self._growing.items()}
+        items |= dict(enumerate(self._last.get("output") or ()))
+        items |= self._done
+        return _finished(self._last, [items[at] for at in sorted(items)], provider=self._provider, model=self._model)
+
+    def _at(self, at: int) -> _Growing:
+        return self._growing.setdefault(at, _Growing())
+
+
+class _Growing:
+    """An item of which only its pieces are known."""
+
+    def __init__(self) -> None:
+        self.item: Json = {}
+        self.text: list[str] = []
+        self.arguments: list[str] = []
+
+    def whole(self) -> Json:
+        if self.text:
+            part = {"type": "output_text", "text": "".join(self.text)}
+            return {"type": "message", "role": "assistant", **self.item, "content": [part]}
+        if self.arguments:
+            return {"type": "function_call", **self.item, "arguments": "".join(self.arguments)}
+        return self.item
+
+
+def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
+    if body.get("error") or body.get("status") in ("failed", "cancelled"):
+        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"})
+    if body.get("status") in UNFINISHED:
+        raise faults.cut()
+    asked = [item for item in items if item.get("type") == "function_call"]
+    calls = numbered((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked)
+    message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
+    kept = [item for item in items if not _only_named(item)]
+    plain = _plain(kept, calls=calls)
+    if plain != rebuilt(message, (call.provider_id or "" for call in calls)):
+        # Without its reasoning an item must not be named either.
+        blocks = tuple(kept if len(kept) == len(items) else plain)
+        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
+    if not body.get("usage"):
+        raise faults.no_usage()
+    return Finished(message, usage.from_responses(body["usage"]), _reason(body, items, calls=bool(calls)))
+
+
+def _only_named(item: Json) -> bool:
+    """Reasoning that cannot be sent back, for nothing is kept on their side to look it up."""
+    return item.get("type") == "reasoning" and not item.get("encrypted_content") and not _parts(item)
+
+
+def _parts(item: Json) -> list[Json]:
+    content = item.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _text(item: Json) -> str:
+    if item.get("type") != "message":
+        return ""
+    return "".join(part.get("text") or part.get("refusal") or "" for part in _parts(item))
+
+
+def _thinking(items: list[Json]) -> str:
+    reasoning = [item for item in items if item.get("type") == "reasoning"]
+    return "\n\n".join(
+        part["text"] for item in reasoning for part in (item.get("summary") or _parts(item)) if part.get("text")
+    )
+
+
+def _plain(items: list[Json], *, calls: Any) -> list[Json]:
+    """The items in the form that our own fields give them, where they have one."""
+    numbered_calls = iter(calls)
+    plain: list[Json] = []
+    for item in items:
+        said = {key: value for key, value in item.items() if key not in UNSAID and value is not None}
+        if said.get("type") == "message" and not any(part.get("annotations") for part in _parts(item)):
+            said["content"] = _text(item)
+        elif said.get("type") == "function_call":
+            [whole] = rebuilt(AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""])
+            said["arguments"] = whole["arguments"]
+        if said.get("content") != "":
+            plain.append(said)
+    return plain
+
+
+def _reason(body: Mapping[str, Any], items: list[Json], *, calls: bool) -> StopReason:
+    if body.get("status") == "incomplete":
+        return WHY.get(str((body.get("incomplete_details") or {}).get("reason")), "end")
+    if any(part.get("type") == "refusal" for item in items for part in _parts(item)):
+        return "refused"
+    return "tools" if calls else "end"

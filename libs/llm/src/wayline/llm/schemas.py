@@ -1,0 +1,106 @@
+"""JSON Schemas in the dialects that providers accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+NOT_AT_THE_TOP = ("oneOf", "anyOf", "allOf", "not", "enum")
+NOT_ENFORCED = frozenset(
+    {
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedProperties",
+        "prefixItems",
+        "contains",
+    }
+)
+NOT_CHECKED = frozenset(
+    {
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    }
+)
+NAMED = frozenset({"properties", "$defs", "definitions"})
+LISTED = frozenset({"anyOf", "allOf", "oneOf"})
+
+
+def arguments(schema: Schema) -> Schema:
+    """A tool's schema as every provider takes it: an object, with no alternatives at the top.
+
+    What is left out here the registry still checks, against the whole schema.
+    """
+    rest = {key: value for key, value in schema.items() if key not in NOT_AT_THE_TOP}
+    return {**rest, "type": "object", "properties": rest.get("properties") or {}}
+
+
+def closed(schema: Schema) -> Schema | None:
+    """The schema with every object closed, as strict providers want it; None where that would change what it allows.
+
+    Bounds on numbers, lengths and counts are left to our own validation of the answer.
+    """
+    try:
+        return _closed(schema)
+    except _Open:
+        return None
+
+
+def complete(schema: Any) -> bool:
+    """Whether every property of every object is required, which the strictest of providers insist on."""
+    if isinstance(schema, list):
+        return all(complete(each) for each in schema)
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and set(properties) != set(schema.get("required") or ()):
+        return False
+    return "oneOf" not in schema and all(complete(value) for value in schema.values())
+
+
+class _Open(Exception):
+    """An object that may hold more than its schema names."""
+
+
+def _closed(schema: Schema) -> Schema:
+    found: Schema = {}
+    for key, value in schema.items():
+        if key in NOT_ENFORCED:
+            raise _Open
+        if key in NOT_CHECKED:
+            continue
+        if key in NAMED and isinstance(value, dict):
+            found[key] = {name: _either(each) for name, each in value.items()}
+        elif key in LISTED and isinstance(value, list):
+            found[key] = [_either(each) for each in value]
+        elif key == "items":
+            found[key] = _either(value)
+        else:
+            found[key] = value
+    if schema.get("type") == "object" or "properties" in schema:
+        if not schema.get("properties") or schema.get("additionalProperties") not in (None, False):
+            raise _Open
+        found["additionalProperties"] = False
+    return found
+
+
+def _either(schema: Any) -> Any:
+    if isinstance(schema, dict) and schema:
+        return _closed(schema)
+    raise _Open

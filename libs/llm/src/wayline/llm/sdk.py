@@ -1,0 +1,110 @@
+"""A provider's SDK, for what it is good at (keys, headers, connections); the bytes both ways are ours.
+
+Its typed calls are passed by: they refuse answers that providers do send, and walk through every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import aiohttp
+import httpx2
+import orjson
+
+from wayline.llm import faults
+from wayline.llm.model import Finished, ModelRequest, Piece
+from wayline.llm.sse import events
+
+ATTEMPT_HEADER = "X-Wayline-Attempt"
+PLACEHOLDER_KEY = "none"
+"""For local endpoints, which want none; the SDKs insist on something."""
+CONNECTIONS_MAX = 1_024
+CONNECT_MAX_S = 10.0
+SILENCE_MAX_S = 300.0
+"""How long a provider may say nothing, before or within a stream: models think, and not all of them ping."""
+KEPT_ALIVE_S = 30.0
+DRAIN_MAX_S = 1.0
+"""How long to wait for the end of a stream whose message is whole: at its end the connection can be used again."""
+
+
+class Reply(Protocol):
+    """An answer being put together."""
+
+    over: bool
+
+    def take(self, event: dict[str, Any]) -> Piece | None: ...
+
+    def finished(self) -> Finished: ...
+
+
+class Sdk:
+    """One provider's client, made when it is first needed: its import takes seconds, so in a thread."""
+
+    def __init__(self, make: Callable[[], Any], path: str) -> None:
+        self._make = make
+        self._path = path
+        self._client: Any = None
+        self._made = asyncio.Lock()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def stream(self, request: ModelRequest, said: dict[str, Any], reply: Reply) -> AsyncGenerator[Piece]:
+        """Ask, and yield the pieces of the reply; raises ModelError. Its `Finished` is the caller's to yield."""
+        async with self._made:
+            self._client = self._client or await asyncio.to_thread(self._make)
+        response = await self._answer(said, request.attempt_id)
+        try:
+            chunks = response.aiter_bytes()
+            async with aclosing(events(chunks)) as arriving:
+                async for event in arriving:
+                    piece = reply.take(event)
+                    if piece is not None:
+                        yield piece
+                    if reply.over:
+                        await _drain(chunks)
+                        return
+        except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
+            raise faults.broken(error, answering=True) from error
+        finally:
+            await response.aclose()
+
+    async def _answer(self, said: dict[str, Any], attempt_id: str) -> httpx2.Response:
+        try:
+            return await self._client.post(
+                self._path,
+                cast_to=httpx2.Response,
+                content=orjson.dumps(said),
+                options={"headers": {ATTEMPT_HEADER: attempt_id, "Accept": "text/event-stream"}},
+                stream=True,
+                stream_cls=None,
+            )
+        except Exception as error:
+            # Each SDK has its own errors for the same things; what they have in common is what tells them apart.
+            response = getattr(error, "response", None)
+            if isinstance(response, httpx2.Response):
+                text = response.text
+                raise faults.refused(response.status_code, response.headers, text, now=datetime.now(UTC)) from error
+            if isinstance(getattr(error, "request", None), httpx2.Request) or isinstance(error, aiohttp.ClientError):
+                raise faults.broken(error, answering=False) from error
+            raise
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError):
+        async with asyncio.timeout(DRAIN_MAX_S):
+            async for _ in chunks:
+                pass
+
+
+def timeouts(silence_max_s: float) -> httpx2.Timeout:
+    return httpx2.Timeout(silence_max_s, connect=CONNECT_MAX_S, pool=CONNECT_MAX_S)
+
+
+def limits() -> httpx2.Limits:
+    return httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)

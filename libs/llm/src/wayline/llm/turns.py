@@ -1,0 +1,114 @@
+"""A history cut into turns, as providers want it: each call of a tool with its result, each id used once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from wayline.contracts.chat import (
+    AssistantMessage,
+    ChatMessage,
+    NoteMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    Verbatim,
+)
+
+ID_MAX_CHARS = 64
+NO_RESULT = "(this call was never answered)"
+NO_ANSWER = "(no answer)"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a call; without a message, nothing did."""
+
+    id: str
+    index: int
+    message: ToolMessage | None
+
+
+Other = tuple[int, UserMessage | NoteMessage | ToolMessage]
+"""A message with its place in the history. A tool's result is one where no call asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """All that the model is told before it answers, results first: providers want them there."""
+
+    results: list[Result] = field(default_factory=list)
+    others: list[Other] = field(default_factory=list)
+
+    @property
+    def closing(self) -> list[Other]:
+        """The notes it ends with, if anything comes before them: where system messages may stand."""
+        notes = list(takewhile(lambda other: isinstance(other[1], NoteMessage), reversed(self.others)))
+        return notes[::-1] if self.results or len(notes) < len(self.others) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model said, and the id that each of its calls has on the wire."""
+
+    index: int
+    message: AssistantMessage
+    ids: tuple[str, ...]
+    echoed: bool
+    """Whether its provider's own blocks are sent back."""
+
+
+def turns(messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool]) -> list[Said | Answer]:
+    """Pair and group; what is added to a history later never changes the turns that were answered before."""
+    found: list[Said | Answer] = []
+    seen: set[str] = set()
+    said, asked = Said(), dict[str, str]()
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            _close(found, said, asked)
+            echoed = message.verbatim is not None and echoes(message.verbatim)
+            answer = Answer(
+                index, message, tuple(_id(c, index, seen, echoed=echoed) for c in message.tool_calls), echoed
+            )
+            found.append(answer)
+            said, asked = Said(), dict(zip((c.call for c in message.tool_calls), answer.ids, strict=True))
+        elif isinstance(message, ToolMessage) and (wire_id := asked.pop(message.call, None)):
+            said.results.append(Result(wire_id, index, message))
+        else:
+            said.others.append((index, message))
+    _close(found, said, asked)
+    return found
+
+
+def label(note: NoteMessage) -> str:
+    return f"[{note.label}]\n{note.text}"
+
+
+def unasked(result: ToolMessage) -> str:
+    """A result as text, for a history whose call is gone."""
+    return f"[RESULT OF {result.tool}]\n{result.content}"
+
+
+def style(message: UserMessage) -> str | None:
+    return f"Answer in this style: {message.style}" if message.style else None
+
+
+def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> None:
+    asker = found[-1] if found else None
+    if isinstance(asker, Answer):
+        said.results.extend(Result(wire_id, asker.index, None) for wire_id in asked.values())
+    if said.results or said.others:
+        found.append(said)
+
+
+def _id(call: ToolCall, index: int, seen: set[str], *, echoed: bool) -> str:
+    if echoed and call.provider_id:
+        seen.add(call.provider_id)
+        return call.provider_id
+    wanted = re.sub(r"[^A-Za-z0-9_-]", "_", call.provider_id or f"call_{index}_{call.call}")[:ID_MAX_CHARS]
+    # Some endpoints number their calls anew in each answer, where others refuse an id they have seen.
+    found = wanted if wanted not in seen else f"call_{index}_{call.call}"
+    seen.add(found)
+    return found

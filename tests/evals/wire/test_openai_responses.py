@@ -1,0 +1,130 @@
+"""Recorded Responses traffic through our adapter: what it makes of each reply, against what the wire says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from wayline.contracts.chat import TextPart, UserMessage
+from wayline.contracts.models import ModelCard
+from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm.openai import OpenAI
+from wayline.llm.openai_reply import parse_response
+
+from .recordings import Recording, of, recordings, replay
+
+pytestmark = pytest.mark.slow
+
+CARD = ModelCard(provider="openai", model="gpt-6-sol", tier="standard")
+ASKED = UserMessage(parts=(TextPart(text="hi"),))
+OTHER_CALLS = ("/compact", "/input_tokens")
+UNFINISHED = ("queued", "in_progress")
+CODES = {"model_not_found": "unknown_model"}
+
+
+@dataclass
+class Expected:
+    """What the bytes say, read with no help from the code under test."""
+
+    text: str
+    calls: list[tuple[str, Any]]
+    stop: str
+    tokens: dict[str, int]
+
+
+def whole(body: dict[str, Any]) -> Expected:
+    calls = [(i["name"], orjson.loads(i["arguments"] or "{}")) for i in body["output"] if i["type"] == "function_call"]
+    used = body["usage"]
+    read, written = (used.get(f"{each}_tokens_details") or {} for each in ("input", "output"))
+    return Expected(
+        text="".join(part["text"] for i in body["output"] if i["type"] == "message" for part in i["content"]),
+        calls=calls,
+        stop="tools" if calls else "end",
+        tokens={
+            "input": used["input_tokens"],
+            "output": used["output_tokens"],
+            "cache_read": read.get("cached_tokens") or 0,
+            "cache_write": read.get("cache_write_tokens") or 0,
+            "reasoning": written.get("reasoning_tokens") or 0,
+        },
+    )
+
+
+def said(finished: Finished) -> Expected:
+    used = finished.usage
+    return Expected(
+        text=finished.message.text,
+        calls=[(call.tool, call.arguments) for call in finished.message.tool_calls],
+        stop=finished.stop_reason,
+        tokens={
+            "input": used.input,
+            "output": used.output,
+            "cache_read": used.cache_read,
+            "cache_write": used.cache_write_5m + used.cache_write_1h,
+            "reasoning": used.reasoning,
+        },
+    )
+
+
+def request(recorded: Recording) -> ModelRequest:
+    return ModelRequest(CARD, "", (ASKED,), (), 100, recorded.name)
+
+
+async def test_every_recorded_stream_becomes_what_the_wire_says():
+    recorded = list(of(recordings("openai-responses"), streamed=True))
+    wrong: list[str] = []
+    async with replay(recorded) as server:
+        model = OpenAI(server.url)
+        for each in recorded:
+            [last_event] = [e for e in each.events if e["type"] == "response.completed"]
+            written = "".join(e["delta"] for e in each.events if e["type"] == "response.output_text.delta")
+            try:
+                *pieces, last = [piece async for piece in model.stream(request(each))]
+            except Exception as error:
+                wrong.append(f"{each.name}: {error!r}")
+                continue
+            deltas = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+            if said(last) != whole(last_event["response"]) or deltas != written:
+                wrong.append(f"{each.name}: {said(last)} != {whole(last_event['response'])}")
+        await model.close()
+        assert set(server.calls.values()) == {1}
+
+    print(f"openai-responses streams: {len(recorded) - len(wrong)} of {len(recorded)} equal")
+    assert wrong == []
+
+
+def test_every_recorded_response_becomes_what_the_wire_says():
+    recorded = [
+        each for each in of(recordings("openai-responses"), streamed=False) if not each.path.endswith(OTHER_CALLS)
+    ]
+    whole_ones = [each for each in recorded if each.answer["status"] not in UNFINISHED]
+    wrong = [
+        each.name
+        for each in whole_ones
+        if said(parse_response(each.answer, provider="openai", model="m")) != whole(each.answer)
+    ]
+
+    print(f"openai-responses bodies: {len(whole_ones) - len(wrong)} of {len(whole_ones)} equal")
+    assert wrong == []
+    for each in set(map(id, recorded)) - set(map(id, whole_ones)):
+        [background] = [one for one in recorded if id(one) == each]
+        with pytest.raises(ModelError):
+            parse_response(background.answer, provider="openai", model="m")
+
+
+async def test_recorded_refusals_are_named_and_not_tried_again():
+    recorded = [each for each in recordings("openai-responses") if each.status != 200]
+    async with replay(recorded) as server:
+        model = OpenAI(server.url)
+        for each in recorded:
+            with pytest.raises(ModelError) as caught:
+                _ = [piece async for piece in model.stream(request(each))]
+            code = CODES.get(each.answer["error"]["code"], "invalid_request")
+            assert (caught.value.code, caught.value.retryable) == (code, False)
+        await model.close()
+
+    print(f"openai-responses errors: {len(recorded)} of {len(recorded)}")
+    assert server.calls == {each.name: 1 for each in recorded}

@@ -1,0 +1,84 @@
+"""A provider on a loopback socket that says exactly the bytes it is told, and notices who hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+def sse(*events: dict[str, Any]) -> bytes:
+    return b"".join(f"event: {each['type']}\ndata: ".encode() + orjson.dumps(each) + b"\n\n" for each in events)
+
+
+def in_pieces(body: bytes, *, seed: int, most: int = 60) -> list[bytes]:
+    chance = random.Random(seed)
+    edges = sorted({0, len(body), *(chance.randrange(len(body)) for _ in range(chance.randrange(1, most)))})
+    return [body[start:end] for start, end in itertools.pairwise(edges)]
+
+
+@dataclass
+class Reply:
+    pieces: Iterable[bytes] = ()
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: dict(EVENT_STREAM))
+    drop: bool = False
+    """Cut the connection instead of ending the answer."""
+    hold: bool = False
+    """Say nothing more, until the other side hangs up."""
+    deaf: bool = False
+    """Cut the connection before answering at all."""
+
+
+class Provider:
+    """Serves any POST with the next reply; keeps what it was asked."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self._replies = list(replies)
+        self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.connections: set[int] = set()
+        self.hung_up = asyncio.Event()
+
+    async def __aenter__(self) -> Provider:
+        app = web.Application()
+        app.router.add_post("/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        headers = {key.lower(): value for key, value in request.headers.items()}
+        self.asked.append((request.path, headers, orjson.loads(await request.read())))
+        assert request.transport is not None
+        self.connections.add(id(request.transport))
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        if reply.deaf:
+            request.transport.abort()
+            return web.Response()
+        response = web.StreamResponse(status=reply.status, headers=reply.headers)
+        await response.prepare(request)
+        for piece in reply.pieces:
+            await response.write(piece)
+            await asyncio.sleep(0)
+        if reply.drop:
+            request.transport.close()
+        if reply.hold:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.hung_up.set()
+        await response.write_eof()
+        return response

@@ -1,0 +1,115 @@
+"""A provider's troubles in our own terms."""
+
+from datetime import UTC, datetime
+
+import aiohttp
+import httpx2
+import orjson
+import pytest
+
+from wayline.llm.faults import broken, refused, reported, retry_after_s
+
+NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
+
+
+def error(message: str, **more: str) -> str:
+    return orjson.dumps({"type": "error", "error": {"message": message, **more}}).decode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code", "retryable"),
+    [
+        (401, error("invalid x-api-key", type="authentication_error"), "authentication", False),
+        (403, error("not for you", type="permission_error"), "authentication", False),
+        (404, error("model: claude-x", type="not_found_error"), "unknown_model", False),
+        (400, error("no such model", code="model_not_found"), "unknown_model", False),
+        (400, error("messages: at least one", type="invalid_request_error"), "invalid_request", False),
+        (400, error("`thinking.budget_tokens` is too big", type="invalid_request_error"), "invalid_request", False),
+        (400, error("prompt is too long: 210000 tokens > 200000 maximum"), "context_too_long", False),
+        (400, error("too much", code="context_length_exceeded"), "context_too_long", False),
+        (413, error("too large", type="request_too_large"), "context_too_long", False),
+        (400, error("Your credit balance is too low to access the API"), "spend_cap", False),
+        (429, error("slow down", type="rate_limit_error"), "rate_limited", True),
+        (429, error("Rate limit reached. Add a payment method at /account/billing"), "rate_limited", True),
+        (429, error("check your plan", type="insufficient_quota", code="insufficient_quota"), "spend_cap", False),
+        (429, error("monthly spend limit reached", type="rate_limit_error"), "spend_cap", False),
+        (402, error("pay", type="billing_error"), "spend_cap", False),
+        (529, error("Overloaded", type="overloaded_error"), "overloaded", True),
+        (503, error("Overloaded", type="overloaded_error"), "overloaded", True),
+        (503, "upstream connect error", "server_error", True),
+        (500, error("oops", type="api_error"), "server_error", True),
+        (502, "<html>bad gateway</html>", "server_error", True),
+        (418, "[]", "invalid_request", False),
+    ],
+)
+def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code, retryable):
+    found = refused(status, {}, body, now=NOW)
+
+    assert (found.code, found.retryable, found.billable) == (code, retryable, False)
+    assert str(status) in str(found)
+
+
+@pytest.mark.parametrize(
+    ("headers", "after_s"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "2", "retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "Sun, 22 Nov 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sun, 22 Nov 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+    ],
+)
+def test_a_providers_wish_to_be_left_alone_is_read_in_every_form(headers, after_s):
+    assert retry_after_s(headers, now=NOW) == after_s
+    assert refused(429, headers, "", now=NOW).after_s == after_s
+
+
+def test_a_spend_cap_is_not_waited_for_whatever_its_headers_say():
+    assert refused(429, {"retry-after": "5"}, error("no", code="insufficient_quota"), now=NOW).after_s is None
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "retryable"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded", True),
+        ({"type": "rate_limit_error", "message": "slow"}, "rate_limited", True),
+        ({"type": "error", "code": "rate_limit_exceeded", "message": "slow"}, "rate_limited", True),
+        ({"code": "server_error", "message": "oops"}, "server_error", True),
+        ({"code": "insufficient_quota", "message": "pay"}, "spend_cap", False),
+        ({"code": "context_length_exceeded", "message": "long"}, "context_too_long", False),
+        ({"code": "invalid_prompt", "message": "no"}, "invalid_request", False),
+        ({"code": "bio_policy", "message": "no"}, "invalid_request", False),
+        ({"message": "what"}, "server_error", True),
+    ],
+)
+def test_an_error_within_a_stream_may_have_to_be_paid_for(said, code, retryable):
+    found = reported(said)
+
+    assert (found.code, found.retryable, found.billable) == (code, retryable, True)
+
+
+def test_a_provider_that_says_not_to_try_again_is_believed():
+    assert refused(500, {}, "", now=NOW).retryable
+    assert not refused(500, {"x-should-retry": "false"}, "", now=NOW).retryable
+
+
+@pytest.mark.parametrize(
+    ("cause", "wrapped", "code", "retryable", "billable"),
+    [
+        (aiohttp.ConnectionTimeoutError("slow"), httpx2.ConnectTimeout, "timeout", True, False),
+        (aiohttp.SocketTimeoutError("silent"), httpx2.ReadTimeout, "timeout", True, True),
+        (aiohttp.ServerDisconnectedError(), httpx2.ConnectTimeout, "connection", True, True),
+        (aiohttp.ClientPayloadError("half"), httpx2.ReadError, "connection", True, True),
+        (ValueError("no scheme"), httpx2.UnsupportedProtocol, "connection", False, False),
+    ],
+)
+def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, retryable, billable):
+    error = wrapped("gone")
+    error.__cause__ = cause
+
+    found = broken(error, answering=False)
+
+    assert (found.code, found.retryable, found.billable) == (code, retryable, billable)

@@ -1,0 +1,338 @@
+"""The Responses adapter: the real SDK, a real socket, every way a stream can go."""
+
+import asyncio
+from contextlib import aclosing
+
+import orjson
+import pytest
+
+from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
+from wayline.contracts.money import Usage
+from wayline.llm import Finished, ModelError, TextDelta, UsageSeen
+from wayline.llm.openai import OpenAI
+from wayline.llm.openai_reply import parse_response
+
+from .cards import card, request, user
+from .provider import Provider, Reply, in_pieces, sse
+
+COUNTED = {
+    "input_tokens": 18,
+    "input_tokens_details": {"cached_tokens": 5, "cache_write_tokens": 3},
+    "output_tokens": 30,
+    "output_tokens_details": {"reasoning_tokens": 8},
+}
+USED = Usage(input=18, cache_read=5, cache_write_5m=3, output=30, reasoning=8)
+CARD = card(provider="openai", model="gpt")
+BEGUN = {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "usage": None}}
+
+
+def message(*words: str, **more) -> dict:
+    part = {"type": "output_text", "text": "".join(words), "annotations": [], "logprobs": []}
+    return {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant", "content": [part], **more}
+
+
+def call(wire_id: str, arguments: str) -> dict:
+    fields = {"call_id": wire_id, "name": "look", "arguments": arguments}
+    return {"id": f"fc_{wire_id}", "type": "function_call", "status": "completed", **fields}
+
+
+def thought(sealed: str = "gAAA", **more) -> dict:
+    summary = [{"type": "summary_text", "text": "hmm"}]
+    return {"id": "rs_1", "type": "reasoning", "summary": summary, "encrypted_content": sealed, **more}
+
+
+def text(at: int, *words: str, **more) -> list[dict]:
+    whole = message(*words, **more)
+    return [
+        {"type": "response.output_item.added", "output_index": at, "item": {**whole, "content": []}},
+        *({"type": "response.output_text.delta", "output_index": at, "delta": word} for word in words),
+        {"type": "response.output_item.done", "output_index": at, "item": whole},
+    ]
+
+
+def tool(at: int, wire_id: str, *written: str) -> list[dict]:
+    kind = "response.function_call_arguments.delta"
+    return [
+        {"type": "response.output_item.added", "output_index": at, "item": call(wire_id, "")},
+        *({"type": kind, "output_index": at, "delta": piece} for piece in written),
+        {"type": "response.output_item.done", "output_index": at, "item": call(wire_id, "".join(written))},
+    ]
+
+
+def done(at: int, item: dict) -> dict:
+    return {"type": "response.output_item.done", "output_index": at, "item": item}
+
+
+def ended(*output: dict, kind: str = "completed", usage: dict | None = COUNTED, **more) -> dict:
+    response = {"id": "resp_1", "status": kind, "output": list(output), "usage": usage, **more}
+    return {"type": f"response.{kind}", "response": response}
+
+
+WHOLE = [BEGUN, *text(0, "well", " hello"), ended(message("well hello"))]
+
+
+async def stream(provider: Provider, **more) -> list[TextDelta | UsageSeen | Finished]:
+    model = OpenAI(provider.url, **more)
+    try:
+        return [piece async for piece in model.stream(request(user("hi"), model=CARD))]
+    finally:
+        await model.close()
+
+
+async def replied(*events: dict) -> Finished:
+    async with Provider(Reply([sse(*events)])) as provider:
+        *_, last = await stream(provider)
+    assert isinstance(last, Finished)
+    return last
+
+
+async def failed(*replies: Reply, **more) -> tuple[ModelError, Provider]:
+    async with Provider(*replies) as provider:
+        with pytest.raises(ModelError) as caught:
+            await stream(provider, **more)
+    return caught.value, provider
+
+
+async def test_text_comes_as_it_is_written_then_the_whole_message_with_its_usage():
+    async with Provider(Reply([sse(*WHOLE)])) as provider:
+        pieces = await stream(provider)
+
+    assert pieces == [
+        TextDelta("well"),
+        TextDelta(" hello"),
+        Finished(AssistantMessage(text="well hello"), USED, "end"),
+    ]
+
+
+async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces():
+    async with Provider(Reply([sse(*WHOLE)])) as provider:
+        await stream(provider, api_key="secret")
+
+    [(path, headers, asked)] = provider.asked
+    assert path == "/responses"
+    assert headers["x-wayline-attempt"] == "acme/j1/1/m1"
+    assert headers["authorization"] == "Bearer secret"
+    assert "traceparent" not in headers
+    assert (asked["store"], asked["include"]) == (False, ["reasoning.encrypted_content"])
+
+
+async def test_however_the_bytes_are_split_the_message_is_the_same():
+    events = [BEGUN, *text(0, "né", "e ☃"), *tool(1, "a", '{"at', '": "☃"}'), ended()]
+    replies = [Reply(in_pieces(sse(*events), seed=seed)) for seed in range(25)]
+
+    async with Provider(*replies) as provider:
+        model = OpenAI(provider.url)
+        found = [[piece async for piece in model.stream(request(user("hi"), model=CARD))] for _ in replies]
+        await model.close()
+
+    assert len(provider.connections) == 1
+    assert all(pieces == found[0] for pieces in found)
+    assert found[0][-1].message.tool_calls[0].arguments == {"at": "☃"}
+
+
+async def test_parallel_calls_are_numbered_in_order_and_need_no_items_kept():
+    finished = await replied(BEGUN, *text(0, "wait"), *tool(1, "a", '{"at": 1}'), *tool(2, "b", "{}"), ended())
+
+    assert finished.message == AssistantMessage(
+        text="wait",
+        tool_calls=(
+            ToolCall(call="1", tool="look", arguments={"at": 1}, provider_id="a"),
+            ToolCall(call="2", tool="look", arguments={}, provider_id="b"),
+        ),
+    )
+    assert finished.stop_reason == "tools"
+
+
+async def test_items_that_our_fields_cannot_say_are_kept_in_the_form_of_their_own_event():
+    items = [thought("sealed whole"), message("so", phase="commentary"), call("a", "{}")]
+    finished = await replied(
+        BEGUN,
+        {"type": "response.output_item.added", "output_index": 0, "item": thought("seal")},
+        *(done(at, item) for at, item in enumerate(items)),
+        ended(thought("sealed anew"), *items[1:]),
+    )
+
+    assert (finished.message.thinking, finished.message.text) == ("hmm", "so")
+    assert finished.message.verbatim == Verbatim(provider="openai", model="gpt", blocks=tuple(items))
+
+
+async def test_reasoning_that_is_only_named_is_not_sent_back_nor_are_the_names_that_hang_on_it():
+    named = {"id": "rs_1", "type": "reasoning", "summary": []}
+
+    plain = await replied(BEGUN, done(0, named), done(1, call("a", "{}")), ended())
+    phased = await replied(BEGUN, done(0, named), done(1, message("so", phase="commentary")), ended())
+
+    assert plain.message.verbatim is None
+    assert phased.message.verbatim
+    assert phased.message.verbatim.blocks == (
+        {"type": "message", "role": "assistant", "content": "so", "phase": "commentary"},
+    )
+
+
+async def test_an_endpoint_that_sends_only_pieces_or_only_the_end_is_understood():
+    pieces = [event for event in [*text(0, "so"), *tool(1, "a", '{"at":', "1}")] if "done" not in event["type"]]
+
+    for events in ([*pieces, ended()], [ended(message("so"), call("a", '{"at":1}'))]):
+        finished = await replied(BEGUN, *events)
+        assert finished.message.text == "so"
+        assert finished.message.tool_calls == (ToolCall(call="1", tool="look", arguments={"at": 1}, provider_id="a"),)
+
+
+async def test_arguments_cut_short_are_handed_on_as_they_came():
+    incomplete = ended(kind="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    finished = await replied(BEGUN, *tool(0, "a", '{"at": "he'), incomplete)
+
+    assert finished.message.tool_calls[0].arguments == {"_unreadable": '{"at": "he'}
+    assert finished.stop_reason == "max_tokens"
+
+
+async def test_a_refusal_is_text_that_says_so():
+    said = {"type": "refusal", "refusal": "no"}
+    finished = await replied(
+        BEGUN,
+        {"type": "response.refusal.delta", "output_index": 0, "delta": "no"},
+        done(0, {**message(), "content": [said]}),
+        ended(),
+    )
+    filtered = await replied(BEGUN, ended(kind="incomplete", incomplete_details={"reason": "content_filter"}))
+
+    assert (finished.message.text, finished.stop_reason) == ("no", "refused")
+    assert filtered.stop_reason == "refused"
+
+
+async def test_what_the_adapter_does_not_know_is_passed_over():
+    odd = {"id": "x", "type": "something_new", "content": "?"}
+    finished = await replied(BEGUN, {"type": "response.new", "x": 1}, done(0, odd), *text(1, "so"), ended())
+
+    assert finished.message.text == "so"
+    assert finished.message.verbatim and finished.message.verbatim.blocks == (odd, message("so"))
+
+
+async def test_an_answer_without_usage_has_a_price_that_nobody_knows():
+    error, _ = await failed(Reply([sse(BEGUN, *text(0, "so"), ended(usage=None))]))
+
+    assert (error.code, error.retryable, error.billable) == ("no_usage", False, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code", "retryable"),
+    [
+        (400, {"message": "no"}, "invalid_request", False),
+        (401, {"message": "no", "code": "invalid_api_key"}, "authentication", False),
+        (404, {"message": "no"}, "unknown_model", False),
+        (429, {"message": "no", "code": "rate_limit_exceeded"}, "rate_limited", True),
+        (429, {"message": "no", "code": "insufficient_quota"}, "spend_cap", False),
+        (500, {"message": "no"}, "server_error", True),
+    ],
+)
+async def test_a_refusal_is_asked_once_and_keeps_how_long_to_wait(status, error, code, retryable):
+    headers = {"content-type": "application/json", "retry-after-ms": "250"}
+    found, provider = await failed(Reply([orjson.dumps({"error": error})], status=status, headers=headers))
+
+    assert (found.code, found.retryable, found.billable) == (code, retryable, False)
+    assert found.after_s == (0.25 if retryable else None)
+    assert len(provider.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "retryable"),
+    [
+        ({"type": "error", "code": "server_error", "message": "oops"}, "server_error", True),
+        ({"type": "error", "error": {"code": "insufficient_quota", "message": "pay"}}, "spend_cap", False),
+        (ended(kind="failed", error={"code": "rate_limit_exceeded", "message": "slow"}), "rate_limited", True),
+        (ended(kind="failed", error={"code": "invalid_prompt", "message": "no"}), "invalid_request", False),
+    ],
+)
+async def test_an_error_within_a_200_may_be_billed(event, code, retryable):
+    error, _ = await failed(Reply([sse(BEGUN, *text(0, "so"), event)]))
+
+    assert (error.code, error.retryable, error.billable) == (code, retryable, True)
+
+
+async def test_a_response_that_failed_still_says_what_it_used():
+    seen: list[object] = []
+    failure = ended(kind="failed", error={"code": "server_error", "message": "oops"})
+    async with Provider(Reply([sse(BEGUN, failure)])) as provider:
+        model = OpenAI(provider.url)
+        with pytest.raises(ModelError):
+            async for piece in model.stream(request(user("hi"), model=CARD)):
+                seen.append(piece)
+        await model.close()
+
+    assert seen == [UsageSeen(USED)]
+
+
+@pytest.mark.parametrize("drop", [True, False])
+async def test_a_stream_cut_before_the_message_is_whole_may_be_tried_again_but_may_be_billed(drop):
+    error, _ = await failed(Reply([sse(BEGUN, *text(0, "half"))], drop=drop))
+
+    assert (error.code, error.retryable, error.billable) == ("stream_cut", True, True)
+
+
+async def test_a_connection_lost_before_the_answer_may_have_been_billed_and_one_never_made_was_not():
+    lost, provider = await failed(Reply(deaf=True))
+    assert (lost.code, lost.retryable, lost.billable) == ("connection", True, True)
+    assert len(provider.asked) == 1
+
+    with pytest.raises(ModelError) as caught:
+        await stream(provider)
+    assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("connection", True, False)
+
+
+@pytest.mark.parametrize("pieces", [[], [sse(BEGUN, *text(0, "half"))]])
+async def test_a_provider_that_falls_silent_is_given_up(pieces):
+    error, _ = await failed(Reply(pieces, hold=True), silence_max_s=0.2)
+
+    assert (error.code, error.retryable, error.billable) == ("timeout", True, True)
+
+
+async def test_cancelling_the_caller_hangs_up_at_once():
+    async with Provider(Reply([sse(BEGUN, *text(0, "half"))], hold=True)) as provider:
+        model = OpenAI(provider.url)
+        begun_to_speak = asyncio.Event()
+
+        async def listen() -> None:
+            async with aclosing(model.stream(request(user("hi"), model=CARD))) as pieces:
+                async for _ in pieces:
+                    begun_to_speak.set()
+
+        task = asyncio.create_task(listen())
+        await asyncio.wait_for(begun_to_speak.wait(), 10)
+        task.cancel()
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await model.close()
+
+
+async def test_an_error_within_a_stream_hangs_up_at_once():
+    error = {"type": "error", "code": "server_error", "message": "oops"}
+    async with Provider(Reply([sse(BEGUN, *text(0, "half"), error)], hold=True)) as provider:
+        model = OpenAI(provider.url)
+        with pytest.raises(ModelError) as caught:
+            _ = [piece async for piece in model.stream(request(user("hi"), model=CARD))]
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        await model.close()
+
+    assert caught.value.billable
+
+
+async def test_who_stops_reading_hangs_up_at_once():
+    async with Provider(Reply([sse(BEGUN, *text(0, "half"))], hold=True)) as provider:
+        model = OpenAI(provider.url)
+        async with aclosing(model.stream(request(user("hi"), model=CARD))) as pieces:
+            await anext(pieces)
+        await asyncio.wait_for(provider.hung_up.wait(), 10)
+        await model.close()
+
+
+def test_a_whole_body_is_read_like_a_stream_of_it():
+    output = [thought(), message("so")]
+    body = ended(*output)["response"]
+
+    finished = parse_response(body, provider="openai", model="gpt")
+
+    assert (finished.message.text, finished.message.thinking, finished.usage) == ("so", "hmm", USED)
+    assert finished.message.verbatim == Verbatim(provider="openai", model="gpt", blocks=tuple(output))
+    with pytest.raises(ModelError):
+        parse_response({**body, "status": "in_progress", "usage": None}, provider="openai", model="gpt")

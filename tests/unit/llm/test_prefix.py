@@ -1,0 +1,115 @@
+"""A prompt only ever grows: what was sent once is sent again, byte for byte, whatever comes after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wayline.contracts.chat import AssistantMessage, ChatMessage, Verbatim
+from wayline.llm import ModelRequest, anthropic_body, openai_body
+
+from .cards import LOOK, MARKS, calling, card, note, request, result, user
+
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s=="}
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+
+Body = Callable[[ModelRequest], dict[str, Any]]
+ADAPTERS = {"anthropic": anthropic_body.body, "openai": openai_body.body}
+
+words = st.sampled_from(["a", "b", "", "\n"])
+wire_ids = st.sampled_from(["x", "y", None])
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> AssistantMessage:
+    answer = calling(*draw(st.lists(wire_ids, max_size=3)), text=draw(words))
+    provider = draw(st.sampled_from([None, "anthropic", "openai", "chat"]))
+    if provider is None:
+        return answer
+    blocks = (THOUGHT,) if provider == "anthropic" else (SEALED,)
+    kept = Verbatim(provider=provider, model=draw(st.sampled_from(["claude", "other"])), blocks=blocks)
+    return AssistantMessage(text=answer.text, verbatim=kept)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[list[ChatMessage]]:
+    """What was said before each answer, and the answer; the last one is still to come."""
+    steps: list[list[ChatMessage]] = []
+    asked: tuple[str, ...] = ()
+    for _ in range(draw(st.integers(1, 6))):
+        results = [result(call, "ok") for call in asked if draw(st.booleans())]
+        others = draw(
+            st.lists(st.builds(user, words) | st.builds(note, words), min_size=0 if results else 1, max_size=3)
+        )
+        answer = draw(answers())
+        steps.append([*draw(st.permutations([*results, *others])), answer])
+        asked = tuple(call.call for call in answer.tool_calls)
+    return steps
+
+
+def sent(messages: list[ChatMessage], breakpoints: tuple[int, ...], *, body: Body, **more: Any) -> dict[str, Any]:
+    provider = "anthropic" if body is anthropic_body.body else "openai"
+    model = card(provider=provider, cache=MARKS, **more)
+    return body(request(*messages, model=model, tools=(LOOK,), breakpoints=breakpoints))
+
+
+def unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        marks = ("cache_control", "prompt_cache_breakpoint")
+        return {key: unmarked(each) for key, each in value.items() if key not in marks}
+    return [unmarked(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@given(histories(), st.booleans(), st.data())
+@settings(max_examples=80, deadline=None)
+def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, history, takes_system, data):
+    body, before = ADAPTERS[adapter], None
+    key = "messages" if adapter == "anthropic" else "input"
+    said: list[ChatMessage] = []
+    for step in history:
+        said += step[:-1]
+        marks = tuple(data.draw(st.sets(st.integers(0, len(said) - 1), max_size=5)))
+        now = unmarked(sent(said, marks, body=body, system_messages=takes_system))
+        spoken = now.pop(key)
+        if before is not None:
+            rest, previous = before
+            assert orjson.dumps(now) == orjson.dumps(rest)
+            assert [orjson.dumps(each) for each in spoken[: len(previous)]] == [orjson.dumps(each) for each in previous]
+            assert len(spoken) > len(previous)
+        before = now, spoken
+        said.append(step[-1])
+
+
+@given(histories(), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_system):
+    said = [message for step in history for message in step][:-1]
+    messages = sent(said, (), body=anthropic_body.body, system_messages=takes_system)["messages"]
+
+    roles = [each["role"] for each in messages]
+    for here, role in enumerate(roles):
+        if role == "system":
+            assert roles[here - 1] == "user" and (here + 1 == len(roles) or roles[here + 1] == "assistant")
+        calls = [block["id"] for block in messages[here]["content"] if block["type"] == "tool_use"]
+        if calls:
+            results = messages[here + 1]["content"][: len(calls)]
+            assert sorted(block["tool_use_id"] for block in results) == sorted(calls)
+    ids = [block["id"] for each in messages for block in each["content"] if block["type"] == "tool_use"]
+    assert roles[0] == "user" and len(ids) == len(set(ids))
+    assert all(block.get("text", "x").strip() for each in messages for block in each["content"])
+
+
+@given(histories())
+@settings(max_examples=40, deadline=None)
+def test_the_same_request_has_the_same_bytes_and_never_more_than_four_markers(history):
+    said = [message for step in history for message in step][:-1]
+    for body in ADAPTERS.values():
+        one, two = (orjson.dumps(sent(said, tuple(range(len(said))), body=body)) for _ in range(2))
+        assert one == two
+        assert 1 <= one.count(b'"cache_control"') + one.count(b'"prompt_cache_breakpoint"') <= 4

@@ -1,0 +1,68 @@
+"""JSON Schemas as strict providers want them."""
+
+import pytest
+
+from wayline.llm.schemas import arguments, closed, complete
+
+CITY = {"type": "object", "properties": {"name": {"type": "string", "minLength": 1}}, "required": ["name"]}
+
+
+def test_every_object_is_closed_and_bounds_are_left_to_us():
+    schema = {
+        "type": "object",
+        "properties": {"cities": {"type": "array", "minItems": 2, "items": CITY}, "near": {"$ref": "#/$defs/city"}},
+        "required": ["cities", "near"],
+        "$defs": {"city": CITY},
+    }
+    shut = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+
+    assert closed(schema) == {
+        "type": "object",
+        "properties": {"cities": {"type": "array", "items": shut}, "near": {"$ref": "#/$defs/city"}},
+        "required": ["cities", "near"],
+        "$defs": {"city": shut},
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {**CITY, "additionalProperties": True},
+        {**CITY, "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {"a": {}}},
+        {"type": "array", "items": {"type": "object"}},
+        {"anyOf": [{"type": "string"}, {"type": "object"}]},
+        {**CITY, "if": {}},
+    ],
+)
+def test_a_schema_that_allows_more_than_it_names_is_not_closed(schema):
+    assert closed(schema) is None
+
+
+def test_a_property_may_be_called_like_a_keyword():
+    schema = {"type": "object", "properties": {"minimum": {"type": "integer"}, "not": {"type": "string"}}}
+
+    assert closed(schema) == {**schema, "additionalProperties": False}
+
+
+def test_an_optional_property_makes_a_schema_incomplete_wherever_it_is():
+    optional = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+    assert complete(CITY)
+    assert not complete(optional)
+    assert not complete({"type": "array", "items": optional})
+
+
+def test_a_tools_schema_is_an_object_without_alternatives_at_the_top():
+    assert arguments({}) == {"type": "object", "properties": {}}
+    assert arguments({**CITY, "anyOf": [{"required": ["name"]}], "additionalProperties": False}) == {
+        **CITY,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,46 @@
+"""Events out of a stream's bytes."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wayline.llm import ModelError
+from wayline.llm.sse import events
+
+STREAM = (
+    b": a comment\n"
+    b'event: one\ndata: {"a": "\xc3\xa9"}\n\n'
+    b'data: {"type": "two",\ndata:  "b": 1}\n\n'
+    b"event: nothing\n\n"
+    b'event: three\r\nid: 7\r\ndata:{"type": "own"}\r\n\r\n'
+    b"data: [1]\n\ndata: [DONE]\n\n"
+)
+SAID = [{"a": "é", "type": "one"}, {"type": "two", "b": 1}, {"type": "own"}]
+
+
+async def read(*chunks: bytes) -> list[dict]:
+    async def arriving():
+        for chunk in chunks:
+            yield chunk
+
+    return [event async for event in events(arriving())]
+
+
+@given(st.sets(st.integers(0, len(STREAM))))
+async def test_however_the_bytes_are_split_the_events_are_the_same(cuts):
+    edges = sorted({0, len(STREAM), *cuts})
+    assert await read(*(STREAM[a:b] for a, b in itertools.pairwise(edges))) == SAID
+
+
+async def test_a_last_event_without_its_blank_line_counts_when_it_is_whole_and_not_when_it_is_cut_short():
+    assert await read(b'data: {"a": 1}\n') == [{"a": 1, "type": ""}]
+    assert await read(b'data: {"a": 1') == []
+
+
+async def test_data_that_is_no_json_may_be_asked_for_again_and_may_have_cost_something():
+    with pytest.raises(ModelError) as caught:
+        await read(b"data: oops\n\n")
+
+    assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("unreadable", True, True)

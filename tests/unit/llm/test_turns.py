@@ -1,0 +1,69 @@
+"""A history in turns: calls with their results, notes where they may stand, ids used once."""
+
+from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
+from wayline.llm.turns import Answer, Result, Said, turns
+
+ASKED = UserMessage(parts=(TextPart(text="hi"),))
+NOTE = NoteMessage(label="CONTEXT", text="it rains")
+
+
+def calling(*calls: tuple[str, str | None], verbatim: Verbatim | None = None) -> AssistantMessage:
+    return AssistantMessage(
+        tool_calls=tuple(ToolCall(call=call, tool="look", provider_id=wire_id) for call, wire_id in calls),
+        verbatim=verbatim,
+    )
+
+
+def result(call: str, content: str = "ok") -> ToolMessage:
+    return ToolMessage(call=call, tool="look", content=content)
+
+
+def cut(*messages, echoes=False):
+    return turns(messages, echoes=lambda _: echoes)
+
+
+def test_results_stand_before_what_else_is_said_and_carry_the_ids_of_their_calls():
+    answer = calling(("1", "a"), ("2", "b"))
+
+    [_, called, said] = cut(ASKED, answer, result("2"), NOTE, result("1"))
+
+    assert called == Answer(1, answer, ("a", "b"), echoed=False)
+    assert said == Said([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
+
+
+def test_a_call_that_was_never_answered_gets_an_empty_result_so_that_no_provider_refuses_the_history():
+    [_, _, said] = cut(ASKED, calling(("1", "a")), ASKED)
+
+    assert said.results == [Result("a", 1, None)]
+    assert said.others == [(2, ASKED)]
+
+
+def test_a_result_that_nobody_asked_for_is_told_like_anything_else():
+    [said] = cut(ASKED, result("7"))
+
+    assert said == Said([], [(0, ASKED), (1, result("7"))])
+
+
+def test_no_id_is_used_twice_and_none_has_a_character_that_a_provider_refuses():
+    history = [ASKED, calling(("1", "0")), result("1"), calling(("1", "0")), result("1"), calling(("1", "a b/c"))]
+
+    ids = [turn.ids for turn in cut(*history) if isinstance(turn, Answer)]
+
+    assert ids == [("0",), ("call_3_1",), ("a_b_c",)]
+
+
+def test_calls_that_no_provider_numbered_are_numbered_by_their_place():
+    assert cut(ASKED, calling(("1", None), ("2", None)))[1].ids == ("call_1_1", "call_1_2")
+
+
+def test_an_echoed_answer_keeps_its_ids_as_they_are():
+    verbatim = Verbatim(provider="p", model="m", blocks=({"type": "tool_use", "id": "x.y"},))
+
+    assert cut(ASKED, calling(("1", "x.y"), verbatim=verbatim), echoes=True)[1].ids == ("x.y",)
+
+
+def test_only_notes_that_come_last_and_after_something_may_be_system_messages():
+    assert Said([], [(0, NOTE)]).closing == []
+    assert Said([], [(0, ASKED), (1, NOTE), (2, NOTE)]).closing == [(1, NOTE), (2, NOTE)]
+    assert Said([], [(0, ASKED), (1, NOTE), (2, ASKED)]).closing == []
+    assert Said([Result("a", 0, None)], [(1, NOTE)]).closing == [(1, NOTE)]
