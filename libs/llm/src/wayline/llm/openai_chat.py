@@ -177,8 +177,7 @@ def _message(message: ChatMessage) -> dict[str, Any]:
                 "unsupported_input", f"this adapter sends text only, not {unsupported[0]}", retryable=False
             )
         said = [part.text for part in message.parts if isinstance(part, TextPart)]
-        style = [f"Answer in this style: {message.style}"] if message.style else []
-        return {"role": "user", "content": "\n\n".join([*said, *style])}
+        return {"role": "user", "content": "\n\n".join([*said, *message.asides])}
     if isinstance(message, ToolMessage):
         return {"role": "tool", "tool_call_id": message.provider_id or message.call, "content": message.content}
     if isinstance(message, NoteMessage):

@@ -7,6 +7,7 @@ from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.calling import Models, Tools
 from wayline.executor.lane import Lane
+from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
 from wayline.llm import Model
@@ -16,8 +17,10 @@ from wayline.telemetry import BusExporter, Telemetry
 NAME = "executor"
 
 
-async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
-    """Connect, and bind one lane to each run consumer that has slots."""
+async def build(
+    settings: Settings | None = None, *, bus_settings: BusSettings | None = None, notes: Notes = silent
+) -> Service:
+    """Connect, and bind one lane to each run consumer that has slots; `notes` is what else jobs are told."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     bus = await Bus.connect(shared, service=NAME)
     exporter = BusExporter(NAME)
@@ -28,6 +31,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
         afterwards=Afterwards(bus),
         decision_ttl_s=settings.decision_ttl_s,
+        notes=notes,
+        result_tokens_max=settings.result_tokens_max,
     )
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(

@@ -23,6 +23,7 @@ from wayline.contracts.tools import (
     ToolList,
     ToolReply,
 )
+from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
 from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta
 from wayline.telemetry import Home
@@ -49,20 +50,23 @@ class Models:
         self._bus = bus
         self._providers = providers
 
-    async def call(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> Spoken:
+    async def call(self, job: Job, *, step: int, attempt: int) -> Spoken:
         """Ask the job's model and stream what it writes as deltas. Raises ModelError."""
-        assert job.route is not None and job.config is not None and job.limits is not None
+        assert job.route is not None and job.limits is not None
         provider = self._providers.get(job.route.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
             raise ModelError(
                 "unknown_provider", f"no provider {job.route.provider!r} here; there is {known}", retryable=False
             )
+        prompt = assemble(job)
         request = ModelRequest(
             card=job.card,
-            system=job.config.instructions,
-            messages=job.messages,
-            tools=tools,
+            system=prompt.system,
+            messages=prompt.messages,
+            tools=prompt.tools,
+            cache_key=prompt.cache_key,
+            breakpoints=prompt.breakpoints,
             max_output_tokens=job.limits.max_output_tokens,
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
         )
@@ -133,8 +137,11 @@ class Tools:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
-        self._listed[key] = (time.monotonic() + self._fresh_s, listed.tools)
-        return listed.tools
+        # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
+        _, before = self._listed.get(key, (0.0, listed.tools))
+        tools = before if before == listed.tools else listed.tools
+        self._listed[key] = (time.monotonic() + self._fresh_s, tools)
+        return tools
 
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
@@ -146,8 +153,8 @@ class Tools:
             job_id=job.job_id,
             step=step,
             call=number,
-            tool=call.wanted.tool,
-            arguments=call.wanted.arguments,
+            tool=call.meant.tool,
+            arguments=call.meant.arguments,
             deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
             user_id=job.submitted.user_id if job.submitted else None,
         )

@@ -11,13 +11,17 @@ from wayline.chassis import Failpoint, reach, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import SECONDS_MAX, Failure
-from wayline.contracts.tools import Effect, ToolError, ToolReply
+from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
 from wayline.executor.afterwards import Afterwards
+from wayline.executor.asking import note_news, note_request
 from wayline.executor.calling import Models, Spoken, Tools
+from wayline.executor.condense import RESULT_TOKENS_MAX, shown
 from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.notes import Notes, silent
+from wayline.executor.own_tools import asked_for, recalled, refusal
 from wayline.journal import Call
-from wayline.llm import ModelError, cost
+from wayline.llm import ModelError, cost, saved
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
@@ -31,6 +35,8 @@ class Hands:
     tools: Tools
     afterwards: Afterwards
     decision_ttl_s: float
+    notes: Notes = silent
+    result_tokens_max: int = RESULT_TOKENS_MAX
 
 
 async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
@@ -45,7 +51,8 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
     except Cancelled:
         return None
     missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
-    if missing:
+    # Only before the first call: a server that comes and goes later costs an answer, not the job.
+    if missing and job.tools is None:
         return await end(hands, hold, _missing(missing))
     if action.delay_s:
         try:
@@ -58,15 +65,15 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
         "attempt_id": ids.attempt_id(job.tenant, job.job_id, action.step, action.attempt),
     }
     span = ids.model_span(job.tenant, job.job_id, action.step, action.attempt)
-    offered = None if tools == job.tools else tools
-    pen.note(e.ModelRequested, span, **attempt, provider=job.route.provider, model=job.route.model, tools=offered)
+    note_news(pen, tools, hands.notes)
+    note_request(pen, hold.prints, tools, span=span, attempt=attempt)
     await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     await _hear_model(hands, hold, span, attempt)
 
 
 async def _hear_model(hands: Hands, hold: Hold, span: str, attempt: dict[str, Any]) -> None:
     pen, job = hold.pen, hold.pen.job
-    call = hands.models.call(job, step=attempt["step"], attempt=attempt["attempt"], tools=job.tools or ())
+    call = hands.models.call(job, step=attempt["step"], attempt=attempt["attempt"])
     retryable = False
     try:
         async with asyncio.timeout(_seconds_left(hold)):
@@ -93,6 +100,7 @@ def _note_spoken(hold: Hold, span: str, attempt: dict[str, Any], spoken: Spoken)
         message=finished.message,
         usage=finished.usage,
         cost_usd=cost(hold.pen.job.card, finished.usage),
+        saved_usd=saved(hold.pen.job.card, finished.usage),
         stop_reason=finished.stop_reason,
         duration_ms=round(spoken.duration_ms, 3),
         first_token_ms=spoken.first_token_ms and round(spoken.first_token_ms, 3),
@@ -127,8 +135,8 @@ def _intend(hold: Hold, call: Call) -> Call:
     again = call.decision is not None and call.decision.outcome == "retry"
     if call.key is not None and not again:
         return call
-    wanted = call.wanted
-    definition = next((tool for tool in job.tools or () if tool.name == wanted.tool), None)
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
     pen.note(
         e.ToolRequested,
         ids.tool_span(job.tenant, job.job_id, job.step, wanted.call),
@@ -169,12 +177,24 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
 
 async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:
     job = hold.pen.job
-    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
+    if call.meant.tool == RECALL:
+        return await _recall(hold, call)
+    if refused := refusal(job, call.meant):
+        return refused
+    definition = job.tool(call.meant.tool)
     return await hands.tools.call(job, call, timeout_s=definition.timeout_s if definition else TOOL_TIMEOUT_S)
 
 
+async def _recall(hold: Hold, call: Call) -> ToolReply:
+    """Our own log, read again: no ledger, because a repeat does nothing."""
+    asked = asked_for(call.meant)
+    if isinstance(asked, ToolReply):
+        return asked
+    return recalled(call.meant, await hold.pen.result(*asked))
+
+
 def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolReply) -> None:
-    ticket, wanted = hold.ticket, call.wanted
+    ticket, wanted = hold.ticket, call.meant
     span = ids.tool_span(ticket.tenant, ticket.job_id, step, wanted.call)
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
     if reply.status == "unknown":
@@ -187,10 +207,9 @@ def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolRepl
         e.ToolCompleted,
         span,
         **named,
+        **shown(hold.pen.job, wanted.tool, reply, step=step, call=wanted.call, tokens_max=hands.result_tokens_max),
         status="success" if reply.status == "success" else "failed",
-        content=reply.content,
         citations=reply.citations,
-        error=reply.error,
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,

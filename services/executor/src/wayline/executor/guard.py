@@ -1,0 +1,43 @@
+"""The prefix guard: says of every call whether a provider's cache can continue the one before, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wayline.contracts.events import CacheBreak, Segment
+from wayline.executor.prompt import Prints, Prompt
+from wayline.journal import Job
+
+
+def cache_break(job: Job, prompt: Prompt, prints: Prints) -> CacheBreak | None:
+    """Why a job's next prompt does not begin with its last one; None where it does.
+
+    Of several causes the one that a provider meets first. Only `tools_changed`, `system_changed` and `history_edited`
+    are ours to avoid, and mean a mistake in the assembly; the others follow from a decision or from a wait.
+    """
+    before = job.asked
+    if before is None or not before.prefix:
+        return None
+    if (before.provider, before.model) != (job.card.provider, job.card.model):
+        return "model_changed"
+    tools, system, _ = prints.segments(prompt)
+    if _hash(before.prefix, "tools") != tools.hash:
+        return "tools_changed"
+    if _hash(before.prefix, "system") != system.hash:
+        return "system_changed"
+    said = next(segment for segment in before.prefix if segment.part == "messages")
+    if prints.first(prompt.messages, said.count).hash != said.hash:
+        return "compaction" if job.compacted else "history_edited"
+    return "expired" if _expired(job) else None
+
+
+def _hash(prefix: Sequence[Segment], part: str) -> str:
+    return next(segment.hash for segment in prefix if segment.part == part)
+
+
+def _expired(job: Job) -> bool:
+    """Whether nobody has read the cache for so long that the provider has dropped it; the newest event is the clock."""
+    ttl_s = job.card.cache.ttl_s
+    if ttl_s is None or job.asked is None or job.at is None:
+        return False
+    return (job.at - job.asked.at).total_seconds() > ttl_s
