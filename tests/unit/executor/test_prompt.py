@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,7 +160,7 @@ def test_every_prompt_begins_with_the_whole_of_the_one_before(history):
     for step in history:
         play(talk, step)
 
-    for before, after in zip(talk.prompts, talk.prompts[1:], strict=False):
+    for before, after in pairwise(talk.prompts):
         assert (after.tools, after.system, after.cache_key) == (before.tools, before.system, before.cache_key)
         assert after.messages[: len(before.messages)] == before.messages
     asked = [event for event in talk.events if isinstance(event, e.ModelRequested)]

@@ -37,8 +37,8 @@ def note_request(
     job = pen.job
     assert job.route is not None and job.config is not None
     fixed = pin(job.config.tools, listed) if job.tools is None else None
-    prompt = assemble(job, fixed)
-    broken = cache_break(job, prompt, prints)
+    prefix = prints.segments(assemble(job, fixed))
+    broken = cache_break(job, prefix, prints)
     if broken:
         metrics.cache_breaks.labels(broken).inc()
     pen.note(
@@ -48,6 +48,6 @@ def note_request(
         provider=job.route.provider,
         model=job.route.model,
         tools=fixed,
-        prefix=prints.segments(prompt),
+        prefix=prefix,
         cache_break=broken,
     )

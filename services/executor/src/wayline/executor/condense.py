@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
-
-import orjson
 
 from wayline.contracts.tools import RECALL, ToolReply
 from wayline.journal import Job
@@ -56,14 +55,19 @@ def _json(content: str, room: int) -> str | None:
     if content.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        value = orjson.loads(content)
-    except orjson.JSONDecodeError:
+        # Not orjson: it would show a number of more than 64 bits as another number.
+        value = json.loads(content)
+        for items, size in _LADDER:
+            sampled = _dumped(_sampled(value, items, size, DEPTH_MAX))
+            if len(sampled.encode()) <= room:
+                return sampled
+    except (ValueError, RecursionError):
         return None
-    for items, size in _LADDER:
-        sampled = orjson.dumps(_sampled(value, items, size, DEPTH_MAX))
-        if len(sampled) <= room:
-            return sampled.decode()
     return None
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _sampled(value: Any, items: int, size: int, depth: int) -> Any:
@@ -72,7 +76,7 @@ def _sampled(value: Any, items: int, size: int, depth: int) -> Any:
     if not isinstance(value, list | dict):
         return value
     if depth == 0:
-        return cut(orjson.dumps(value).decode(), size)
+        return cut(_dumped(value), size)
     if isinstance(value, dict):
         return _object(value, items, size, depth)
     if len(value) <= items:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wayline.contracts.events import CacheBreak, Segment
-from wayline.executor.prompt import Prints, Prompt
+from wayline.executor.prompt import Prints
 from wayline.journal import Job
 
 
-def cache_break(job: Job, prompt: Prompt, prints: Prints) -> CacheBreak | None:
-    """Why a job's next prompt does not begin with its last one; None where it does.
+def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBreak | None:
+    """Why a job's next prompt, of which `prefix` are the `prints`, does not begin with its last; None where it does.
 
     Of several causes the one that a provider meets first. Only `tools_changed`, `system_changed` and `history_edited`
     are ours to avoid, and mean a mistake in the assembly; the others follow from a decision or from a wait.
@@ -20,19 +20,18 @@ def cache_break(job: Job, prompt: Prompt, prints: Prints) -> CacheBreak | None:
         return None
     if (before.provider, before.model) != (job.card.provider, job.card.model):
         return "model_changed"
-    tools, system, _ = prints.segments(prompt)
-    if _hash(before.prefix, "tools") != tools.hash:
+    if _part(before.prefix, "tools").hash != _part(prefix, "tools").hash:
         return "tools_changed"
-    if _hash(before.prefix, "system") != system.hash:
+    if _part(before.prefix, "system").hash != _part(prefix, "system").hash:
         return "system_changed"
-    said = next(segment for segment in before.prefix if segment.part == "messages")
-    if prints.first(prompt.messages, said.count).hash != said.hash:
+    said = _part(before.prefix, "messages")
+    if prints.first(said.count).hash != said.hash:
         return "compaction" if job.compacted else "history_edited"
     return "expired" if _expired(job) else None
 
 
-def _hash(prefix: Sequence[Segment], part: str) -> str:
-    return next(segment.hash for segment in prefix if segment.part == part)
+def _part(prefix: Sequence[Segment], part: str) -> Segment:
+    return next(segment for segment in prefix if segment.part == part)
 
 
 def _expired(job: Job) -> bool:

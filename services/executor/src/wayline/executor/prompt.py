@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Literal
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage
 from wayline.contracts.events import Segment
@@ -62,14 +62,7 @@ def breakpoints(messages: Sequence[ChatMessage], *, at_most: int) -> tuple[int, 
 @lru_cache(RECENT)
 def cache_key(tenant: str, agent: str, version: int) -> str:
     """The same for all jobs that share tools and system prompt, and telling nobody whose they are."""
-    return _hash([f"wayline/prompt/{tenant}/{agent}/{version}".encode()])
-
-
-class _Print(NamedTuple):
-    """A message or tool by its hash."""
-
-    hash: bytes
-    size: int
+    return _hash(f"wayline/prompt/{tenant}/{agent}/{version}".encode()).hex()
 
 
 class Prints:
@@ -79,45 +72,51 @@ class Prints:
     """
 
     def __init__(self) -> None:
-        self._messages: list[tuple[ChatMessage, _Print]] = []
+        self._messages: list[ChatMessage] = []
+        self._hashes: list[bytes] = []
+        self._sizes: list[int] = [0]
+        """Bytes of all messages before each place."""
         self._tools: tuple[tuple[ToolDefinition, ...], Segment] | None = None
         self._system: tuple[str, Segment] | None = None
 
     def segments(self, prompt: Prompt) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
-        return self._tool_segment(prompt.tools), self._system_segment(prompt.system), self.first(prompt.messages)
+        self._read(prompt.messages)
+        return self._tool_segment(prompt.tools), self._system_segment(prompt.system), self.first(len(prompt.messages))
 
-    def first(self, messages: Sequence[ChatMessage], count: int | None = None) -> Segment:
-        """The first so many messages, or all, as one segment."""
-        prints = self._of(messages)[:count]
-        return _segment_of("messages", prints)
+    def first(self, count: int) -> Segment:
+        """The first so many messages of the prompt that was read last, or all it has, as one segment."""
+        hashes = self._hashes[:count]
+        return _segment("messages", hashes, self._sizes[len(hashes)])
 
-    def _of(self, messages: Sequence[ChatMessage]) -> list[_Print]:
-        known = self._messages
+    def _read(self, messages: Sequence[ChatMessage]) -> None:
         same = 0
-        while same < min(len(known), len(messages)) and known[same][0] is messages[same]:
+        for known, message in zip(self._messages, messages, strict=False):
+            if known is not message:
+                break
             same += 1
-        known[same:] = [(message, _print(_said(message))) for message in messages[same:]]
-        return [found for _, found in known]
+        del self._messages[same:], self._hashes[same:], self._sizes[same + 1 :]
+        for message in messages[same:]:
+            said = _said(message)
+            self._messages.append(message)
+            self._hashes.append(_hash(said))
+            self._sizes.append(self._sizes[-1] + len(said))
 
     def _tool_segment(self, tools: tuple[ToolDefinition, ...]) -> Segment:
         if self._tools is None or self._tools[0] is not tools:
-            self._tools = tools, _segment_of("tools", [_print(_offered(tool)) for tool in tools])
+            offered = [_offered(tool) for tool in tools]
+            self._tools = tools, _segment("tools", [*map(_hash, offered)], sum(map(len, offered)))
         return self._tools[1]
 
     def _system_segment(self, system: str) -> Segment:
         if self._system is None or self._system[0] is not system:
-            self._system = system, _segment_of("system", [_print(system.encode())])
+            said = system.encode()
+            self._system = system, _segment("system", [_hash(said)], len(said))
         return self._system[1]
 
 
-def _segment_of(part: str, prints: Sequence[_Print]) -> Segment:
-    return Segment.model_construct(
-        part=part,
-        hash=_hash(found.hash for found in prints),
-        count=len(prints),
-        tokens=sum(found.size for found in prints) // BYTES_PER_TOKEN,
-    )
+def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
+    return Segment(part=part, hash=_hash(b"".join(hashes)).hex(), count=len(hashes), tokens=size // BYTES_PER_TOKEN)
 
 
 def _said(message: ChatMessage) -> bytes:
@@ -129,9 +128,5 @@ def _offered(tool: ToolDefinition) -> bytes:
     return tool.__pydantic_serializer__.to_json(tool, include={"name", "description", "input_schema"})
 
 
-def _print(text: bytes) -> _Print:
-    return _Print(blake2b(text, digest_size=HASH_BYTES).digest(), len(text))
-
-
-def _hash(parts: Iterable[bytes]) -> str:
-    return blake2b(b"".join(parts), digest_size=HASH_BYTES).hexdigest()
+def _hash(text: bytes) -> bytes:
+    return blake2b(text, digest_size=HASH_BYTES).digest()
