@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.guard import cache_break
-from wayline.executor.notes import Notes, found, guidance, reminder
+from wayline.executor.notes import Notes, found, guidance, known, reminder
 from wayline.executor.own_tools import pin
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints, assemble
@@ -16,7 +16,7 @@ from wayline.telemetry import metrics
 
 
 def note_news(pen: Pen, listed: Sequence[ToolDefinition], notes: Notes) -> None:
-    """Append what the model does not know yet; what was said word for word already is not said again.
+    """Append what the model does not know yet.
 
     Only ever between the last answer's tool results and the next call: nothing may stand between a call and its result.
     """
@@ -26,7 +26,7 @@ def note_news(pen: Pen, listed: Sequence[ToolDefinition], notes: Notes) -> None:
     elif (names := reminder(pen.job)) is not None:
         pen.note(e.ContextInjected, note=names)
     for note in notes(pen.job):
-        if note not in pen.job.messages:
+        if not known(pen.job, note):
             pen.note(e.ContextInjected, note=note)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import orjson
 
-from wayline.contracts.chat import NoteMessage
+from wayline.contracts.chat import AssistantMessage, NoteMessage
 from wayline.contracts.tools import USE_TOOL, ToolDefinition
 from wayline.journal import Job
 
@@ -17,7 +17,7 @@ GUIDANCE_CHARS_MAX = 16_000
 """Of definitions in one note; the tools beyond it are told by name and first line."""
 REMIND_AFTER_MESSAGES = 40
 """How long discovered tools may go without being mentioned."""
-LINE_CHARS_MAX = 120
+LINE_CHARS_MAX = 160
 
 
 def silent(_: Job) -> tuple[NoteMessage, ...]:
@@ -57,14 +57,29 @@ def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
 
 def reminder(job: Job) -> NoteMessage | None:
     """The discovered tools by name, when the conversation has not mentioned them for long or a summary took it away."""
-    if not job.discovered:
+    pinned = {tool.name for tool in job.tools or ()}
+    newest = {tool.name: tool for tool in job.discovered if tool.name not in pinned}
+    if not newest:
         return None
     ago = next((n for n, message in enumerate(reversed(job.messages)) if _names_tools(message)), None)
     if ago is not None and ago < REMIND_AFTER_MESSAGES:
         return None
-    newest = {tool.name: tool for tool in job.discovered}
     lines = [_line(newest[name]) for name in sorted(newest)]
     return NoteMessage(label="AVAILABLE TOOLS", text="\n".join([f"Through {USE_TOOL}:", *lines]))
+
+
+def known(job: Job, note: NoteMessage) -> bool:
+    """Whether a note says nothing new: it was the last word under its label, or came since the model last answered."""
+    answered = passed = False
+    for message in reversed(job.messages):
+        answered = answered or isinstance(message, AssistantMessage)
+        if isinstance(message, NoteMessage) and message.label == note.label:
+            if message == note:
+                return not (answered and passed)
+            passed = True
+        if answered and passed:
+            return False
+    return False
 
 
 def _names_tools(message: object) -> bool:
@@ -72,4 +87,8 @@ def _names_tools(message: object) -> bool:
 
 
 def _line(tool: ToolDefinition) -> str:
-    return f"- {tool.name}: {tool.description.strip().partition(chr(10))[0]}"[:LINE_CHARS_MAX]
+    """A tool in one line: its name, its arguments' names, what it is for."""
+    required = tool.input_schema.get("required", ())
+    arguments = ", ".join(name if name in required else f"{name}?" for name in tool.input_schema.get("properties", ()))
+    about = tool.description.strip().partition("\n")[0]
+    return f"- {tool.name}({arguments}): {about}"[:LINE_CHARS_MAX]
