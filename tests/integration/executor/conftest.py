@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import Ask, Bus, BusSettings, Responder, Service
+from wayline.chassis import Ask, Bus, BusSettings, Service
+from wayline.chassis.responder import Responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.budgets import ExtendBudget, Extended, Released, ReleaseBudget, Settled, SettleJob
+from wayline.contracts.budgets import ExtendBudget, Extended, ReleaseBudget, Released, Settled, SettleJob
 from wayline.contracts.jobs import JobOptions, JobView, Route, RunJob, Signal, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.executor.app import build
@@ -120,7 +121,9 @@ class Stage:
         return (await self.bus.publish(run, msg_id=run.msg_id)).seq
 
     async def signal(self, job_id: str, said: Any) -> int:
-        return (await self.bus.publish(Signal(tenant="default", job_id=job_id, signal=said), msg_id=ids.new_id("s"))).seq
+        return (
+            await self.bus.publish(Signal(tenant="default", job_id=job_id, signal=said), msg_id=ids.new_id("s"))
+        ).seq
 
     async def wake(self, job_id: str) -> None:
         """What a router does about a signal for a parked job."""

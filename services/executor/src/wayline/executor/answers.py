@@ -8,8 +8,9 @@ from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
 from wayline.contracts.jobs import Failure
 from wayline.executor.actions import Action, Complete, Correct, Fail
 from wayline.executor.failures import escalate
-from wayline.executor.standins import needs_correction, problem
 from wayline.journal import Job
+from wayline.llm.json_protocol import needs_correction
+from wayline.llm.structured import problem
 
 Wrong = Literal["envelope", "schema"]
 CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1}
@@ -70,7 +71,8 @@ def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
 def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
     """What is wrong with an answer, in words for its model."""
     assert job.config is not None
-    if job.card.tools == "json" and (words := needs_correction(said, job.tools or ())):
+    offered = [tool.name for tool in job.tools or ()]
+    if job.card.tools == "json" and (words := needs_correction(said, offered)):
         return "envelope", words
     schema = job.config.output_schema
     if schema is not None and (found := problem(schema, said.text)):

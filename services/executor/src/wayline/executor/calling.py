@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import ids
@@ -25,7 +26,7 @@ from wayline.contracts.tools import (
     ToolReply,
 )
 from wayline.journal import Call, Job
-from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen
+from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
 from wayline.telemetry import Home
 
 DELTA_S = 0.05
@@ -130,6 +131,12 @@ class _Deltas:
         self._sent_at = time.perf_counter()
 
 
+def fitted(job: Job, call: Call) -> dict[str, Any]:
+    """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
+    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
+    return arguments.fit(call.wanted.arguments, definition.input_schema) if definition else call.wanted.arguments
+
+
 class Tools:
     """The tool registry, asked until it knows."""
 
@@ -171,7 +178,7 @@ class Tools:
             step=step,
             call=number,
             tool=call.wanted.tool,
-            arguments=call.wanted.arguments,
+            arguments=fitted(job, call),
             deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
             user_id=job.submitted.user_id if job.submitted else None,
         )

@@ -1,33 +1,11 @@
-"""Places held for `wayline.llm.json_protocol`, `wayline.llm.structured` and `wayline.llm.prices.worst`."""
+"""A place held for `wayline.llm.prices.worst`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
-import orjson
-
-from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import usd
-from wayline.contracts.tools import ToolDefinition
-
-
-def needs_correction(message: AssistantMessage, tools: Sequence[ToolDefinition]) -> str | None:
-    """What to tell a model whose envelope could not be read."""
-    broken = message.read_as == "text" and bool(tools) and message.text.lstrip().startswith("{")
-    return "Your last message was not a readable envelope." if broken else None
-
-
-def problem(schema: dict[str, Any], text: str) -> str | None:
-    """What is wrong with a structured answer."""
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return "it is not JSON"
-    missing = [name for name in schema.get("required", ()) if name not in value]
-    return f"{missing[0]!r} is missing" if missing else None
 
 
 def worst(card: ModelCard, input_tokens: int, max_output_tokens: int) -> Decimal | None:

@@ -15,13 +15,12 @@ from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
-from wayline.executor.calling import Models, Tools
+from wayline.executor.calling import Models, Tools, fitted
 from wayline.executor.gates import Gates
 from wayline.executor.hold import Cancelled, Hold
 from wayline.journal import Call
+from wayline.llm.arguments import UNREADABLE
 
-UNREADABLE = "_unreadable"
-"""The one argument of a call whose arguments an adapter could not read."""
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
 
@@ -67,7 +66,7 @@ def _intend(hold: Hold, call: Call) -> Call:
         step=job.step,
         call=wanted.call,
         tool=wanted.tool,
-        arguments=wanted.arguments,
+        arguments=fitted(job, call),
         effect=definition.effect if definition else Effect.ONCE,
         key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.step, wanted.call),
     )
