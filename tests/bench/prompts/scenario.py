@@ -19,11 +19,11 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage
 from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition, ToolReply
-from wayline.executor.asking import note_news, note_request
-from wayline.executor.calling import Models
+from wayline.executor.calling import Heard, Models
 from wayline.executor.condense import RESULT_TOKENS_MAX, shown
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints
+from wayline.executor.telling import compared, note_news, offered
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
 
@@ -144,11 +144,13 @@ class _Player:
 
     async def step(self) -> None:
         step = self._pen.job.step + 1
-        attempt = {"step": step, "attempt": 1, "attempt_id": f"t/j/{step}/m1"}
-        tools = listed(step)
-        note_news(self._pen, tools, news)
-        note_request(self._pen, self._prints, tools, span="0" * 16, attempt=attempt)
-        finished = (await self._models.call(self._pen.job, step=step, attempt=1)).finished
+        note_news(self._pen, listed(step), news)
+        job = self._pen.job
+        request = self._models.request(job, step=step, attempt=1, tools=offered(job, listed(step)))
+        attempt = {"step": step, "attempt": 1, "attempt_id": request.attempt_id}
+        fields = compared(job, request, self._prints)
+        self._pen.note(e.ModelRequested, **attempt, provider=request.card.provider, model=request.model, **fields)
+        finished = await self._models.call(self._pen.job, request, Heard())
         self._pen.note(
             e.ModelCompleted,
             **attempt,

@@ -20,16 +20,19 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import RECALL, USE_TOOL, ToolDefinition, ToolError, ToolReply
-from wayline.executor.asking import note_news, note_request
+from wayline.executor.calling import Models
 from wayline.executor.condense import shown
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints, Prompt, assemble, breakpoints, cache_key
+from wayline.executor.telling import compared, note_news, offered
 from wayline.journal import Head, Job, State, encode, fold, read_record
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CARD = ModelCard(provider="p", model="m", tier="standard", cache=CacheRules(kind="breakpoints", ttl_s=300))
 OTHER = ModelCard(provider="p", model="n", tier="premium")
 ROUTE = Route(provider="p", model="m", tier="standard", reason="r")
+NOBODY: Any = None
+MODELS = Models(NOBODY, {})
 HEAD = Head(1, State.ACTIVE, 0, "hash")
 USER = UserMessage(parts=(TextPart(text="go"),))
 
@@ -81,9 +84,12 @@ class Talk:
         before = len(self.pen._noted)
         note_news(self.pen, self.listed, lambda _: notes)
         repeated = self.job.model_failed is not None
-        step = self.job.step + (not repeated)
-        attempt = {"step": step, "attempt": self.job.model_attempt + 1, "attempt_id": "x"}
-        note_request(self.pen, self.prints, self.listed, span="0" * 16, attempt=attempt)
+        step, attempt = self.job.step + (not repeated), self.job.model_attempt + 1
+        tools = offered(self.job, self.listed)
+        request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
+        named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
+        fields = compared(self.job, request, self.prints)
+        self.pen.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
         self.events += self.pen._noted[before:]
         self.prompts.append(assemble(self.job))
         assert self.job.asked is not None

@@ -76,6 +76,7 @@ class JobRouted(Event):
     candidates: Candidates = Candidates()
     policy: str = Field(default="", description="The policy that decided, by name and version.")
     left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
+    held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
 
 
 class JobRerouted(Event):
@@ -126,6 +127,9 @@ class ModelRequested(Event):
         default=None, description="Why the prompt does not continue the one before; None: it does, or it is the first."
     )
     worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Decimal | None = Field(
+        default=None, description="What is held for the job from this call on; None: the same as before."
+    )
 
 
 class ModelCompleted(Event):
@@ -141,6 +145,10 @@ class ModelCompleted(Event):
     first_token_ms: float | None = None
     saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
     notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
+
+
+LOST = "lost"
+"""The error code of a model call that nobody saw end: its holder was killed."""
 
 
 class Bounds(Frozen):
@@ -228,7 +236,7 @@ class ToolUnknown(Event):
 
 
 class DecisionMade(Event):
-    """A human answered what a `needs_decision` job waited for."""
+    """Somebody answered what a parked job waited for, or (`expired`) nobody did in time."""
 
     type: Literal["decision.made"] = "decision.made"
     decision_id: str
@@ -241,6 +249,9 @@ class JobParked(Event):
     type: Literal["job.parked"] = "job.parked"
     waiting: Waiting
     signals_seen: int
+    kept_usd: Decimal | None = Field(
+        default=None, description="What stays held for it: no more than it can have cost; None: nothing was held."
+    )
 
 
 class JobResumed(Event):
@@ -272,7 +283,9 @@ class JobCompleted(Ended):
     answer: str
     citations: tuple[Citation, ...] = ()
     partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
-    reason: str | None = Field(default=None, description="Which limit, where the answer is partial.")
+    reason: str | None = Field(
+        default=None, description="Which limit, where the answer is partial; or why it is not all that was asked for."
+    )
 
 
 class JobFailed(Ended):

@@ -13,6 +13,7 @@ from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Job
+from wayline.llm import ModelRequest
 from wayline.llm.tokens import BYTES_PER_TOKEN
 
 HASH_BYTES = 16
@@ -79,7 +80,7 @@ class Prints:
         self._tools: tuple[tuple[ToolDefinition, ...], Segment] | None = None
         self._system: tuple[str, Segment] | None = None
 
-    def segments(self, prompt: Prompt) -> tuple[Segment, ...]:
+    def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
         self._read(prompt.messages)
         return self._tool_segment(prompt.tools), self._system_segment(prompt.system), self.first(len(prompt.messages))

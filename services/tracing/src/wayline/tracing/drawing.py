@@ -18,7 +18,7 @@ from wayline.tracing.facts import Fact, JobEnded, ModelEnded, ToolEnded
 from wayline.tracing.rows import clean
 
 INTERRUPTED = "interrupted"
-"""The error of a model call whose end never came: its executor was killed, or gave the job up."""
+"""The error of a model call whose end the log does not have: its job was given up, or an old build wrote it."""
 
 
 class Drawing:
@@ -73,8 +73,6 @@ class Drawing:
         self._unpark(event, root)
         root.note("claimed", event.at, executor=event.executor, epoch=event.epoch)
         self._span(root, event)
-        # Whoever held the job is gone, and with it the call it was in: nobody will ever say what that one cost.
-        self._interrupt(event, error=INTERRUPTED)
 
     def _interrupt(self, event: e.Event, *, error: str | None, status: str = "error") -> None:
         """Close the model calls that are under way: their outcome will not come."""
