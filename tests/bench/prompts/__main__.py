@@ -1,4 +1,4 @@
-"""What an append-only prompt saves: one job of twenty steps, assembled in different ways, billed by the simulator.
+"""What an append-only prompt saves: jobs of twenty steps, assembled in different ways, billed by the simulator.
 
     python tests/bench/prompts [--wire anthropic|openai]
 
@@ -17,6 +17,7 @@ from typing import Any
 
 from scenario import (
     CARDS,
+    STEPS,
     Reshaped,
     clock_in_the_system_prompt,
     play,
@@ -31,6 +32,9 @@ from wayline.llm.anthropic import Anthropic
 from wayline.llm.openai import OpenAI
 from wayline.testkit.simulator import Asked, Say, Simulator
 
+JOBS = 3
+"""One after another, within the cache's time: what an agent's jobs have in common counts too."""
+
 Wrap = Callable[[Model], Model]
 
 
@@ -44,7 +48,7 @@ class Bill:
 
 
 def script(asked: Asked) -> Say:
-    text, tools = says(asked.number)
+    text, tools = says((asked.number - 1) % STEPS + 1)
     return Say(text=text, tools=tools)
 
 
@@ -74,27 +78,29 @@ async def measure(wire: str, name: str, wrap: Wrap) -> Bill:
         # Without thinking: a window that drops messages is refused outright where thinking is bound to them.
         card = CARDS[wire].model_copy(update={"reasoning": "none"})
         try:
-            await play(card, model)
+            for number in range(JOBS):
+                await play(card, model, number=number)
         finally:
             await model.close()
         used = [charge.usage for charge in simulator.bill.charges]
         return Bill(
             name,
-            sum(one.input for one in used),
-            sum(one.cache_read for one in used),
-            sum(one.cache_write_5m for one in used),
-            simulator.bill.usd,
+            sum(one.input for one in used) // JOBS,
+            sum(one.cache_read for one in used) // JOBS,
+            sum(one.cache_write_5m for one in used) // JOBS,
+            simulator.bill.usd / JOBS,
         )
 
 
 async def run(wire: str) -> None:
     bills = [await measure(wire, name, wrap) for name, wrap in ways(wire).items()]
     ours = bills[0]
-    print(f"\n| {CARDS[wire].name} | input tokens | cached | written | USD a job | against ours |")
-    print("|---|---|---|---|---|---|")
+    print(f"\n| {CARDS[wire].name} | input tokens a job | read | written | cached | USD a job | against ours |")
+    print("|---|---|---|---|---|---|---|")
     for bill in bills:
         share, times = bill.read / bill.input, bill.usd / ours.usd
-        print(f"| {bill.name} | {bill.input:,} | {share:.1%} | {bill.written:,} | {bill.usd:.4f} | {times:.2f} times |")
+        tokens = f"{bill.input:,} | {bill.read:,} | {bill.written:,}"
+        print(f"| {bill.name} | {tokens} | {share:.1%} | {bill.usd:.4f} | {times:.2f} times |")
 
 
 if __name__ == "__main__":

@@ -103,22 +103,22 @@ def finds(tool: str, arguments: dict[str, Any]) -> str:
     return json.dumps([{"tool": tool, "row": n, "said": f"{arguments} was seen at place {n}"} for n in range(rows)])
 
 
-async def play(card: ModelCard, model: Model) -> list[e.Event]:
-    """The whole job; returns its log."""
-    player = _Player(card, model)
+async def play(card: ModelCard, model: Model, *, number: int = 1) -> list[e.Event]:
+    """The whole job; returns its log. Jobs of another number share tools and system prompt, and no message."""
+    player = _Player(card, model, number)
     for _ in range(STEPS):
         await player.step()
     return player.events
 
 
 class _Player:
-    def __init__(self, card: ModelCard, model: Model) -> None:
+    def __init__(self, card: ModelCard, model: Model, number: int) -> None:
         bus: Any = SimpleNamespace(send=_unheard)
         log: Any = SimpleNamespace(tenant="t", job_id="j")
         self._pen = Pen(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
         self._prints = Prints()
         self._models = Models(bus, {card.provider: model})
-        self._begin(card)
+        self._begin(card, number)
 
     @property
     def events(self) -> list[e.Event]:
@@ -127,8 +127,8 @@ class _Player:
     def _now(self) -> datetime:
         return BEGAN + timedelta(seconds=SECONDS_A_STEP * self._pen.job.step)
 
-    def _begin(self, card: ModelCard) -> None:
-        submit = SubmitJob(tenant="t", agent="desk", input=TASK)
+    def _begin(self, card: ModelCard, number: int) -> None:
+        submit = SubmitJob(tenant="t", agent="desk", input=f"Case {number}. {TASK}")
         route = Route(provider=card.provider, model=card.model, tier=card.tier, reason="the only one")
         limits = e.Limits(max_steps=STEPS, max_seconds=1e6, max_output_tokens=4_096)
         self._pen.note(e.JobSubmitted, tenant="t", job=submit, content_hash="")
