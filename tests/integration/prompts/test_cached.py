@@ -32,8 +32,10 @@ def script(asked: Any) -> Any:
     return simulator.Say(text=text, tools=tools, thinking=f"What now, at {asked.number}?")
 
 
-async def played(wire: str, wrap: Any = lambda model: model) -> tuple[list[e.Event], list[Any]]:
-    """The job's log and the provider's bill."""
+async def played(
+    wire: str, wrap: Any = lambda model: model, *, heard: list[Any] | None = None
+) -> tuple[list[e.Event], list[Any]]:
+    """The job's log and the provider's bill; `heard` takes what the provider was asked."""
     async with simulator.Simulator(script) as provider:
         model = (
             anthropic.Anthropic(provider.url)
@@ -44,6 +46,8 @@ async def played(wire: str, wrap: Any = lambda model: model) -> tuple[list[e.Eve
             events = await scenario.play(scenario.CARDS[wire], wrap(model))
         finally:
             await model.close()
+        if heard is not None:
+            heard += provider.requests
         return events, provider.bill.charges
 
 
@@ -68,6 +72,15 @@ async def test_our_figures_are_the_providers_bill_and_no_break_was_avoidable(wir
     assert [event.cache_break for event in asked] == [None] * scenario.STEPS
     kinds = {type(event) for event in events}
     assert {e.ToolsDiscovered, e.ContextInjected} <= kinds
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_the_time_travels_with_the_users_message_and_stays_what_it_was(wire):
+    heard: list[Any] = []
+    await played(wire, heard=heard)
+
+    asked = {next(turn.text for turn in one.turns if turn.role == "user") for one in heard}
+    assert [text.count("Sent on 2026-01-05, a Monday, at 09:00 UTC.") for text in asked] == [1]
 
 
 async def test_a_window_that_slides_is_refused_where_thinking_is_bound_to_what_came_before():

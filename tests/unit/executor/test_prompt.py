@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
@@ -268,6 +269,19 @@ def waited(talk: Talk) -> None:
 )
 def test_the_guard_names_what_broke_a_prefix(between, cause):
     assert next_call(between).cache_break == cause
+
+
+def test_a_break_is_counted_under_its_cause_and_a_prompt_that_grows_is_not():
+    def breaks(cause: str) -> float:
+        return REGISTRY.get_sample_value("wayline_cache_breaks_total", {"cause": cause}) or 0.0
+
+    causes = get_args(e.CacheBreak)
+    before = [breaks(cause) for cause in causes]
+    next_call(nothing)
+    next_call(edited)
+
+    counted = {cause: breaks(cause) - was for cause, was in zip(causes, before, strict=True)}
+    assert counted == {cause: cause == "history_edited" for cause in causes}
 
 
 def test_a_break_that_another_process_made_is_seen_by_the_next_one():
