@@ -18,8 +18,8 @@ HEAD_SHARE = 0.7
 MARKER_BYTES = 80
 """Room for saying what was left out."""
 
-_LADDER = ((60, 2_000), (30, 800), (15, 400), (8, 200), (4, 120), (2, 80))
-"""Items of an array and bytes of a text that stay, fewer at each rung."""
+_LADDER = ((2, 80), (4, 120), (8, 200), (15, 400), (30, 800), (60, 2_000))
+"""Items of an array and bytes of a text that stay, more at each rung."""
 
 
 def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
@@ -54,16 +54,19 @@ def _json(content: str, room: int) -> str | None:
     """JSON with its arrays sampled and its texts cut, still JSON; None: it is none, or too large even so."""
     if content.lstrip()[:1] not in ("{", "["):
         return None
+    best = None
     try:
         # Not orjson: it would show a number of more than 64 bits as another number.
         value = json.loads(content)
+        # From the least upwards: what that takes depends on the room, not on the size of the result.
         for items, size in _LADDER:
             sampled = _dumped(_sampled(value, items, size, DEPTH_MAX))
-            if len(sampled.encode()) <= room:
-                return sampled
+            if len(sampled.encode()) > room:
+                return best
+            best = sampled
     except (ValueError, RecursionError):
         return None
-    return None
+    return best
 
 
 def _dumped(value: Any) -> str:

@@ -17,6 +17,7 @@ RECALLED_CHARS = 8_000
 AROUND_CHARS = 400
 """Shown before and after each place that a query finds."""
 PLACES_MAX = 10
+QUERY_WORDS_MAX = 16
 
 _USE_TOOL = ToolDefinition(
     name=USE_TOOL,
@@ -109,20 +110,23 @@ def _piece(whole: str, begin: int) -> str:
 
 
 def _places(whole: str, query: str) -> str:
-    """The stretches around the query's words, each once, in order."""
-    words = [re.escape(word) for word in query.split()]
+    """The stretches around the query's words, in order, as many as fit."""
+    words = [re.escape(word) for word in query.split()[:QUERY_WORDS_MAX]]
     found: list[tuple[int, int]] = []
+    more = ""
     for match in re.finditer("|".join(words), whole, re.IGNORECASE):
         begin, end = max(0, match.start() - AROUND_CHARS), min(len(whole), match.end() + AROUND_CHARS)
         if found and begin <= found[-1][1]:
             found[-1] = found[-1][0], end
         else:
             found.append((begin, end))
+        if len(found) == PLACES_MAX or sum(end - begin for begin, end in found) > RECALLED_CHARS:
+            more = f"\n[There may be more after character {found[-1][1]}]"
+            break
     if not found:
         return f"[None of the words of {query!r} is in the {len(whole)} characters of this result]"
-    shown = [f"[From character {begin}]\n{whole[begin:end]}" for begin, end in found[:PLACES_MAX]]
-    more = [f"[{len(found) - PLACES_MAX} more places]"] if len(found) > PLACES_MAX else []
-    return cut("\n".join([*shown, *more]), RECALLED_CHARS)
+    shown = [f"[From character {begin}]\n{whole[begin:end]}" for begin, end in found]
+    return cut("\n".join(shown), RECALLED_CHARS - len(more)) + more
 
 
 def _failed(code: str, message: str) -> ToolReply:
