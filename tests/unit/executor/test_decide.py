@@ -8,9 +8,10 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
-from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.jobs import Failure, Route, Waiting
 from wayline.contracts.tools import Effect, ToolDefinition
-from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.executor.actions import CallModel, Cancel, Complete, Fail, NoteLost, Park, Resolve, RunTools
+from wayline.executor.decide import decide
 from wayline.journal import Call, Job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,6 +24,7 @@ ASKED = Job(
     created_at=NOW,
     config=AgentConfig(),
     limits=LIMITS,
+    route=Route(provider="p", model="m", tier="standard", reason="r"),
     messages=(UserMessage(parts=(TextPart(text="why?"),)),),
 )
 
@@ -77,21 +79,20 @@ def test_a_cancel_comes_before_everything_else():
     assert decide(replace(ASKED, calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
 
 
-def test_a_call_that_was_open_when_its_holder_died_is_a_new_attempt_of_the_same_step():
-    assert decide(replace(ASKED, step=2, model_attempt=1)) == CallModel(step=2, attempt=2)
+def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anything_else():
+    asked = e.ModelRequested(**stamp(step=2, attempt=1, attempt_id="a", provider="p", model="m"))
+    cancel = e.CancelRequested(**stamp())
+
+    assert decide(replace(ASKED, step=2, model_open=asked)) == NoteLost(asked)
+    assert decide(replace(ASKED, step=2, model_open=asked, cancel=cancel)) == NoteLost(asked)
 
 
-def test_a_retryable_failure_is_tried_again_later_and_not_for_ever():
-    def failed(attempt: int) -> Job:
-        event = e.ModelFailed(
-            **stamp(
-                step=1, attempt=attempt, attempt_id="a", error=Failure(code="http_500", message="no"), retryable=True
-            )
-        )
-        return replace(ASKED, step=1, model_failed=event, model_attempt=attempt)
+def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
+    lost = e.ModelFailed(
+        **stamp(step=2, attempt=9, attempt_id="a", error=Failure(code=e.LOST, message="gone"), retryable=True)
+    )
 
-    assert decide(failed(1)) == CallModel(step=1, attempt=2, delay_s=1.0)
-    assert decide(failed(4)) == Fail(Failure(code="http_500", message="no"))
+    assert decide(replace(ASKED, step=2, model_attempt=9, model_failed=lost)) == CallModel(step=2, attempt=10)
 
 
 def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():

@@ -14,7 +14,8 @@ from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
-from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.executor.actions import CallModel, Cancel, Complete, Fail, NoteLost, Park, Resolve, RunTools
+from wayline.executor.decide import decide
 from wayline.journal import Call, Job, evolve, fold
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -101,6 +102,8 @@ class Play:
         match action:
             case CallModel(step, attempt):
                 self._model(step, attempt)
+            case NoteLost(asked):
+                self._lost(asked)
             case RunTools(calls):
                 self._tools(calls)
             case Resolve(call):
@@ -136,6 +139,10 @@ class Play:
         self.note(
             e.ModelCompleted, **named, message=message, usage=usage, cost_usd=None, stop_reason="end", duration_ms=1
         )
+
+    def _lost(self, asked: e.ModelRequested) -> None:
+        named = {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}
+        self.note(e.ModelFailed, **named, error=Failure(code=e.LOST, message="gone"), retryable=True)
 
     def _tools(self, calls: tuple[Call, ...]) -> None:
         for call in calls:

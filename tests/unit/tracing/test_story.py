@@ -1,11 +1,13 @@
 """A log makes the same rows however it is cut into records, and whatever it was interrupted by."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -14,6 +16,7 @@ from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
+from wayline.tracing.facts import ModelEnded, count
 from wayline.tracing.story import Story
 
 REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
@@ -133,3 +136,54 @@ def test_what_cannot_follow_is_told_anyway():
         "step 2",
         "chat m",
     }
+
+
+def test_a_call_says_what_the_cache_did_for_it_and_why_it_did_nothing():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1, "1")
+    hand.call(1, "1")
+    hand.result(1, "1")
+    hand.ask(2)
+    hand.answer(2)
+    asked, said = hand.events[-2:]
+    hand.events[-2:] = [
+        asked.model_copy(update={"cache_break": "expired"}),
+        said.model_copy(update={"usage": Usage(input=9, cache_read=8, output=1), "saved_usd": Decimal("0.25")}),
+    ]
+
+    spans = told(hand.events, set())["spans"].values()
+
+    first, second = (json.loads(row.attributes) for row in spans if row.name == "chat m")
+    assert (first["wayline.cache.hit"], "wayline.cache.break" in first) == (False, False)
+    assert second["wayline.cache.hit"] is True
+    assert second["gen_ai.usage.cache_read.input_tokens"] == 8
+    assert second["wayline.cache.saved_usd"] == "0.25"
+    assert second["wayline.cache.break"] == "expired"
+
+
+def test_tokens_read_from_a_cache_are_counted_by_model():
+    def read() -> float:
+        labels = {"provider": "p", "model": "cached"}
+        return REGISTRY.get_sample_value("wayline_cache_read_tokens_total", labels) or 0.0
+
+    before = read()
+
+    count([ModelEnded("p", "cached", Usage(input=9, cache_read=8), 1), ModelEnded("p", "cached", Usage(input=9), 1)])
+
+    assert read() - before == 8
+
+
+def test_a_step_names_the_tool_that_was_called_through_another():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1, "1")
+    door = ToolCall(call="1", tool="use_tool", arguments={"name": "search", "arguments": {}})
+    hand.events[-1] = hand.events[-1].model_copy(update={"message": AssistantMessage(tool_calls=(door,))})
+    hand.call(1, "1")
+    hand.result(1, "1")
+    hand.say(e.JobCompleted, answer="because")
+
+    assert told(hand.events, set())["steps"][1].tool == "search"

@@ -119,10 +119,10 @@ IDENTITIES = {
                 LEADER_READ_EVENTS,
                 *DIRECT_READ_EVENTS,
                 "$JS.API.STREAM.MSG.GET.SIGNALS",
-                f"$JS.API.STREAM.INFO.KV_{PROVIDERS}",
+                f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
                 f"$KV.{PROVIDERS}.>",
             ),
-            subscribe=("signals.*.*",),
+            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>"),
         ),
         Identity(
             "retrieval",

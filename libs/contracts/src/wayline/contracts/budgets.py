@@ -18,6 +18,9 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
 
     job_id: str
     cost_usd: Decimal | None
+    unsettled_usd: Decimal = Field(
+        default=Decimal(0), ge=0, description="The most that its calls without a known end can have cost beside it."
+    )
 
 
 class Extended(Frozen):
@@ -34,7 +37,15 @@ class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended)
 
     job_id: str
     attempt_id: str = Field(description="The call that needs it.")
-    total_usd: Decimal = Field(ge=0, description="What the job has spent plus the most its next call can cost.")
+    total_usd: Decimal | None = Field(
+        ge=0,
+        description="What the job has spent plus the most its next call can cost. None: the call's price is unknown, "
+        "which only a job that no hard budget counts may do.",
+    )
+    cap_usd: Decimal | None = Field(
+        default=None, ge=0, description="The job's own budget as its log has it; None: what it was admitted with."
+    )
+    seq: int = Field(default=0, description="Where in the job's log this is asked.")
 
 
 class Released(Frozen):
@@ -45,4 +56,7 @@ class ReleaseBudget(Request, subject="budgets.release.{tenant}", replies=Release
     """Give back what a parked job holds and has not spent."""
 
     job_id: str
-    spent_usd: Decimal = Field(ge=0)
+    spent_usd: Decimal = Field(ge=0, description="The most it can have cost; that much stays held.")
+    seq: int = Field(
+        default=0, description="Where in the job's log it parked: after a later ExtendBudget this changes nothing."
+    )

@@ -76,6 +76,7 @@ class JobRouted(Event):
     candidates: Candidates = Candidates()
     policy: str = Field(default="", description="The policy that decided, by name and version.")
     left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
+    held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
 
 
 class JobRerouted(Event):
@@ -95,11 +96,20 @@ class JobClaimed(Event):
 
 
 class Segment(Frozen):
-    """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep."""
+    """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep.
 
-    part: Literal["tools", "system", "message"]
+    All messages are one segment, so that a log stays linear in what was said: with the count of the call before, the
+    next call can tell whether its own first so many messages are still those.
+    """
+
+    part: Literal["tools", "system", "messages"]
     hash: str
+    count: int = Field(default=1, description="How many tools or messages it covers.")
     tokens: int = Field(default=0, description="Estimated.")
+
+
+CacheBreak = Literal["model_changed", "tools_changed", "system_changed", "compaction", "history_edited", "expired"]
+"""Why a provider's cache cannot continue the call before."""
 
 
 class ModelRequested(Event):
@@ -113,7 +123,13 @@ class ModelRequested(Event):
         default=None, description="The tools offered; None: the same as in the request before."
     )
     prefix: tuple[Segment, ...] = Field(default=(), description="What the prompt is made of, in order.")
+    cache_break: CacheBreak | None = Field(
+        default=None, description="Why the prompt does not continue the one before; None: it does, or it is the first."
+    )
     worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Decimal | None = Field(
+        default=None, description="What is held for the job from this call on; None: the same as before."
+    )
 
 
 class ModelCompleted(Event):
@@ -129,6 +145,10 @@ class ModelCompleted(Event):
     first_token_ms: float | None = None
     saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
     notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
+
+
+LOST = "lost"
+"""The error code of a model call that nobody saw end: its holder was killed."""
 
 
 class Bounds(Frozen):
@@ -162,6 +182,21 @@ class ContextInjected(Event):
     note: NoteMessage
 
 
+class ContextCompacted(Event):
+    """A summary took the place of all messages between the first one and the last few."""
+
+    type: Literal["context.compacted"] = "context.compacted"
+    note: NoteMessage
+    kept: int = Field(ge=0, description="Messages at the end that stay as they are.")
+
+
+class ToolsDiscovered(Event):
+    """Tools that the model was told of after its first call: it reaches them through `use_tool`."""
+
+    type: Literal["tools.discovered"] = "tools.discovered"
+    tools: tuple[ToolDefinition, ...]
+
+
 class ToolRequested(Event):
     type: Literal["tool.requested"] = "tool.requested"
     step: int
@@ -179,6 +214,7 @@ class ToolCompleted(Event):
     tool: str
     status: Literal["success", "failed", "skipped"]
     content: str = Field(default="", description="What the model is shown.")
+    full: str | None = Field(default=None, description="The whole result, where the model was shown a shorter form.")
     citations: tuple[Citation, ...] = ()
     error: ToolError | None = None
     duration_ms: float = 0
@@ -200,7 +236,7 @@ class ToolUnknown(Event):
 
 
 class DecisionMade(Event):
-    """A human answered what a `needs_decision` job waited for."""
+    """Somebody answered what a parked job waited for, or (`expired`) nobody did in time."""
 
     type: Literal["decision.made"] = "decision.made"
     decision_id: str
@@ -213,6 +249,9 @@ class JobParked(Event):
     type: Literal["job.parked"] = "job.parked"
     waiting: Waiting
     signals_seen: int
+    kept_usd: Decimal | None = Field(
+        default=None, description="What stays held for it: no more than it can have cost; None: nothing was held."
+    )
 
 
 class JobResumed(Event):
@@ -244,7 +283,9 @@ class JobCompleted(Ended):
     answer: str
     citations: tuple[Citation, ...] = ()
     partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
-    reason: str | None = Field(default=None, description="Which limit, where the answer is partial.")
+    reason: str | None = Field(
+        default=None, description="Which limit, where the answer is partial; or why it is not all that was asked for."
+    )
 
 
 class JobFailed(Ended):
@@ -267,6 +308,8 @@ AnyEvent = Annotated[
     | ModelCompleted
     | ModelFailed
     | ContextInjected
+    | ContextCompacted
+    | ToolsDiscovered
     | ToolRequested
     | ToolCompleted
     | ToolUnknown

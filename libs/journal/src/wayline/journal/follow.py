@@ -13,6 +13,7 @@ from wayline.chassis import Bus
 from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
 from wayline.contracts.jobs import Delta
 from wayline.journal.log import JobLog, bulk_read, leader_read
+from wayline.journal.pieces import Pieces
 from wayline.journal.record import decode
 
 log = structlog.get_logger()
@@ -26,6 +27,7 @@ WAITING_MAX = 1_000
 async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> AsyncIterator[Event | Delta | None]:
     """Yield every event after `after_seq` once and in order, deltas between them, None now and then when idle.
 
+    A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late.
     Ends after the terminal event; on a job that has ended it tells what is left of the story and ends. A job without a
     log is waited for.
     """
@@ -61,6 +63,7 @@ class _Follower:
         self._sequence = 0
         self._told = after_seq
         self._ended = False
+        self._pieces = Pieces()
 
     async def run(self, waiting: asyncio.Queue[Msg], overrun: asyncio.Event) -> AsyncIterator[Event | Delta | None]:
         async for event in self._refill():
@@ -78,7 +81,9 @@ class _Follower:
                 async for event in self._refill():
                     yield event
             if message.subject.startswith("deltas."):
-                yield Delta.from_wire(message.data, message.subject)
+                delta = Delta.from_wire(message.data, message.subject)
+                if self._pieces.wants(delta):
+                    yield delta
                 continue
             async for event in self._hear(message):
                 yield event
@@ -110,6 +115,8 @@ class _Follower:
     def _tell(self, body: bytes, sequence: int) -> list[Event]:
         self._sequence = sequence
         events = [read_event(value) for value in decode(body)]
+        for event in events:
+            self._pieces.hear(event)
         self._ended = self._ended or any(event.type in TERMINAL_TYPES for event in events)
         new = [event for event in events if event.seq > self._told]
         if new:

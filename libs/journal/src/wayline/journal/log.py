@@ -22,7 +22,7 @@ from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
-from wayline.journal.record import PROGRESS, Head, State, decode, encode, state_after
+from wayline.journal.record import Head, State, decode, encode, progressed, state_after
 
 log = structlog.get_logger()
 
@@ -175,13 +175,12 @@ class JobLog:
         """
         if events[0].seq != after.seq + 1:
             raise Bug(f"{self.subject}: event {events[0].seq} does not follow {after.seq}")
-        progressed = any(event.type in PROGRESS for event in events)
         head = replace(
             after,
             state=state_after(after.state, events),
             seq=events[-1].seq,
             owner=after.owner if owner is None else owner,
-            attempt=0 if progressed else after.attempt if attempt is None else attempt,
+            attempt=0 if progressed(events) else after.attempt if attempt is None else attempt,
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
             cost=cost,

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from wayline.contracts import headers as h
-from wayline.contracts.events import EVENT_TYPES, TERMINAL_TYPES, Event, read_event
+from wayline.contracts.events import EVENT_TYPES, LOST, TERMINAL_TYPES, Event, ModelFailed, read_event
 
 
 class State(StrEnum):
@@ -93,6 +93,13 @@ class Head:
 def said_in(headers: Mapping[str, str]) -> dict[str, str]:
     """The words of a record's header by their names."""
     return dict(word.split("=", 1) for word in headers[h.RECORD].split(" "))
+
+
+def progressed(events: Sequence[Event]) -> bool:
+    """Whether these events show that their claim got somewhere; to say what the holder before lost does not."""
+    return any(
+        event.type in PROGRESS and not (isinstance(event, ModelFailed) and event.error.code == LOST) for event in events
+    )
 
 
 def state_after(before: State, events: Sequence[Event]) -> State:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+import orjson
+
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
-from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
+from wayline.contracts.jobs import SECONDS_MAX, Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 
 _NOTHING = Usage()
 _NO_CANDIDATES = e.Candidates()
+_SETTLED = e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(0))
+_MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,24 @@ class Call:
     expires_at: datetime | None = None
     decision: e.DecisionMade | None = None
     done: e.ToolCompleted | None = None
+
+    @property
+    def meant(self) -> ToolCall:
+        """The call of the tool itself, also where the model went through `use_tool`.
+
+        What cannot be read as one stays what it is, and is answered with what is wrong with it.
+        """
+        wanted = self.wanted
+        if wanted.tool != USE_TOOL:
+            return wanted
+        name, arguments = wanted.arguments.get("name"), wanted.arguments.get("arguments", {})
+        if isinstance(arguments, str):
+            # Some models write the inner object as text.
+            with suppress(ValueError):
+                arguments = orjson.loads(arguments)
+        if not isinstance(name, str) or not name or not isinstance(arguments, dict):
+            return wanted
+        return wanted.model_copy(update={"tool": name, "arguments": arguments})
 
     @property
     def undecided(self) -> bool:
@@ -62,18 +85,47 @@ class Job:
 
     messages: tuple[ChatMessage, ...] = ()
     tools: tuple[ToolDefinition, ...] | None = None
+    """The tools of every prompt, as they were at the first call."""
+    discovered: tuple[ToolDefinition, ...] = ()
+    """Tools that the model was told of later, oldest first; a name may come again with another definition."""
+    asked: e.ModelRequested | None = None
+    """The last model call, whatever became of it."""
+    compacted: bool = False
+    """Whether messages gave way to a summary since the last model call."""
     step: int = 0
     """The number of the last model request's step, from 1."""
+    model_open: e.ModelRequested | None = None
+    """A model call whose end is not in the log: it is under way, or its holder was killed."""
     model_failed: e.ModelFailed | None = None
     """The last model call, if it failed and was not repeated."""
     model_attempt: int = 0
+    failures: int = 0
+    """Failed calls of this model in a row; those that were only lost are not counted."""
+    stop_reason: str = ""
+    """Why the model stopped when it last said something."""
+    tried: tuple[str, ...] = ()
+    """Every model the job was routed to, as `provider/model`."""
+    escalated: bool = False
+    misread: int = 0
+    """Steps in a row of which every tool call was refused for its name or its arguments."""
     calls: tuple[Call, ...] = ()
 
     usage: Usage = _NOTHING
     cost_usd: Decimal | None = Decimal(0)
+    unsettled: e.Bounds = _SETTLED
+    """What calls that nobody saw end may have cost beside `cost_usd`."""
+    held_usd: Decimal | None = None
+    """What is held for the job, spent and unspent together; None: no budget counts it."""
     budget_usd: Decimal | None = None
     cancel: e.CancelRequested | None = None
     waiting: Waiting | None = None
+    waited: Waiting | None = None
+    """What it last waited for."""
+    unanswered: bool = False
+    """Nobody raised the budget while the job waited for it."""
+    parked_at: datetime | None = None
+    rested: timedelta = timedelta()
+    """How long it was parked in all."""
     ended: e.JobCompleted | e.JobFailed | e.JobCancelled | None = None
 
     @property
@@ -86,6 +138,24 @@ class Job:
         assert self.route is not None
         known = self.candidates.card(self.route.name)
         return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
+
+    def tool(self, name: str) -> ToolDefinition | None:
+        """The newest definition of a tool that the model knows of."""
+        known = (tool for tools in (reversed(self.discovered), self.tools or ()) for tool in tools)
+        return next((tool for tool in known if tool.name == name), None)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When its time is over; the time that it was parked is not its own."""
+        if self.created_at is None or self.limits is None:
+            return None
+        seconds = min(self.limits.max_seconds + self.rested.total_seconds(), SECONDS_MAX)
+        return self.created_at + timedelta(seconds=seconds)
+
+    @property
+    def spent_usd(self) -> Decimal | None:
+        """The most it can have cost by now; None: a price is unknown."""
+        return _plus(self.cost_usd, self.unsettled.upper_usd)
 
     @property
     def last_said(self) -> AssistantMessage | None:
@@ -120,7 +190,7 @@ def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
         "reply_to": event.reply_to,
         "created_at": event.at,
         "budget_usd": event.job.options.budget_usd,
-        "messages": (UserMessage(parts=event.job.parts(), style=event.job.options.style),),
+        "messages": (UserMessage(parts=event.job.parts(), style=event.job.options.style, sent_at=event.at),),
     }
 
 
@@ -131,31 +201,46 @@ def _routed(_: Job, event: e.JobRouted) -> Changes:
         "route": event.route,
         "limits": event.limits,
         "candidates": event.candidates,
+        "held_usd": Decimal(0) if event.held_usd is None and event.left_usd is not None else event.held_usd,
+        "tried": (event.route.name,),
     }
 
 
-def _rerouted(_: Job, event: e.JobRerouted) -> Changes:
-    return {"route": event.route}
+def _rerouted(job: Job, event: e.JobRerouted) -> Changes:
+    return {
+        "route": event.route,
+        "tried": (*job.tried, event.route.name),
+        "escalated": job.escalated or event.cause == "escalation",
+        "model_failed": None,
+        "failures": 0,
+        "misread": 0,
+    }
 
 
 def _claimed(job: Job, event: e.JobClaimed) -> Changes:
-    # A call that was open when its holder died stays unanswered: the new holder makes a new attempt.
     return {"status": Status.RUNNING, "epoch": event.epoch}
 
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     return {
         "step": event.step,
+        "model_open": event,
+        "asked": event,
+        "compacted": False,
         "model_failed": None,
         "model_attempt": event.attempt,
         "tools": job.tools if event.tools is None else event.tools,
+        "held_usd": job.held_usd if event.held_usd is None else event.held_usd,
     }
 
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     return {
         "messages": (*job.messages, event.message),
+        "model_open": None,
         "model_attempt": 0,
+        "failures": 0,
+        "stop_reason": event.stop_reason,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
         "usage": job.usage + event.usage,
         "cost_usd": _plus(job.cost_usd, event.cost_usd),
@@ -163,7 +248,14 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
-    changes: Changes = {"model_failed": event}
+    changes: Changes = {"model_open": None, "model_failed": event}
+    if event.error.code != e.LOST:
+        changes["failures"] = job.failures + 1
+    if event.unsettled is not None:
+        changes["unsettled"] = e.Bounds(
+            lower_usd=_plus(job.unsettled.lower_usd, event.unsettled.lower_usd),
+            upper_usd=_plus(job.unsettled.upper_usd, event.unsettled.upper_usd),
+        )
     if event.usage is not None:
         changes |= {"usage": job.usage + event.usage, "cost_usd": _plus(job.cost_usd, event.cost_usd)}
     return changes
@@ -171,6 +263,15 @@ def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
     return {"messages": (*job.messages, event.note)}
+
+
+def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
+    first, kept = job.messages[:1], job.messages[max(1, len(job.messages) - event.kept) :]
+    return {"messages": (*first, event.note, *kept), "compacted": True}
+
+
+def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
+    return {"discovered": (*job.discovered, *event.tools)}
 
 
 def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -190,6 +291,8 @@ def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
         # The model is shown the results in the order it asked for them, whichever ended first.
         changes["messages"] = (*job.messages, *(_shown(call) for call in calls))
         changes["calls"] = ()
+        misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
+        changes["misread"] = job.misread + 1 if misread else 0
     return changes
 
 
@@ -210,15 +313,24 @@ def _call(job: Job, number: str, **changes: Any) -> Changes:
 
 
 def _decided(job: Job, event: e.DecisionMade) -> Changes:
+    if job.waited is not None and job.waited.why == "budget" and job.waited.wait_id == event.decision_id:
+        return {"unanswered": True}
     return {"calls": tuple(replace(c, decision=event) if c.decision_id == event.decision_id else c for c in job.calls)}
 
 
-def _parked(_: Job, event: e.JobParked) -> Changes:
-    return {"status": Status.PARKED, "waiting": event.waiting}
+def _parked(job: Job, event: e.JobParked) -> Changes:
+    return {
+        "status": Status.PARKED,
+        "waiting": event.waiting,
+        "waited": event.waiting,
+        "parked_at": event.at,
+        "held_usd": job.held_usd if event.kept_usd is None else event.kept_usd,
+    }
 
 
-def _resumed(_: Job, event: e.JobResumed) -> Changes:
-    return {"waiting": None}
+def _resumed(job: Job, event: e.JobResumed) -> Changes:
+    rested = event.at - job.parked_at if job.parked_at else timedelta()
+    return {"waiting": None, "parked_at": None, "rested": job.rested + max(rested, timedelta())}
 
 
 def _cancelling(_: Job, event: e.CancelRequested) -> Changes:
@@ -226,7 +338,7 @@ def _cancelling(_: Job, event: e.CancelRequested) -> Changes:
 
 
 def _raised(_: Job, event: e.BudgetRaised) -> Changes:
-    return {"budget_usd": event.budget_usd}
+    return {"budget_usd": event.budget_usd, "unanswered": False}
 
 
 def _ended(status: Status) -> Callable[[Job, Any], Changes]:
@@ -246,6 +358,8 @@ _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
     e.ContextInjected: _injected,
+    e.ContextCompacted: _compacted,
+    e.ToolsDiscovered: _discovered,
     e.ToolRequested: _tool_requested,
     e.ToolUnknown: _tool_unknown,
     e.ToolCompleted: _tool_completed,

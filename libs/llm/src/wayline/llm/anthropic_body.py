@@ -149,7 +149,7 @@ def _other(other: Other, request: ModelRequest) -> list[Block]:
     if isinstance(message, ToolMessage):
         return [Block(index, _text(unasked(message)))]
     parts = [_part(part, request) for part in message.parts]
-    asked_style = style(message)
+    asked_style = asides(message)
     said = [part for part in parts if part.get("text", " ").strip() or part["type"] != "text"]
     said += [_text(asked_style)] if asked_style else []
     return [Block(index, part) for part in said or [_text("(nothing)")]]

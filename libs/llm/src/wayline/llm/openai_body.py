@@ -145,7 +145,7 @@ def _other(other: Other, request: ModelRequest) -> Item:
         return Item(index, _spoken(role, [_text(label(message))]))
     if isinstance(message, ToolMessage):
         return Item(index, _spoken("user", [_text(unasked(message))]))
-    asked_style = style(message)
+    asked_style = asides(message)
     parts = [_part(part, request) for part in message.parts] + ([_text(asked_style)] if asked_style else [])
     return Item(index, _spoken("user", parts))
 

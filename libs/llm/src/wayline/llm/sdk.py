@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import aiohttp
 import httpx2
-import orjson
 
 from wayline.llm import faults
+from wayline.llm.encoding import encoded
 from wayline.llm.model import Finished, ModelRequest, Piece
 from wayline.llm.sse import events
 
@@ -79,7 +79,7 @@ class Sdk:
             return await self._client.post(
                 self._path,
                 cast_to=httpx2.Response,
-                content=orjson.dumps(said),
+                content=encoded(said),
                 options={"headers": {ATTEMPT_HEADER: attempt_id, "Accept": "text/event-stream"}},
                 stream=True,
                 stream_cls=None,

@@ -91,8 +91,8 @@ def unasked(result: ToolMessage) -> str:
     return f"[RESULT OF {result.tool}]\n{result.content}"
 
 
-def style(message: UserMessage) -> str | None:
-    return f"Answer in this style: {message.style}" if message.style else None
+def asides(message: UserMessage) -> str | None:
+    return "\n\n".join(message.asides) or None
 
 
 def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> None:

@@ -24,6 +24,11 @@ class Say:
     """End the stream before the message is whole."""
     hold: asyncio.Event | None = None
     """Stream the first word, then wait for this."""
+    pace_s: float = 0.0
+    """Between two words."""
+    retry_after: str | None = None
+    error: dict[str, Any] | None = None
+    """What a refusal says; in an answer with status 200, said in the middle of its stream."""
 
 
 Script = Callable[[dict[str, Any]], Say]
@@ -64,7 +69,9 @@ class ChatServer:
         if say.delay_s:
             await asyncio.sleep(say.delay_s)
         if say.status != 200:
-            return web.json_response({"error": {"message": "scripted", "code": say.status}}, status=say.status)
+            error = say.error or {"message": "scripted", "code": say.status}
+            headers = {"Retry-After": say.retry_after} if say.retry_after else {}
+            return web.json_response({"error": error}, status=say.status, headers=headers)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:
@@ -80,6 +87,11 @@ class ChatServer:
             await response.write(_chunk({"content": word if n == 0 else f" {word}"}))
             if n == 0 and say.hold is not None:
                 await say.hold.wait()
+            if say.pace_s:
+                await asyncio.sleep(say.pace_s)
+        if say.error is not None:
+            await response.write(_line({"error": say.error}))
+            return
         for index, (name, arguments) in enumerate(say.tools):
             function = {"name": name, "arguments": orjson.dumps(arguments).decode()}
             call = {"index": index, "id": f"call_{next(_ids)}", "type": "function", "function": function}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 
 from nats import errors as nats_errors
@@ -10,9 +9,10 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import headers as h
-from wayline.contracts.budgets import Settled, SettleJob
-from wayline.contracts.errors import Retry
+from wayline.contracts.budgets import ReleaseBudget
+from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import Due, RunJob, Waiting, WakeLater
+from wayline.executor.budgets import Budgets
 from wayline.executor.signals import newest
 from wayline.journal import Head, Job, send_result
 
@@ -20,21 +20,15 @@ from wayline.journal import Head, Job, send_result
 class Afterwards:
     """The steps between a record that ends or parks a job and the ack of its ticket; each may be repeated."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, budgets: Budgets) -> None:
         self._bus = bus
+        self._budgets = budgets
 
     async def ended(self, job: Job, message: Msg) -> None:
         """Tell whoever asked, settle what was reserved, then let the ticket go."""
         await send_result(self._bus, job)
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
-        settle = SettleJob(tenant=job.tenant, job_id=job.job_id, cost_usd=job.cost_usd)
-        while True:
-            try:
-                await self._bus.ask(settle, Settled)
-                break
-            except Retry as error:
-                # The router is away: the ticket stays ours, or another executor settles from the same record.
-                await asyncio.sleep(error.after_s)
+        await self._budgets.settle(job)
         reach(Failpoint.EXECUTOR_SETTLE_AFTER)
         await self._ack(message)
 
@@ -53,11 +47,15 @@ class Afterwards:
         )
         reach(Failpoint.EXECUTOR_SCHEDULE_AFTER)
 
-    async def parked(self, tenant: str, job_id: str, head: Head, message: Msg) -> None:
-        """Look for signals once more, queue a wake-up for one that came meanwhile, then let the ticket go.
+    async def parked(self, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
+        """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile, let the ticket go.
 
         Whoever parked never goes on by itself: once parked, its own ticket is good for an ack only.
         """
+        job_id = last.job_id
+        if last.kept_usd is not None:
+            kept = ReleaseBudget(tenant=tenant, job_id=job_id, spent_usd=last.kept_usd, seq=last.seq)
+            await self._budgets.release(kept)
         if await newest(self._bus, tenant, job_id) > head.signals_seen:
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.executor.afterwards import Afterwards
+from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools
+from wayline.executor.gates import Gates
 from wayline.executor.lane import Lane
+from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
 from wayline.llm import Model
@@ -16,18 +19,24 @@ from wayline.telemetry import BusExporter, Telemetry
 NAME = "executor"
 
 
-async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
-    """Connect, and bind one lane to each run consumer that has slots."""
+async def build(
+    settings: Settings | None = None, *, bus_settings: BusSettings | None = None, notes: Notes = silent
+) -> Service:
+    """Connect, and bind one lane to each run consumer that has slots; `notes` is what else jobs are told."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     bus = await Bus.connect(shared, service=NAME)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
-    models = Models(bus, providers(settings))
+    models, gates, budgets = Models(bus, providers(settings)), Gates(bus), Budgets(bus)
     hands = Hands(
         models=models,
         tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
-        afterwards=Afterwards(bus),
+        afterwards=Afterwards(bus, budgets),
+        gates=gates,
+        budgets=budgets,
         decision_ttl_s=settings.decision_ttl_s,
+        notes=notes,
+        result_tokens_max=settings.result_tokens_max,
     )
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
@@ -36,7 +45,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
-        parts=[Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n],
+        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates],
         close=models.close,
         # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
         collect_after=700,

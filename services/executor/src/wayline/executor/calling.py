@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.jobs import Delta
+from wayline.contracts.money import Usage
 from wayline.contracts.tools import (
     CallTool,
     CancelTool,
@@ -23,8 +25,9 @@ from wayline.contracts.tools import (
     ToolList,
     ToolReply,
 )
+from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
-from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta
+from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
 from wayline.telemetry import Home
 
 DELTA_S = 0.05
@@ -33,13 +36,21 @@ ASK_AGAIN_S = 0.2
 LISTINGS_MAX = 1_024
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A model call that ended well."""
+@dataclass(slots=True)
+class Heard:
+    """What has come of a model call so far: all that is known of it if it never ends."""
 
-    finished: Finished
-    duration_ms: float
-    first_token_ms: float | None
+    chars: int = 0
+    """Sent on as deltas."""
+    bytes: int = 0
+    """Of text, sent on or not."""
+    usage: Usage | None = None
+    first_token_ms: float | None = None
+    _since: float = field(default_factory=time.perf_counter)
+
+    @property
+    def ms(self) -> float:
+        return (time.perf_counter() - self._since) * 1_000
 
 
 class Models:
@@ -49,36 +60,42 @@ class Models:
         self._bus = bus
         self._providers = providers
 
-    async def call(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> Spoken:
+    def request(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
+        """What the job's model will be sent."""
+        assert job.config is not None and job.limits is not None
+        card, prompt = job.card, assemble(job, tools)
+        return ModelRequest(
+            card=card,
+            system=prompt.system,
+            messages=prompt.messages,
+            tools=prompt.tools,
+            cache_key=prompt.cache_key,
+            breakpoints=prompt.breakpoints,
+            max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
+            attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
+            output_schema=job.config.output_schema,
+        )
+
+    async def call(self, job: Job, request: ModelRequest, heard: Heard) -> Finished:
         """Ask the job's model and stream what it writes as deltas. Raises ModelError."""
-        assert job.route is not None and job.config is not None and job.limits is not None
-        provider = self._providers.get(job.route.provider)
+        provider = self._providers.get(request.card.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
             raise ModelError(
-                "unknown_provider", f"no provider {job.route.provider!r} here; there is {known}", retryable=False
+                "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
-        request = ModelRequest(
-            card=job.card,
-            system=job.config.instructions,
-            messages=job.messages,
-            tools=tools,
-            max_output_tokens=job.limits.max_output_tokens,
-            attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
-        )
-        deltas = _Deltas(self._bus, job, step, attempt)
-        started, first, finished = time.perf_counter(), None, None
+        deltas, finished = _Deltas(self._bus, job, heard), None
         async for piece in provider.stream(request):
             if isinstance(piece, Finished):
                 finished = piece
             elif isinstance(piece, TextDelta):
-                first = first or time.perf_counter()
                 await deltas.add(piece.text)
+            elif isinstance(piece, UsageSeen):
+                heard.usage = piece.usage
         await deltas.flush()
         if finished is None:
-            raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True)
-        ended = time.perf_counter()
-        return Spoken(finished, (ended - started) * 1_000, (first - started) * 1_000 if first else None)
+            raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True, billable=True)
+        return finished
 
     async def close(self) -> None:
         for provider in self._providers.values():
@@ -88,22 +105,40 @@ class Models:
 class _Deltas:
     """Coalesces text pieces into core messages; they are for eyes only, never stored, never waited for."""
 
-    def __init__(self, bus: Bus, job: Job, step: int, attempt: int) -> None:
+    def __init__(self, bus: Bus, job: Job, heard: Heard) -> None:
         self._bus = bus
-        self._address = {"tenant": job.tenant, "job_id": job.job_id, "step": step, "attempt": attempt}
+        self._heard = heard
+        self._address = {
+            "tenant": job.tenant,
+            "job_id": job.job_id,
+            "step": job.step,
+            "attempt": job.model_attempt,
+        }
         self._held: list[str] = []
         self._sent_at = time.perf_counter()
 
     async def add(self, text: str) -> None:
+        heard = self._heard
+        heard.first_token_ms = heard.first_token_ms or heard.ms
+        heard.bytes += len(text.encode())
         self._held.append(text)
         if time.perf_counter() - self._sent_at >= DELTA_S:
             await self.flush()
 
     async def flush(self) -> None:
         if self._held:
-            await self._bus.send(Delta.model_validate({**self._address, "text": "".join(self._held)}))
-            self._held = []
+            text, self._held = "".join(self._held), []
+            # Counted first: what may have gone out has to be taken back.
+            self._heard.chars += len(text)
+            await self._bus.send(Delta.model_validate({**self._address, "text": text}))
         self._sent_at = time.perf_counter()
+
+
+def fitted(job: Job, call: Call) -> dict[str, Any]:
+    """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
+    return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
 
 
 class Tools:
@@ -133,8 +168,11 @@ class Tools:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
-        self._listed[key] = (time.monotonic() + self._fresh_s, listed.tools)
-        return listed.tools
+        # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
+        _, before = self._listed.get(key, (0.0, listed.tools))
+        tools = before if before == listed.tools else listed.tools
+        self._listed[key] = (time.monotonic() + self._fresh_s, tools)
+        return tools
 
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
@@ -146,8 +184,8 @@ class Tools:
             job_id=job.job_id,
             step=step,
             call=number,
-            tool=call.wanted.tool,
-            arguments=call.wanted.arguments,
+            tool=call.meant.tool,
+            arguments=fitted(job, call),
             deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
             user_id=job.submitted.user_id if job.submitted else None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from nats import errors as nats_errors
@@ -16,6 +17,7 @@ from wayline.executor import signals
 from wayline.executor.claim import Ticket
 from wayline.executor.heart import Heart
 from wayline.executor.pen import Pen
+from wayline.executor.prompt import Prints
 from wayline.journal import Fenced, leader_read, said_in
 from wayline.telemetry import metrics
 
@@ -40,6 +42,7 @@ class Hold:
         self.ticket = ticket
         self.message = message
         self.pen = pen
+        self.prints = Prints()
         self.draining = draining
         self.fenced = False
         self._heart = heart
@@ -51,6 +54,13 @@ class Hold:
     def adopt(self, message: Msg) -> None:
         """A redelivery of the ticket we live on: beat and ack with the new message, no new claim."""
         self.message = message
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the job's time."""
+        deadline = self.pen.job.deadline
+        assert deadline is not None
+        return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
 
     def tell(self) -> None:
         """There may be a new signal."""

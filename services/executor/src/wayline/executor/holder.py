@@ -7,8 +7,21 @@ import asyncio
 import structlog
 
 from wayline.contracts.errors import Retry
-from wayline.executor import steps
-from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools, decide
+from wayline.executor import asking, steps
+from wayline.executor.actions import (
+    Action,
+    CallModel,
+    Cancel,
+    Complete,
+    Correct,
+    Fail,
+    NoteLost,
+    Park,
+    Reroute,
+    Resolve,
+    RunTools,
+)
+from wayline.executor.decide import decide
 from wayline.executor.hold import HandBack, Hold
 from wayline.executor.steps import Hands
 from wayline.journal import Fenced
@@ -45,16 +58,31 @@ async def _go(hands: Hands, hold: Hold) -> None:
             raise HandBack
         await hold.hear()
         action = decide(hold.pen.job)
-        match action:
-            case CallModel():
-                await steps.call_model(hands, hold, action)
-            case RunTools():
-                await steps.run_tools(hands, hold, action)
-            case Resolve():
-                await steps.resolve(hands, hold, action)
-            case Park():
-                return await steps.park(hands, hold, action)
-            case Complete() | Fail() | Cancel():
-                return await steps.end(hands, hold, action)
-            case None:
-                return
+        if action is None:
+            return
+        if isinstance(action, CallModel):
+            action = await asking.call_model(hands, hold, action)
+        if action is not None and await _do(hands, hold, action):
+            return
+
+
+async def _do(hands: Hands, hold: Hold, action: Action) -> bool:
+    """Do what the job needs; whether its ticket has been dealt with."""
+    match action:
+        case NoteLost():
+            asking.note_lost(hold, action)
+        case Reroute():
+            asking.reroute(hold, action)
+        case Correct():
+            asking.correct(hold, action)
+        case RunTools():
+            await steps.run_tools(hands, hold, action)
+        case Resolve():
+            await steps.resolve(hands, hold, action)
+        case Park():
+            await steps.park(hands, hold, action)
+            return True
+        case Complete() | Fail() | Cancel():
+            await steps.end(hands, hold, action)
+            return True
+    return False

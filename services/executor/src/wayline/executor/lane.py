@@ -132,7 +132,9 @@ class Lane:
                     return await self._kept(message, self._hands.afterwards.ended(job, message))
                 case Verdict.PARKED:
                     assert head is not None
-                    return await self._hands.afterwards.parked(ticket.tenant, ticket.job_id, head, message)
+                    last = head.events[-1]
+                    assert isinstance(last, e.JobParked)
+                    return await self._kept(message, self._hands.afterwards.parked(ticket.tenant, head, last, message))
                 case Verdict.STALE:
                     return await message.ack()
                 case Verdict.FORGET:

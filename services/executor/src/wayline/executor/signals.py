@@ -48,6 +48,10 @@ def _note(pen: Pen, heard: Signal) -> None:
 
 def _note_decision(pen: Pen, signal: Answer | Expire) -> None:
     asked = signal.decision_id if isinstance(signal, Answer) else signal.wait_id
+    waited = pen.job.waited
+    if isinstance(signal, Expire) and waited is not None and waited.why == "budget" and waited.wait_id == asked:
+        pen.note(DecisionMade, decision_id=asked, outcome="expired")
+        return
     if not any(call.undecided and call.decision_id == asked for call in pen.job.calls):
         return
     if isinstance(signal, Answer):

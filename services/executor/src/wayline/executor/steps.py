@@ -1,4 +1,4 @@
-"""The steps of a held job: call a model, run tools, write a human's decision down, park, end."""
+"""The steps of a held job beside its model calls: run tools, write a human's decision down, park, end."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wayline.chassis import Failpoint, reach, stopped
+from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.jobs import SECONDS_MAX, Failure
-from wayline.contracts.tools import Effect, ToolError, ToolReply
+from wayline.contracts.jobs import SECONDS_MAX
+from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
+from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.afterwards import Afterwards
-from wayline.executor.calling import Models, Spoken, Tools
-from wayline.executor.decide import CallModel, Cancel, Complete, Fail, Park, Resolve, RunTools
+from wayline.executor.budgets import Budgets
+from wayline.executor.calling import Models, Tools, fitted
+from wayline.executor.condense import RESULT_TOKENS_MAX, shown
+from wayline.executor.gates import Gates
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.notes import Notes, silent
+from wayline.executor.own_tools import asked_for, recalled, refusal
 from wayline.journal import Call
-from wayline.llm import ModelError, cost
+from wayline.llm.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
@@ -30,80 +35,11 @@ class Hands:
     models: Models
     tools: Tools
     afterwards: Afterwards
+    gates: Gates
+    budgets: Budgets
     decision_ttl_s: float
-
-
-async def call_model(hands: Hands, hold: Hold, action: CallModel) -> None:
-    """Write the intent, ask the model, note what it said or why it did not."""
-    pen, job = hold.pen, hold.pen.job
-    assert job.route is not None and job.submitted is not None
-    try:
-        tools = hands.tools.known(job)
-        if tools is None:
-            # The registry may be away for long: a cancel is heard, and the process's end is not held up.
-            tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
-    except Cancelled:
-        return None
-    missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
-    if missing:
-        return await end(hands, hold, _missing(missing))
-    if action.delay_s:
-        try:
-            await hold.listening(asyncio.sleep(action.delay_s), finish_when_draining=False)
-        except Cancelled:
-            return None
-    attempt = {
-        "step": action.step,
-        "attempt": action.attempt,
-        "attempt_id": ids.attempt_id(job.tenant, job.job_id, action.step, action.attempt),
-    }
-    span = ids.model_span(job.tenant, job.job_id, action.step, action.attempt)
-    offered = None if tools == job.tools else tools
-    pen.note(e.ModelRequested, span, **attempt, provider=job.route.provider, model=job.route.model, tools=offered)
-    await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
-    await _hear_model(hands, hold, span, attempt)
-
-
-async def _hear_model(hands: Hands, hold: Hold, span: str, attempt: dict[str, Any]) -> None:
-    pen, job = hold.pen, hold.pen.job
-    call = hands.models.call(job, step=attempt["step"], attempt=attempt["attempt"], tools=job.tools or ())
-    retryable = False
-    try:
-        async with asyncio.timeout(_seconds_left(hold)):
-            spoken = await hold.listening(call, finish_when_draining=True)
-        reach(Failpoint.EXECUTOR_MODEL_AFTER)
-        return _note_spoken(hold, span, attempt, spoken)
-    except ModelError as error:
-        failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
-    except Cancelled:
-        failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
-    except TimeoutError:
-        failure = Failure(code="time_limit", message="the job's time was over before the model had answered")
-        # Not for another try: the limit that is over ends the job with what it has.
-        retryable = True
-    pen.note(e.ModelFailed, span, **attempt, error=failure, retryable=retryable)
-
-
-def _note_spoken(hold: Hold, span: str, attempt: dict[str, Any], spoken: Spoken) -> None:
-    finished = spoken.finished
-    hold.pen.note(
-        e.ModelCompleted,
-        span,
-        **attempt,
-        message=finished.message,
-        usage=finished.usage,
-        cost_usd=cost(hold.pen.job.card, finished.usage),
-        stop_reason=finished.stop_reason,
-        duration_ms=round(spoken.duration_ms, 3),
-        first_token_ms=spoken.first_token_ms and round(spoken.first_token_ms, 3),
-    )
-
-
-def _seconds_left(hold: Hold) -> float:
-    job = hold.pen.job
-    assert job.limits is not None and job.created_at is not None
-    ends_at = job.created_at + timedelta(seconds=job.limits.max_seconds)
-    return max(0.001, (ends_at - datetime.now(UTC)).total_seconds())
+    notes: Notes = silent
+    result_tokens_max: int = RESULT_TOKENS_MAX
 
 
 async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
@@ -111,7 +47,7 @@ async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
     calls = [_intend(hold, call) for call in action.calls]
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
-        async with asyncio.timeout(_seconds_left(hold)):
+        async with asyncio.timeout(hold.seconds_left):
             await hold.listening(_finish(hands, hold, calls), finish_when_draining=False)
     except Cancelled:
         why = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
@@ -127,15 +63,15 @@ def _intend(hold: Hold, call: Call) -> Call:
     again = call.decision is not None and call.decision.outcome == "retry"
     if call.key is not None and not again:
         return call
-    wanted = call.wanted
-    definition = next((tool for tool in job.tools or () if tool.name == wanted.tool), None)
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
     pen.note(
         e.ToolRequested,
         ids.tool_span(job.tenant, job.job_id, job.step, wanted.call),
         step=job.step,
         call=wanted.call,
         tool=wanted.tool,
-        arguments=wanted.arguments,
+        arguments=fitted(job, call),
         effect=definition.effect if definition else Effect.ONCE,
         key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.step, wanted.call),
     )
@@ -169,28 +105,43 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
 
 async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:
     job = hold.pen.job
-    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
+    if UNREADABLE in call.meant.arguments:
+        # A schema that asks for nothing would let them pass.
+        message = "the arguments are not a JSON object: call it again, with one"
+        return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message))
+    if call.meant.tool == RECALL:
+        return await _recall(hold, call)
+    if refused := refusal(job, call.meant):
+        return refused
+    definition = job.tool(call.meant.tool)
     return await hands.tools.call(job, call, timeout_s=definition.timeout_s if definition else TOOL_TIMEOUT_S)
 
 
+async def _recall(hold: Hold, call: Call) -> ToolReply:
+    """Our own log, read again: no ledger, because a repeat does nothing."""
+    asked = asked_for(call.meant)
+    if isinstance(asked, ToolReply):
+        return asked
+    return recalled(call.meant, await hold.pen.result(*asked))
+
+
 def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolReply) -> None:
-    ticket, wanted = hold.ticket, call.wanted
+    ticket, wanted = hold.ticket, call.meant
     span = ids.tool_span(ticket.tenant, ticket.job_id, step, wanted.call)
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
     if reply.status == "unknown":
         assert call.key is not None
         decision_id = "-".join(call.key.split("/")[2:])
-        pen_events = {"key": call.key, "decision_id": decision_id, "expires_at": _expiry(hands, hold)}
+        pen_events = {"key": call.key, "decision_id": decision_id, "expires_at": expiry(hands, hold)}
         hold.pen.note(e.ToolUnknown, span, **named, **pen_events)
         return
     hold.pen.note(
         e.ToolCompleted,
         span,
         **named,
+        **shown(hold.pen.job, wanted.tool, reply, step=step, call=wanted.call, tokens_max=hands.result_tokens_max),
         status="success" if reply.status == "success" else "failed",
-        content=reply.content,
         citations=reply.citations,
-        error=reply.error,
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,
@@ -198,7 +149,8 @@ def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolRepl
     )
 
 
-def _expiry(hands: Hands, hold: Hold) -> datetime:
+def expiry(hands: Hands, hold: Hold) -> datetime:
+    """Until when a wait for somebody may last."""
     created_at = hold.pen.job.created_at
     assert created_at is not None
     soon = datetime.now(UTC) + timedelta(seconds=hands.decision_ttl_s)
@@ -232,9 +184,10 @@ async def park(hands: Hands, hold: Hold, action: Park) -> None:
     pen = hold.pen
     await pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     await hands.afterwards.schedule(pen.job, action.waiting)
-    pen.note(e.JobParked, waiting=action.waiting, signals_seen=pen.signals_seen)
+    kept = None if pen.job.held_usd is None else pen.job.spent_usd
+    last = pen.note(e.JobParked, waiting=action.waiting, signals_seen=pen.signals_seen, kept_usd=kept)
     await pen.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
-    await hands.afterwards.parked(hold.ticket.tenant, hold.ticket.job_id, pen.head, hold.message)
+    await hands.afterwards.parked(hold.ticket.tenant, pen.head, last, hold.message)
 
 
 async def end(hands: Hands, hold: Hold, action: Complete | Fail | Cancel) -> None:
@@ -250,8 +203,3 @@ async def end(hands: Hands, hold: Hold, action: Complete | Fail | Cancel) -> Non
             pen.note(e.JobCancelled, reason=reason, by=by, **sums)
     await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
     await hands.afterwards.ended(pen.job, hold.message)
-
-
-def _missing(tools: set[str]) -> Fail:
-    names = ", ".join(sorted(tools))
-    return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))

@@ -25,6 +25,8 @@ class Progress:
         self._console = console
         self._live = Live(console=console, transient=True, refresh_per_second=8) if console.is_terminal else None
         self._text = ""
+        self._call = (0, 0)
+        """The step and attempt that `_text` is of."""
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -38,14 +40,22 @@ class Progress:
     def show(self, event: dict[str, Any]) -> None:
         """Tell one event, where it is of interest to whoever waits for the job."""
         if event["type"] == "delta":
-            self._text += event["text"]
-            self._going_on(self._text[-TEXT_TAIL_MAX:])
+            self._add(event)
             return
         self._text = ""
         said = line(event)
         if said is not None:
             self._console.print(said, soft_wrap=True)
         self._going_on(_under_way(event))
+
+    def _add(self, delta: dict[str, Any]) -> None:
+        """Text of a newer call takes the place of an older one's; of an older one it is void."""
+        call = (delta["step"], delta["attempt"])
+        if call < self._call:
+            return
+        self._text = delta["text"] if call > self._call else self._text + delta["text"]
+        self._call = call
+        self._going_on(self._text[-TEXT_TAIL_MAX:])
 
     def _going_on(self, what: str) -> None:
         if self._live is not None:
@@ -63,7 +73,12 @@ def line(event: dict[str, Any]) -> Text | None:
             took = f"{ms(event['duration_ms'])}, {tokens(event['usage'])} tokens, {usd(event['cost_usd'])}"
             return Text.assemble(f"  step {event['step']}  model  ", (took, "dim"))
         case "model.failed":
-            return Text(f"  step {event['step']}  model failed: {event['error']['message']}", style="red")
+            taken_back = event.get("retracted_chars") and f" ({event['retracted_chars']} characters taken back)"
+            said = f"  step {event['step']}  model failed: {event['error']['message']}{taken_back or ''}"
+            return Text(said, style="red")
+        case "job.rerouted":
+            route = event["route"]
+            return Text(f"  on {route['provider']}/{route['model']}: {route['reason']}", style="yellow")
         case "tool.completed":
             return _tool_line(event)
         case "job.parked":

@@ -18,7 +18,7 @@ from wayline.tracing.facts import Fact, JobEnded, ModelEnded, ToolEnded
 from wayline.tracing.rows import clean
 
 INTERRUPTED = "interrupted"
-"""The error of a model call whose end never came: its executor was killed, or gave the job up."""
+"""The error of a model call whose end the log does not have: its job was given up, or an old build wrote it."""
 
 
 class Drawing:
@@ -73,8 +73,6 @@ class Drawing:
         self._unpark(event, root)
         root.note("claimed", event.at, executor=event.executor, epoch=event.epoch)
         self._span(root, event)
-        # Whoever held the job is gone, and with it the call it was in: nobody will ever say what that one cost.
-        self._interrupt(event, error=INTERRUPTED)
 
     def _interrupt(self, event: e.Event, *, error: str | None, status: str = "error") -> None:
         """Close the model calls that are under way: their outcome will not come."""
@@ -100,7 +98,9 @@ class Drawing:
         self._interrupt(event, error=INTERRUPTED)
         for step in [step for step in self._steps.values() if step.step != event.step and step.span.open]:
             self._finish(step, event)
-        self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        span, _ = self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        if event.cache_break:
+            span.attributes[names.CACHE_BREAK] = event.cache_break
 
     def _begin_chat(
         self,
@@ -160,7 +160,8 @@ class Drawing:
 
     def _tool_requested(self, event: e.ToolRequested, root: Draft, job: Job) -> None:
         _, call, span = self._call(event, root)
-        call.arguments, call.status = event.arguments, "running"
+        # Not as the model said it: what it called through `use_tool` is the tool itself.
+        call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
         span.attributes[names.EFFECT] = event.effect.value
         span.reopen()
 

@@ -49,8 +49,10 @@ async def get_events(
 ) -> Response:
     """Follow a job: what has happened, then what happens, until its end; `id` is the event's `seq`.
 
-    Pieces of text come as `delta` events without an id, and are not repeated. `Accept: application/json` gives the
-    events so far as a list.
+    Pieces of text come as `delta` events without an id, and are not repeated; each names the `step` and the `attempt`
+    of the model call that writes it. `model.failed` takes back all text of its `step` and `attempt` (`retracted_chars`
+    of it): show a call's text under its step and attempt, drop it at that event, and nothing is shown twice.
+    `Accept: application/json` gives the events so far as a list.
     """
     after = last_event_id if last_event_id is not None else after
     head = await find_log(door, caller.tenant, job_id)

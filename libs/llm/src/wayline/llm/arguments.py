@@ -1,0 +1,140 @@
+"""A model's tool arguments as an object, however badly they are written, and the tool it meant, if there is one."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from wayline.llm import repair
+
+UNREADABLE = "_unreadable"
+"""The key under which hopeless arguments are handed on: the tool's schema refuses them in words models can read."""
+NEAR_MIN = 0.6
+"""How alike two tool names must be, of 1, before one is suggested for the other."""
+UNREADABLE_MAX_CHARS = 2_000
+REFERENCES_MAX = 8
+EXACT_MAX = 2**53
+"""Below it a float that is whole says the integer exactly."""
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
+
+
+def read(text: str, *, cut: bool = False) -> dict[str, Any]:
+    """The arguments in a text. Nothing is mended that was `cut` by the output limit: half a value is a wrong value."""
+    if not text or text.isspace():
+        return {}
+    try:
+        value = repair.strict(text)
+    except ValueError:
+        value = None if cut else _mended(text)
+    if isinstance(value, str) and value != text and not cut:
+        value = _mended(value)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None and text.strip() == "null":
+        return {}
+    return value if isinstance(value, dict) else {UNREADABLE: text}
+
+
+def fit(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The same arguments with plainly wrong types mended where nothing is lost; the rest is the schema's to refuse."""
+    return _fit_object(arguments, schema, schema)
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The tool that an unknown name was most likely meant to be: written differently, or with a server's prefix."""
+    spelled = {_spelling(known): known for known in sorted(names, reverse=True)}
+    wanted = _spelling(name)
+    if wanted in spelled:
+        return spelled[wanted]
+    ends = [known for spelling, known in spelled.items() if _same_end(spelling, wanted)]
+    if len(ends) == 1:
+        return ends[0]
+    close = difflib.get_close_matches(wanted, spelled, n=1, cutoff=NEAR_MIN)
+    return spelled[close[0]] if close else None
+
+
+def _spelling(name: str) -> str:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+
+
+def _same_end(one: str, other: str) -> bool:
+    return one.endswith(f"_{other}") or other.endswith(f"_{one}")
+
+
+def _mended(text: str) -> Any:
+    try:
+        return repair.repaired(text)
+    except ValueError:
+        return None
+
+
+def _fit_object(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    properties = _resolved(schema, root).get("properties")
+    if not isinstance(properties, dict):
+        return value
+    return {key: _fit(item, properties[key], root) if key in properties else item for key, item in value.items()}
+
+
+def _fit(value: Any, wanted: Any, root: Mapping[str, Any]) -> Any:
+    schema = _resolved(wanted, root)
+    kinds = _kinds(schema, root)
+    if isinstance(value, str) and kinds and "string" not in kinds:
+        value = _from_text(value, kinds)
+    elif isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+        value = int(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and kinds == {"string"}:
+        value = orjson.dumps(value).decode()
+    if isinstance(value, dict):
+        return _fit_object(value, schema, root)
+    if isinstance(value, list) and "items" in schema:
+        return [_fit(item, schema["items"], root) for item in value]
+    return value
+
+
+def _from_text(text: str, kinds: frozenset[str]) -> Any:
+    """The value that a string holds, if it is of a kind that is wanted; else the string."""
+    said = text.strip()
+    if said.lower() in ("true", "false") and "boolean" in kinds:
+        return said.lower() == "true"
+    if said.lower() in ("null", "none", "") and "null" in kinds:
+        return None
+    if _NUMBER.fullmatch(said) and kinds & {"integer", "number"}:
+        number = orjson.loads(said)
+        if isinstance(number, float) and "number" not in kinds:
+            return int(number) if number.is_integer() and abs(number) < EXACT_MAX else text
+        return number
+    for kind, opens, closes in (("object", "{", "}"), ("array", "[", "]")):
+        if kind in kinds and said.startswith(opens) and said.endswith(closes):
+            value = _mended(said)
+            return value if isinstance(value, dict if kind == "object" else list) else text
+    return text
+
+
+def _kinds(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
+    """The types a schema takes; none where it does not say."""
+    said = schema.get("type")
+    if isinstance(said, str):
+        return frozenset((said,))
+    if isinstance(said, list):
+        return frozenset(said)
+    either = [_kinds(_resolved(one, root), root) for one in schema.get("anyOf") or schema.get("oneOf") or ()]
+    return frozenset().union(*either) if either and all(either) else frozenset()
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a schema refers to within its own text; nothing where that leads nowhere."""
+    for _ in range(REFERENCES_MAX):
+        if not isinstance(schema, Mapping):
+            return {}
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return schema
+        schema = root if reference.startswith("#") else {}
+        for step in reference[1:].split("/")[1:]:
+            schema = schema.get(step) if isinstance(schema, Mapping) else None
+    return {}

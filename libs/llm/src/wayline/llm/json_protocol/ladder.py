@@ -1,0 +1,211 @@
+"""Read what a model wrote in the JSON protocol, from the form it was asked for down to plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Literal
+
+import orjson
+
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.llm import arguments, repair
+
+ReadAs = Literal["json", "repaired", "tags", "text"]
+CALLS_MAX = 64
+KEYS = frozenset({"thinking", "action", "tool_calls", "response", "confidence"})
+RESPOND = frozenset({"respond", "response", "answer", "final", "final_answer", "final answer"})
+TOOL = frozenset({"tool", "tools", "tool_call", "tool_calls", "call_tool", "use_tool"})
+
+_THINK = re.compile(r"\s*<think>(.*?)</think>", re.DOTALL)
+_FENCE = re.compile(r"```[A-Za-z0-9_+-]*\s*(?=\{)")
+_QUOTE = "[\"'\u2018\u2019\u201c\u201d]?"
+_OPENING = re.compile(rf"\{{\s*{_QUOTE}(?:thinking|action|tool_calls|response|confidence){_QUOTE}\s*[:=]")
+_TAG = re.compile(
+    r"<(thinking|action|tool_calls?|response|confidence)>(.*?)"
+    r"(?:</\1>|(?=<(?:thinking|action|tool_calls?|response|confidence)>)|\Z)",
+    re.DOTALL,
+)
+_STARTS_WITH_TAG = re.compile(r"\s*<(?:thinking|action|tool_calls?|response)>")
+_CALL_TAG = re.compile(r"^\s*<tool_call>", re.MULTILINE)
+
+
+def read(text: str, *, tools: Collection[str] = (), cut: bool = False) -> AssistantMessage:
+    """The message in a model's text; `read_as` says how far down the ladder it was found.
+
+    `cut`: the output limit ended it. A call that was cut is not mended: half its parameters are wrong parameters.
+    """
+    thought = _THINK.match(text)
+    body = text[thought.end() :] if thought else text
+    found, read_as = _find(body, tools)
+    if found is None:
+        message = AssistantMessage(text=body.strip(), read_as="text")
+    else:
+        message = _message(found, tools, read_as)
+        if cut and read_as != "json" and message.tool_calls:
+            message = _without_half_call(message, body)
+    if thought and not message.thinking:
+        message = message.model_copy(update={"thinking": thought[1].strip()})
+    return message
+
+
+def needs_correction(message: AssistantMessage, tools_offered: Collection[str]) -> str | None:
+    """What to tell a model whose message could not be used as it should have been; None: it can."""
+    if message.read_as == "text" and tools_offered:
+        return (
+            "Your last message was not the JSON object that was asked for. Say the same again as one JSON object, "
+            'beginning with {"thinking": … and with "action": "tool" or "action": "respond".'
+        )
+    if not message.tool_calls and not message.text.strip() and message.read_as != "native":
+        return (
+            "Your last message held neither a tool call nor a response. Either name tools in `tool_calls`, "
+            "or write your answer into `response`."
+        )
+    return None
+
+
+def _find(body: str, tools: Collection[str]) -> tuple[dict[str, Any] | None, ReadAs]:
+    """The envelope in a text, and how it was found."""
+    for value in _whole(body):
+        if _is_envelope(value, tools):
+            return value, "json"
+    for value in _mended(body):
+        if _is_envelope(value, tools):
+            return value, "repaired"
+    tagged = _tagged(body)
+    return (tagged, "tags") if tagged else (None, "text")
+
+
+def _whole(body: str) -> Iterator[dict[str, Any]]:
+    """Objects that need no mending: the whole text, then in fences, then anywhere."""
+    try:
+        value = repair.strict(body)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        yield value
+        return
+    for fence in _FENCE.finditer(body):
+        yield from repair.objects(body[fence.end() :])
+        break
+    yield from repair.objects(body)
+
+
+def _mended(body: str) -> Iterator[dict[str, Any]]:
+    """Objects that need mending, from where an envelope seems to begin."""
+    opening = _OPENING.search(body)
+    if opening is None:
+        return
+    text = body[opening.start() :].rstrip().removesuffix("```")
+    try:
+        value = repair.repaired(text)
+    except ValueError:
+        return
+    yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict))
+
+
+def _is_envelope(value: dict[str, Any], tools: Collection[str]) -> bool:
+    action = value.get("action")
+    if isinstance(action, str) and (_word(action) in RESPOND | TOOL or action in tools):
+        return True
+    # Without an action it must be nothing but an envelope: an answer may hold any other JSON.
+    return KEYS.issuperset(value) and ("response" in value or bool(value.get("tool_calls")))
+
+
+def _tagged(body: str) -> dict[str, Any]:
+    """What stands between the tags of a text that begins with one; a tool call may stand on any line."""
+    start = _STARTS_WITH_TAG.match(body) or _CALL_TAG.search(body)
+    if start is None:
+        return {}
+    found: dict[str, Any] = {}
+    calls: list[Any] = []
+    for name, inner in _TAG.findall(body[start.start() :]):
+        value = _json(inner) if name in ("action", "tool_call", "tool_calls") else None
+        if value is not None:
+            calls.extend(value if isinstance(value, list) else [value])
+        elif name != "tool_call":
+            found.setdefault(name, inner.strip())
+    if calls:
+        found["tool_calls"] = calls
+    return found if found.keys() & {"response", "tool_calls", "action"} else {}
+
+
+def _json(text: str) -> Any:
+    if not text.strip().startswith(("{", "[")):
+        return None
+    try:
+        return repair.repaired(text)
+    except ValueError:
+        return None
+
+
+def _message(found: dict[str, Any], tools: Collection[str], read_as: ReadAs) -> AssistantMessage:
+    action = _word(found.get("action"))
+    response = next((found[key] for key in ("response", "answer", "action_input") if found.get(key) is not None), "")
+    calls = tuple(_calls(found, tools))
+    if action in RESPOND and response != "":
+        calls = ()
+    elif calls and "response" not in found:
+        response = ""
+    return AssistantMessage(
+        text=response if isinstance(response, str) else orjson.dumps(response).decode(),
+        tool_calls=calls,
+        thinking=_text(found.get("thinking")),
+        confidence=_confidence(found.get("confidence")),
+        read_as=read_as,
+    )
+
+
+def _calls(found: dict[str, Any], tools: Collection[str]) -> Iterable[ToolCall]:
+    said = found.get("tool_calls")
+    wanted = said if isinstance(said, list) else [said]
+    if not said and ("tool" in found or found.get("action") in tools):
+        # One call, written into the envelope itself.
+        wanted = [{**found, "tool": found.get("tool") or found["action"]}]
+    calls = [call for call in wanted[:CALLS_MAX] if isinstance(call, dict) and _tool_name(call)]
+    for number, call in enumerate(calls, 1):
+        yield ToolCall(call=str(number), tool=_tool_name(call), arguments=_parameters(call), reason=_reason(call))
+
+
+def _tool_name(call: dict[str, Any]) -> str:
+    function = call.get("function")
+    named = function.get("name") if isinstance(function, dict) else function
+    return next((name for name in (call.get("tool"), call.get("name"), named) if isinstance(name, str)), "")
+
+
+def _parameters(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    places = [call, function] if isinstance(function, dict) else [call]
+    keys = ("parameters", "arguments", "args", "input", "action_input")
+    said = next((place[key] for place in places for key in keys if place.get(key) is not None), {})
+    if isinstance(said, dict):
+        return said
+    return arguments.read(said if isinstance(said, str) else orjson.dumps(said).decode())
+
+
+def _reason(call: dict[str, Any]) -> str | None:
+    return _text(call.get("reasoning") or call.get("reason")) or None
+
+
+def _without_half_call(message: AssistantMessage, body: str) -> AssistantMessage:
+    *whole, last = message.tool_calls
+    half = last.model_copy(update={"arguments": {arguments.UNREADABLE: body[-arguments.UNREADABLE_MAX_CHARS :]}})
+    return message.model_copy(update={"tool_calls": (*whole, half)})
+
+
+def _confidence(said: Any) -> float | None:
+    """From 0 to 1, also where it was said in percent."""
+    if isinstance(said, str):
+        number = re.match(r"\s*([0-9]*\.?[0-9]+)\s*(%?)", said)
+        said = float(number[1]) / (100 if number[2] else 1) if number else None
+    if isinstance(said, bool) or not isinstance(said, (int, float)):
+        return None
+    return min(1.0, max(0.0, said / 100 if said > 1 else float(said)))
+
+
+def _text(said: Any) -> str:
+    return said if isinstance(said, str) else "" if said is None else orjson.dumps(said).decode()
+
+
+def _word(said: Any) -> str:
+    return said.strip().lower() if isinstance(said, str) else ""

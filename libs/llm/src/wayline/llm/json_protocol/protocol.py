@@ -1,0 +1,68 @@
+"""A model without native tools behind the same protocol as all others."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from wayline.contracts.chat import AssistantMessage
+from wayline.llm.json_protocol.ladder import needs_correction, read
+from wayline.llm.json_protocol.spoken import Spoken
+from wayline.llm.json_protocol.wording import instruction, rendered
+from wayline.llm.model import Finished, Model, ModelRequest, Piece, StopReason, TextDelta
+
+
+class JsonProtocol:
+    """Asks in words for tools and answers as JSON, and reads what comes; whoever calls may ask for a correction."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def close(self) -> None:
+        await self._model.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        spoken = Spoken()
+        async for piece in self._model.stream(in_words(request)):
+            if isinstance(piece, TextDelta):
+                text = spoken.add(piece.text)
+                if text:
+                    yield TextDelta(text)
+            elif isinstance(piece, Finished):
+                finished = understood(piece, request)
+                rest = "" if _to_be_corrected(finished.message, request) else spoken.rest(finished.message.text)
+                if rest:
+                    yield TextDelta(rest)
+                yield finished
+            else:
+                yield piece
+
+
+def in_words(request: ModelRequest) -> ModelRequest:
+    """The same request for a model that only knows text."""
+    told = instruction(request.tools, output_schema=request.output_schema)
+    return replace(
+        request,
+        system=f"{request.system}\n\n{told}".lstrip(),
+        messages=rendered(request.messages),
+        tools=(),
+        output_schema=None,
+    )
+
+
+def understood(finished: Finished, request: ModelRequest) -> Finished:
+    """The same end of a call, with the message that was meant."""
+    said = finished.message
+    if said.tool_calls:
+        # It has native tools after all.
+        return finished
+    names = frozenset(tool.name for tool in request.tools)
+    message = read(said.text, tools=names, cut=finished.stop_reason == "max_tokens")
+    if said.thinking and not message.thinking:
+        message = message.model_copy(update={"thinking": said.thinking})
+    stop: StopReason = "tools" if message.tool_calls and finished.stop_reason == "end" else finished.stop_reason
+    return replace(finished, message=message, stop_reason=stop)
+
+
+def _to_be_corrected(message: AssistantMessage, request: ModelRequest) -> bool:
+    return needs_correction(message, [tool.name for tool in request.tools]) is not None

@@ -1,0 +1,62 @@
+"""What a model without native tools is told: the protocol, its tools, and the conversation so far as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.tools import ToolDefinition
+from wayline.llm import structured
+
+_PROTOCOL = Path(__file__).with_name("instruction.md").read_text(encoding="utf-8").strip()
+NO_TOOLS = "You have no tools: `action` is always `respond`."
+
+
+def instruction(tools: Iterable[ToolDefinition], *, output_schema: dict[str, Any] | None = None) -> str:
+    """What is appended to the system prompt: the same text for the same tools."""
+    offered = [_tool(tool) for tool in sorted(tools, key=lambda tool: tool.name)]
+    parts = [_PROTOCOL, "\n\n".join(["# Your tools", *(offered or [NO_TOOLS])])]
+    if output_schema is not None:
+        parts.append(f"This holds for `response`. {structured.instruction(output_schema)}")
+    return "\n\n".join(parts)
+
+
+def rendered(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """The conversation as such a model knows it: each message for itself, so that a longer one only adds to it."""
+    return tuple(_rendered(message) for message in messages)
+
+
+def _rendered(message: ChatMessage) -> ChatMessage:
+    if isinstance(message, AssistantMessage):
+        return AssistantMessage(text=_envelope(message))
+    if isinstance(message, ToolMessage):
+        heading = f"{'ERROR' if message.failed else 'RESULT'} of call {message.call}, {message.tool}"
+        return UserMessage(parts=(TextPart(text=f"[{heading}]\n{message.content}"),))
+    return message
+
+
+def _envelope(message: AssistantMessage) -> str:
+    said: dict[str, Any] = {"thinking": message.thinking} if message.thinking else {}
+    if message.tool_calls:
+        said |= {"action": "tool", "tool_calls": [_call(call) for call in message.tool_calls]}
+    if message.text or not message.tool_calls:
+        said |= {"response": message.text} if message.tool_calls else {"action": "respond", "response": message.text}
+    if message.confidence is not None:
+        said["confidence"] = message.confidence
+    return orjson.dumps(said).decode()
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    said: dict[str, Any] = {"tool": call.tool, "parameters": call.arguments}
+    return said | {"reasoning": call.reason} if call.reason else said
+
+
+def _tool(tool: ToolDefinition) -> str:
+    schema = orjson.dumps(tool.input_schema, option=orjson.OPT_SORT_KEYS).decode()
+    return "\n".join(
+        [f"## {tool.name}", *([tool.description.strip()] if tool.description else []), f"parameters: {schema}"]
+    )

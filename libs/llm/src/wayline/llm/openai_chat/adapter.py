@@ -1,0 +1,120 @@
+"""Stream answers from an endpoint that speaks Chat Completions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+
+from wayline.llm.encoding import encoded
+from wayline.llm.lines import batches
+from wayline.llm.model import ModelError, ModelRequest, Piece, TextDelta, UsageSeen
+from wayline.llm.openai_chat.reply import Reply
+from wayline.llm.openai_chat.request import LimitName, body, limit_name
+from wayline.llm.refusal import refused
+
+ATTEMPT_HEADER = "X-Wayline-Attempt"
+CONNECTIONS_MAX = 1_024
+CONNECT_MAX_S = 10.0
+SILENCE_MAX_S = 120.0
+"""How long a provider may say nothing, before or within a stream."""
+OTHER_LIMIT: dict[LimitName, LimitName] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+
+
+class ChatCompletions:
+    """Streams from `<base_url>/chat/completions`."""
+
+    def __init__(self, base_url: str, *, api_key: str | None = None, silence_max_s: float = SILENCE_MAX_S) -> None:
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
+        self._headers = {"Authorization": f"Bearer {api_key or 'none'}", "Content-Type": "application/json"}
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_MAX_S, sock_read=silence_max_s)
+        self._session: aiohttp.ClientSession | None = None
+        self._limits: dict[str, LimitName] = {}
+        """By model, where the endpoint has refused the usual name."""
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        limit = self._limits.get(request.model) or limit_name(request)
+        said, notes = body(request, limit=limit)
+        reply, counted, answering = Reply(), None, False
+        try:
+            response = await self._ask(said, request, limit)
+            answering = True
+            async with response:
+                async for batch in _batches(response):
+                    for line in batch:
+                        text = reply.take_line(line)
+                        if text:
+                            yield TextDelta(text)
+                    if reply.usage is not counted and not reply.stopped:
+                        counted = reply.usage
+                        assert counted is not None
+                        yield UsageSeen(counted)
+        except (aiohttp.ClientError, OSError) as error:
+            # What was lost after the whole message was not needed.
+            if not (reply.stopped and reply.usage):
+                raise _lost(error, answering=answering) from error
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise ModelError(
+                "unreadable", f"not Chat Completions: {type(error).__name__}: {error}", retryable=True, billable=True
+            ) from error
+        yield reply.finished(provider=request.card.provider, model=request.model, notes=notes)
+
+    async def _ask(self, said: dict[str, Any], request: ModelRequest, limit: LimitName) -> aiohttp.ClientResponse:
+        """The answer, still to be read; raises ModelError where it is not a 200."""
+        response = await self._post(said, request)
+        if response.status == 200:
+            return response
+        refusal = await _refusal(response)
+        if refusal.code != "invalid_request" or limit not in str(refusal):
+            raise refusal
+        # Refused outright, so nothing is billed, and this endpoint will not change its mind: ask by the other name.
+        other = OTHER_LIMIT[limit]
+        said[other] = said.pop(limit)
+        response = await self._post(said, request)
+        if response.status != 200:
+            raise await _refusal(response)
+        self._limits[request.model] = other
+        return response
+
+    async def _post(self, said: dict[str, Any], request: ModelRequest) -> aiohttp.ClientResponse:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=self._timeout,
+            )
+        headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
+        return await self._session.post(self._url, data=encoded(said), headers=headers)
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
+    async with response:
+        return refused(response.status, response.headers, await response.read())
+
+
+def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    whole = "json" in response.headers.get("Content-Type", "")
+    return _whole(response) if whole else batches(response.content)
+
+
+async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """One whole body as a stream of one event: some endpoints answer so, asked to stream or not."""
+    yield [b"data:" + await response.read(), b"data:[DONE]"]
+
+
+def _lost(error: Exception, *, answering: bool) -> ModelError:
+    """What a broken connection means: only one that was never made is sure to cost nothing."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
+        return ModelError("connection", said, retryable=True)
+    if isinstance(error, TimeoutError):
+        return ModelError("timeout", said, retryable=True, billable=True)
+    return ModelError("stream_cut" if answering else "connection", said, retryable=True, billable=True)

@@ -1,0 +1,210 @@
+"""Put an answer of Chat Completions together, from a stream's chunks or from one whole body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
+from wayline.contracts.money import Usage
+from wayline.llm import arguments
+from wayline.llm.model import Finished, ModelError, StopReason
+from wayline.llm.refusal import broke_off
+from wayline.llm.usage import from_chat
+
+STOPS: dict[str, StopReason] = {
+    "stop": "end",
+    "eos": "end",
+    "length": "max_tokens",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "refused",
+}
+THINKING = ("reasoning_content", "reasoning")
+"""Where endpoints put what may be read of a model's thinking; none is in the standard."""
+_OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
+
+
+def read(body: dict[str, Any], *, provider: str = "chat", model: str = "") -> Finished:
+    """A whole, not streamed body as our own message; raises ModelError."""
+    reply = Reply()
+    reply.take(body)
+    reply.done = True
+    return reply.finished(provider=provider, model=model)
+
+
+class Reply:
+    """An answer being put together; lenient about what a compatible endpoint leaves out."""
+
+    def __init__(self) -> None:
+        self.done = False
+        """The endpoint has said that nothing follows."""
+        self.usage: Usage | None = None
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._thinking: list[str] = []
+        self._thinking_field = ""
+        self._calls: list[_Call] = []
+        self._at: dict[int, _Call] = {}
+        self._stop: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop is not None or self.done
+
+    def take_line(self, line: bytes) -> str:
+        """Add a line of a stream; what it says of the text."""
+        if not line.startswith(b"data:"):
+            return ""
+        data = line[5:].strip()
+        if not data:
+            return ""
+        if data == b"[DONE]":
+            self.done = True
+            return ""
+        return self.take(orjson.loads(data))
+
+    def take(self, chunk: dict[str, Any]) -> str:
+        """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
+        if chunk.get("error"):
+            raise broke_off(chunk["error"])
+        counted = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
+        if counted:
+            self.usage = from_chat(counted)
+        for choice in chunk.get("choices") or ():
+            # More than one would be alternatives, and we ask for one.
+            if not choice.get("index"):
+                return self._take_choice(choice)
+        return ""
+
+    def _take_choice(self, choice: dict[str, Any]) -> str:
+        if choice.get("error"):
+            raise broke_off(choice["error"])
+        self._stop = choice.get("finish_reason") or self._stop
+        delta = choice.get("delta") or choice.get("message")
+        if not delta:
+            return ""
+        said = delta.get("content") or ""
+        if not isinstance(said, str):
+            said = self._parts(said)
+        if said:
+            self._text.append(said)
+        for field in THINKING:
+            if delta.get(field):
+                self._thinking_field = field
+                self._thinking.append(delta[field])
+                break
+        if delta.get("tool_calls"):
+            for call in delta["tool_calls"]:
+                self._take_call(call)
+        if delta.get("function_call"):
+            self._take_call({"index": 0, "function": delta["function_call"]})
+        if delta.get("refusal"):
+            self._refusal.append(delta["refusal"])
+            return said + delta["refusal"]
+        return said
+
+    def _parts(self, parts: list[dict[str, Any]]) -> str:
+        """Content as a list of parts: text, and thinking that is a list of texts itself."""
+        said = ""
+        for part in parts:
+            if part.get("type") == "thinking":
+                self._thinking.extend(piece.get("text") or "" for piece in part.get("thinking") or ())
+            else:
+                said += part.get("text") or ""
+        return said
+
+    def _take_call(self, piece: dict[str, Any]) -> None:
+        given, index = piece.get("id") or "", piece.get("index")
+        call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls and not given else None)
+        # Some endpoints number every call 0, or none: another id is another call.
+        if call is None or (given and call.id and given != call.id):
+            call = _Call()
+            self._calls.append(call)
+            if index is not None:
+                self._at[index] = call
+        call.take(piece)
+
+    def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
+        """The message and its usage; raises ModelError where one of them never came."""
+        if not self.stopped:
+            raise ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
+        if self.usage is None:
+            raise ModelError(
+                "no_usage",
+                "the endpoint sent no usage; it must honour stream_options",
+                retryable=False,
+                billable=True,
+            )
+        return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
+
+    def message(self, *, provider: str, model: str) -> AssistantMessage:
+        """What was said so far."""
+        # The limit ends the last call only; the ones before it were closed.
+        cut = len(self._calls) if self._stop == "length" else 0
+        calls = tuple(call.wanted(n, cut=n == cut) for n, call in enumerate(self._calls, 1))
+        return AssistantMessage(
+            text="".join(self._text) + "".join(self._refusal),
+            tool_calls=calls,
+            thinking="".join(self._thinking),
+            verbatim=self._verbatim(calls, provider, model) if calls else None,
+        )
+
+    def stop_reason(self) -> StopReason:
+        if self._refusal:
+            return "refused"
+        stop = STOPS.get(self._stop or "", "end")
+        return "tools" if self._calls and stop == "end" else stop
+
+    def _verbatim(self, calls: tuple[ToolCall, ...], provider: str, model: str) -> Verbatim | None:
+        """Kept where an endpoint wants back what we have no field for: thinking before a call, signatures on it."""
+        if not self._thinking_field and not any(call.extra for call in self._calls):
+            return None
+        block: dict[str, Any] = {"role": "assistant", "content": "".join(self._text) or None}
+        if self._thinking_field:
+            block[self._thinking_field] = "".join(self._thinking)
+        block["tool_calls"] = [
+            {**wanted_call(wanted), **call.extra} for wanted, call in zip(calls, self._calls, strict=True)
+        ]
+        return Verbatim(provider=provider, model=model, blocks=(block,))
+
+
+class _Call:
+    """One tool call being put together."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.extra: dict[str, Any] = {}
+        self._name = ""
+        self._arguments: list[str] = []
+
+    def take(self, piece: dict[str, Any]) -> None:
+        function = piece.get("function") or {}
+        self.id = piece.get("id") or self.id
+        name = function.get("name")
+        # The name comes in pieces from some endpoints, and again with every piece from others.
+        if name and name != self._name:
+            self._name += name
+        said = function.get("arguments")
+        if said:
+            self._arguments.append(said if isinstance(said, str) else orjson.dumps(said).decode())
+        if not _OUR_CALL_FIELDS.issuperset(piece):
+            self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
+
+    def wanted(self, number: int, *, cut: bool) -> ToolCall:
+        return ToolCall(
+            call=str(number),
+            tool=self._name,
+            arguments=arguments.read("".join(self._arguments), cut=cut),
+            provider_id=self.id or None,
+        )
+
+
+def wanted_call(call: ToolCall) -> dict[str, Any]:
+    """A tool call as this wire writes it."""
+    return {
+        "id": call.provider_id or call.call,
+        "type": "function",
+        "function": {"name": call.tool, "arguments": orjson.dumps(call.arguments).decode()},
+    }

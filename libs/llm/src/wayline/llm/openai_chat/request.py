@@ -1,0 +1,125 @@
+"""Say a request of ours in Chat Completions, byte for byte the same for the same request."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any, Literal
+
+from wayline.contracts.chat import (
+    AssistantMessage,
+    ChatMessage,
+    FilePart,
+    ImagePart,
+    NoteMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+from wayline.llm import structured
+from wayline.llm.model import File, ModelError, ModelRequest
+from wayline.llm.openai_chat.reply import wanted_call
+
+LimitName = Literal["max_tokens", "max_completion_tokens"]
+
+
+def limit_name(request: ModelRequest) -> LimitName:
+    """What most endpoints of this model's kind call the output limit: where thinking counts too, it has a new name."""
+    return "max_completion_tokens" if request.card.reasoning == "effort" else "max_tokens"
+
+
+def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The request's body, and notes on what was not sent as it was asked for. Raises ModelError."""
+    card, notes = request.card, []
+    system = request.system
+    if request.output_schema is not None and not card.structured_output:
+        system = f"{system}\n\n{structured.instruction(request.output_schema)}".lstrip()
+    said: dict[str, Any] = {
+        "model": card.model,
+        "messages": [{"role": "system", "content": system}, *(_message(m, request) for m in request.messages)],
+        limit or limit_name(request): min(request.max_output_tokens, card.output_limit),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.max_output_tokens > card.output_limit:
+        notes.append(f"output limit {request.max_output_tokens} lowered to the model's {card.output_limit}")
+    if request.tools:
+        said["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": t.name, "description": t.description, "parameters": t.input_schema},
+            }
+            for t in request.tools
+        ]
+    if request.temperature is not None:
+        if card.temperature:
+            said["temperature"] = request.temperature
+        else:
+            notes.append("temperature dropped: the model takes none")
+    if request.effort is not None:
+        if card.reasoning == "effort" and request.effort in card.efforts:
+            said["reasoning_effort"] = request.effort
+        else:
+            notes.append(f"effort {request.effort} dropped: the model does not know it")
+    if request.thinking_tokens is not None:
+        notes.append("thinking budget dropped: Chat Completions has none")
+    if request.output_schema is not None and card.structured_output:
+        said["response_format"] = _response_format(request.output_schema)
+    if request.cache_key and card.cache.kind != "none":
+        said["prompt_cache_key"] = request.cache_key
+    return said, tuple(notes)
+
+
+def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    strict = structured.strict(schema)
+    wanted = {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
+    return {"type": "json_schema", "json_schema": wanted}
+
+
+def _message(message: ChatMessage, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(message, UserMessage):
+        return {"role": "user", "content": _content(message, request)}
+    if isinstance(message, ToolMessage):
+        return {"role": "tool", "tool_call_id": message.provider_id or message.call, "content": message.content}
+    if isinstance(message, NoteMessage):
+        role = "system" if request.card.system_messages else "user"
+        return {"role": role, "content": f"[{message.label}]\n{message.text}"}
+    return _assistant(message, request)
+
+
+def _assistant(message: AssistantMessage, request: ModelRequest) -> dict[str, Any]:
+    kept = message.verbatim
+    if kept is not None and (kept.provider, kept.model) == (request.card.provider, request.card.model):
+        return kept.blocks[0]
+    said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    if message.tool_calls:
+        said["tool_calls"] = [wanted_call(call) for call in message.tool_calls]
+    elif not message.text:
+        # Neither text nor calls is refused by most endpoints.
+        said["content"] = ""
+    return said
+
+
+def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str, Any]]:
+    """One string where there is only text: every endpoint takes that."""
+    if all(isinstance(part, TextPart) for part in message.parts):
+        return "\n\n".join([*(part.text for part in message.parts if isinstance(part, TextPart)), *message.asides])
+    parts = [_part(part, request) for part in message.parts]
+    return [*parts, *({"type": "text", "text": text} for text in message.asides)]
+
+
+def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    kind = part.type
+    if not (request.card.images if kind == "image" else request.card.files):
+        raise ModelError("unsupported_input", f"{request.card.name} takes no {kind}s as input", retryable=False)
+    file = request.files.get(part.document_id)
+    if file is None:
+        raise ModelError("unsupported_input", f"the {kind} {part.document_id} is not there", retryable=False)
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": _data_uri(file)}}
+    return {"type": "file", "file": {"filename": file.name, "file_data": _data_uri(file)}}
+
+
+def _data_uri(file: File) -> str:
+    return f"data:{file.media_type};base64,{b64encode(file.data).decode()}"

@@ -1,0 +1,98 @@
+"""Read JSON as models write it: whole, broken, or not finished yet."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+REPAIR_MAX_CHARS = 200_000
+"""Repairing takes about 3 µs a character, and nothing else runs meanwhile."""
+DEPTH_MAX = 100
+"""Deeper values would be refused by whoever writes them down."""
+
+OBJECTS_MAX = 50
+"""Places where an object is looked for in one text."""
+
+_BRACKETS = re.compile(r"[\[{]|[\]}]")
+_OPEN_NUMBER = re.compile(r"(?:^|[\[:,])\s*(-?[0-9][0-9.eE+-]*)$")
+_OPEN_NUMBER_MAX_CHARS = 400
+
+
+def strict(text: str) -> Any:
+    """The value of a text that is JSON; raises ValueError for any other."""
+    return orjson.loads(text)
+
+
+def repaired(text: str) -> Any:
+    """The value that a text was meant to be, mending what is broken; raises ValueError where there is none to find."""
+    try:
+        return strict(text)
+    except ValueError:
+        pass
+    if len(text) > REPAIR_MAX_CHARS:
+        raise ValueError(f"broken, and with {len(text)} characters too long to mend")
+    if _depth(text) > DEPTH_MAX:
+        raise ValueError(f"broken, and nested more than {DEPTH_MAX} deep")
+    from json_repair import repair_json
+
+    try:
+        value = repair_json(text, return_objects=True, skip_json_loads=True)
+    except RecursionError:
+        raise ValueError("broken, and nested too deep") from None
+    if value == "" and text.strip().strip("\"'"):
+        raise ValueError("holds no value")
+    return storable(value)
+
+
+def partial(text: str) -> Any:
+    """As much of an unfinished value as is certain: what follows can only add to it. Raises ValueError."""
+    from pydantic_core import from_json
+
+    # 12 may become 123.
+    number = _OPEN_NUMBER.search(text, max(0, len(text) - _OPEN_NUMBER_MAX_CHARS))
+    return from_json(text[: number.start(1)] if number else text, allow_partial="trailing-strings")
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth += 1 if bracket.group() in "[{" else -1
+        deepest = max(deepest, depth)
+        depth = max(depth, 0)
+    return deepest
+
+
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """Every whole object that stands in a text, in order, whatever is around it."""
+    decoder, at = json.JSONDecoder(), 0
+    for _ in range(OBJECTS_MAX):
+        at = text.find("{", at)
+        if at < 0:
+            return
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+        else:
+            if isinstance(value, dict):
+                yield storable(value)
+
+
+def storable(value: Any) -> Any:
+    """A value without what JSON cannot hold: lone surrogates, huge integers, infinities."""
+    if isinstance(value, dict):
+        return {storable(str(key)): storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 63:
+        return float(value) if value.bit_length() < 1_000 else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,89 @@
+"""What a job can need next: the closed vocabulary of `decide`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from wayline.contracts.chat import Citation
+from wayline.contracts.events import ModelRequested
+from wayline.contracts.jobs import Failure, Route, Waiting
+from wayline.journal import Call
+from wayline.llm import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    step: int
+    attempt: int
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLost:
+    """Write down that nobody saw a call end: its holder was killed, and the provider may bill it."""
+
+    asked: ModelRequested
+
+
+@dataclass(frozen=True, slots=True)
+class Reroute:
+    """Let another model go on, and tell it why where it has to look at an answer again."""
+
+    route: Route
+    cause: Cause
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """Tell the model what was wrong with its words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Calls that may run beside each other."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Write a human's decision on an unknown outcome into the ledger."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    waiting: Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    answer: str
+    citations: tuple[Citation, ...] = ()
+    partial: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    error: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    reason: str
+    by: str
+
+
+End = Complete | Fail | Cancel
+Action = CallModel | NoteLost | Reroute | Correct | RunTools | Resolve | Park | End
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount as a sentence says it: `$0.03`."""
+    return f"${amount.normalize():f}"

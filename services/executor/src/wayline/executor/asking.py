@@ -1,0 +1,251 @@
+"""One model call of a held job: everything that may stand in its way, the call, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from decimal import Decimal
+from typing import Any
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.chat import NoteMessage
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import Failure
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import ToolDefinition
+from wayline.executor import spending
+from wayline.executor.actions import Action, CallModel, Correct, Fail, NoteLost, Reroute
+from wayline.executor.calling import Heard
+from wayline.executor.failures import when_shut
+from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.steps import Hands, expiry
+from wayline.executor.telling import compared, note_news, offered
+from wayline.llm import Finished, ModelError, ModelRequest, cost, saved
+from wayline.telemetry import metrics
+
+SPREAD = 0.1
+"""A wait is longer by up to this share, so that those who were sent away together do not come back together."""
+
+
+async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | None:
+    """Write the intent, ask the model, note what it said or why it did not.
+
+    Returns what the job needs instead where the call may not be made: that is seen only here, not in the log.
+    """
+    try:
+        tools = await _tools(hands, hold)
+        if isinstance(tools, Fail):
+            return tools
+        await _wait(hold, action.delay_s)
+        instead = await _pass_gate(hands, hold)
+        if instead is not None:
+            return instead
+    except Cancelled:
+        return None
+    assert hold.pen.job.route is not None
+    name, passage = hold.pen.job.route.name, _Passage()
+    try:
+        return await _call(hands, hold, action, tools, passage)
+    finally:
+        await hands.gates.leave(name, error=passage.error, spoke=passage.spoke)
+
+
+class _Passage:
+    """What a call has told of its provider."""
+
+    error: ModelError | None = None
+    spoke = False
+
+
+async def _tools(hands: Hands, hold: Hold) -> tuple[ToolDefinition, ...] | Fail:
+    job = hold.pen.job
+    assert job.submitted is not None
+    tools = hands.tools.known(job)
+    if tools is None:
+        # The registry may be away for long: a cancel is heard, and the process's end is not held up.
+        tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
+    missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
+    # Only before the first call: a server that comes and goes later costs an answer, not the job.
+    if not missing or job.tools is not None:
+        return tools
+    names = ", ".join(sorted(missing))
+    return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
+
+
+async def _wait(hold: Hold, seconds: float) -> None:
+    if seconds:
+        await hold.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())), finish_when_draining=False)
+
+
+async def _pass_gate(hands: Hands, hold: Hold) -> Action | None:
+    """Wait while the model may not be called, or say what to do instead of waiting."""
+    assert hold.pen.job.route is not None
+    waited_s = 0.0
+    while (shut := await hands.gates.enter(hold.pen.job.route.name)) is not None:
+        instead = when_shut(hold.pen.job, wait_s=shut.wait_s, waited_s=waited_s, why=shut.why)
+        if instead is not None:
+            return instead
+        await _wait(hold, shut.wait_s)
+        waited_s += shut.wait_s
+    return None
+
+
+async def _call(
+    hands: Hands, hold: Hold, action: CallModel, listed: tuple[ToolDefinition, ...], passage: _Passage
+) -> Action | None:
+    pen = hold.pen
+    note_news(pen, listed, hands.notes)
+    job = pen.job
+    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=offered(job, listed))
+    worst_usd = spending.worst_usd(request)
+    try:
+        held_usd = await _fund(hands, hold, request, worst_usd)
+    except Cancelled:
+        return None
+    if held_usd is not None and not isinstance(held_usd, Decimal):
+        return held_usd
+    attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}
+    pen.note(
+        e.ModelRequested,
+        ids.model_span(job.tenant, job.job_id, action.step, action.attempt),
+        **attempt,
+        provider=request.card.provider,
+        model=request.card.model,
+        **compared(job, request, hold.prints),
+        worst_usd=worst_usd,
+        held_usd=held_usd,
+    )
+    await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    await _hear(hands, hold, request, passage)
+    return None
+
+
+async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decimal | None) -> Decimal | Action | None:
+    """See that a call's worst case is held: what is held now where it had to be raised, or what to do instead."""
+    job = hold.pen.job
+    need = spending.shortfall(job, worst_usd)
+    if need is None:
+        return None
+    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd)
+    try:
+        extended = await hold.listening(asking, finish_when_draining=False)
+    except Reject as error:
+        return Fail(Failure(code=error.code, message=str(error)))
+    if extended.granted:
+        return extended.held_usd
+    until = expiry(hands, hold)
+    return spending.when_refused(job, request, extended, worst_usd=worst_usd, expires_at=until)
+
+
+async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
+    """Make the call, and note how it ended; what it had streamed before it failed is void."""
+    heard = Heard()
+    call = hands.models.call(hold.pen.job, request, heard)
+    retryable, after_s, billable = False, None, True
+    try:
+        async with asyncio.timeout(hold.seconds_left):
+            finished = await hold.listening(call, finish_when_draining=True)
+        reach(Failpoint.EXECUTOR_MODEL_AFTER)
+        passage.spoke = True
+        return _note_finished(hold, request, heard, finished)
+    except ModelError as error:
+        passage.error = error
+        metrics.model_failures.labels(request.card.provider, error.code).inc()
+        failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
+        after_s, billable = error.after_s, error.billable
+    except Cancelled:
+        failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
+    except TimeoutError:
+        failure = Failure(code="time_limit", message="the job's time was over before the model had answered")
+        # Not for another try: the limit that is over ends the job with what it has.
+        retryable = True
+    except asyncio.CancelledError:
+        # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
+        _note_failed(hold, request, heard, Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
+        raise
+    _note_failed(hold, request, heard, failure, retryable=retryable, after_s=after_s, billable=billable)
+
+
+def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
+    hold.pen.note(
+        e.ModelCompleted,
+        _span(hold),
+        **_attempt(hold),
+        message=finished.message,
+        usage=finished.usage,
+        cost_usd=cost(request.card, finished.usage),
+        saved_usd=saved(request.card, finished.usage),
+        stop_reason=finished.stop_reason,
+        duration_ms=round(heard.ms, 3),
+        first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
+        notes=finished.notes,
+    )
+
+
+def _note_failed(
+    hold: Hold,
+    request: ModelRequest,
+    heard: Heard,
+    failure: Failure,
+    *,
+    retryable: bool,
+    after_s: float | None = None,
+    billable: bool = True,
+) -> None:
+    asked = hold.pen.job.model_open
+    assert asked is not None
+    # Whoever has begun to answer bills for it, whatever the error says.
+    billable = billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
+    bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes)
+    hold.pen.note(
+        e.ModelFailed,
+        _span(hold),
+        **_attempt(hold),
+        error=failure,
+        retryable=retryable,
+        unsettled=bounds if billable else None,
+        retracted_chars=heard.chars,
+        after_s=after_s,
+        duration_ms=round(heard.ms, 3),
+    )
+
+
+def note_lost(hold: Hold, action: NoteLost) -> None:
+    """The holder before was killed in a call: what it had streamed is void, and what it cost nobody knows."""
+    job, asked = hold.pen.job, action.asked
+    hold.pen.note(
+        e.ModelFailed,
+        ids.model_span(job.tenant, job.job_id, asked.step, asked.attempt),
+        step=asked.step,
+        attempt=asked.attempt,
+        attempt_id=asked.attempt_id,
+        error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
+        retryable=True,
+        unsettled=e.Bounds(lower_usd=None if asked.worst_usd is None else Decimal(0), upper_usd=asked.worst_usd),
+    )
+
+
+def reroute(hold: Hold, action: Reroute) -> None:
+    """Let another model go on from here."""
+    metrics.jobs_rerouted.labels(action.cause).inc()
+    hold.pen.note(e.JobRerouted, route=action.route, cause=action.cause)
+    if action.note is not None:
+        correct(hold, Correct(action.note))
+
+
+def correct(hold: Hold, action: Correct) -> None:
+    """Tell the model what was wrong; it stays in the history."""
+    hold.pen.note(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=action.text))
+
+
+def _attempt(hold: Hold) -> dict[str, Any]:
+    asked = hold.pen.job.model_open
+    assert asked is not None
+    return {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}
+
+
+def _span(hold: Hold) -> str:
+    job = hold.pen.job
+    return ids.model_span(job.tenant, job.job_id, job.step, job.model_attempt)

@@ -1,0 +1,108 @@
+"""What a call can cost at most, what one that nobody saw end may have cost, and what a job does at its cap. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from wayline.contracts.budgets import Extended
+from wayline.contracts.events import Bounds
+from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.money import Usage
+from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
+from wayline.executor.answers import cut_short
+from wayline.executor.failures import elsewhere
+from wayline.executor.standins import worst
+from wayline.journal import Job
+from wayline.llm import ModelRequest, cost, next_route
+from wayline.llm.prices import LOCAL
+from wayline.llm.tokens import estimate_request
+
+SURE_BYTES_PER_TOKEN = 8
+"""Half of what text usually takes: a lower bound has to hold for every text."""
+
+
+def worst_usd(request: ModelRequest) -> Decimal | None:
+    """The most a call can cost; None: nobody knows its price."""
+    card = request.card
+    if card.provider in LOCAL:
+        return Decimal(0)
+    if card.prices is None:
+        return None
+    return worst(card, estimate_request(request), request.max_output_tokens)
+
+
+def unsettled(request: ModelRequest, worst_usd: Decimal | None, *, seen: Usage | None, streamed_bytes: int) -> Bounds:
+    """Between what a call can have cost that was cut: what came for sure, and all that could have come."""
+    card, seen = request.card, seen or Usage()
+    said = max(seen.output, streamed_bytes // SURE_BYTES_PER_TOKEN)
+    lower = cost(card, seen.model_copy(update={"output": said}))
+    upper = worst_usd
+    if seen.input and upper is not None:
+        # The provider itself has counted the prompt: better than an estimate.
+        counted = cost(card, seen.model_copy(update={"output": request.max_output_tokens}))
+        upper = counted if lower is None or counted is None else max(counted, lower)
+    return Bounds(lower_usd=lower, upper_usd=upper if lower is None or upper is None else max(lower, upper))
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What has to be held for a job in all before its next call; None: a price is unknown."""
+
+    total_usd: Decimal | None
+
+
+def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
+    """What to ask for before a call; None: it is held, or nothing has to be."""
+    if job.held_usd is None or worst_usd == 0:
+        return None
+    if worst_usd is None or job.spent_usd is None:
+        return Need(None)
+    total = job.spent_usd + worst_usd
+    return Need(total) if total > job.held_usd else None
+
+
+def when_refused(
+    job: Job, request: ModelRequest, refused: Extended, *, worst_usd: Decimal | None, expires_at: datetime
+) -> Reroute | Park | Complete | Fail:
+    """What the job does where its budget has no room for its next call."""
+    if worst_usd is None or job.spent_usd is None:
+        name = request.card.name
+        message = f"nobody has said what {name} costs, and {_named(refused)} is a hard limit: give the model prices"
+        why = f"the price of {name} is unknown"
+        return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
+    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd)
+    return cheaper or _at_cap(job, refused, worst_usd=worst_usd, expires_at=expires_at)
+
+
+def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal) -> Reroute | None:
+    """A cheaper model for what is left of a budget, where the agent lets the router choose so."""
+    assert job.config is not None and job.route is not None
+    routing, prompt_tokens = job.config.routing, estimate_request(request)
+    if routing.mode != "auto" or not routing.budget_aware:
+        return None
+    left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
+    why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {job.route.name} can cost"
+    route = next_route(job.candidates, job.route, "budget", why=why, prompt_tokens=prompt_tokens)
+    card = route and job.candidates.card(route.name)
+    if route is None or card is None:
+        return None
+    most = Decimal(0) if card.provider in LOCAL else worst(card, prompt_tokens, request.max_output_tokens)
+    return Reroute(route, "budget") if most is not None and most <= left else None
+
+
+def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:
+    """What the job chose to do at its cap: to wait, or to end with what it has."""
+    assert job.submitted is not None
+    reason = f"{_named(refused)} has no room for a call of up to {dollars(worst_usd)}"
+    if job.submitted.options.at_cap == "park" and not job.unanswered:
+        # A wait of its own each time: what was scheduled for an earlier one must not end this one.
+        wait_id, question = f"budget-{job.seq}", f"{reason}. Raise it, and the job goes on where it is"
+        return Park(Waiting(why="budget", wait_id=wait_id, question=question, expires_at=expires_at))
+    return cut_short(job, reason, "budget_exhausted")
+
+
+def _named(refused: Extended) -> str:
+    """The budget that refused, as a sentence begins with it."""
+    return f"budget {refused.limited_by!r}" if refused.limited_by not in ("", "job") else "the job's own budget"

@@ -1,0 +1,183 @@
+"""Executors on a real bus; the test writes the first record as a router would, and answers for its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Ask, Bus, BusSettings, Service
+from wayline.chassis.responder import Responder
+from wayline.chassis.topology import Limits, declare
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.budgets import ExtendBudget, Extended, ReleaseBudget, Released, Settled, SettleJob
+from wayline.contracts.jobs import JobOptions, JobView, Route, RunJob, Signal, SubmitJob
+from wayline.contracts.models import ModelCard, Prices, Rates
+from wayline.executor.app import build
+from wayline.executor.settings import Settings
+from wayline.journal import Head, Job, JobLog, fold, follow, view
+from wayline.telemetry import BusExporter, Telemetry
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer
+from wayline.testkit.fixtures import NatsFactory
+
+PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(10)))
+CARDS = tuple(
+    ModelCard(provider="chat", model=model, tier="standard", prices=PRICES) for model in ("one", "two", "three")
+)
+OFFLINE = ModelCard(provider="offline", model="offline", tier="flash")
+ACK_WAIT_S = 1.0
+
+
+@dataclass
+class Purse:
+    """A router's answers about money: one budget for all jobs, and every request kept."""
+
+    room_usd: Decimal = Decimal(0)
+    asked: list[Any] = field(default_factory=list)
+    held: dict[str, Decimal] = field(default_factory=dict)
+
+    async def on_extend(self, asked: ExtendBudget) -> Extended:
+        self.asked.append(asked)
+        held = self.held.get(asked.job_id, Decimal(0))
+        assert asked.total_usd is not None
+        granted = asked.total_usd <= max(self.room_usd, held)
+        self.held[asked.job_id] = max(asked.total_usd, held) if granted else held
+        left = max(self.room_usd - self.held[asked.job_id], Decimal(0))
+        by = "" if granted else "march"
+        return Extended(granted=granted, held_usd=self.held[asked.job_id], left_usd=left, limited_by=by)
+
+    async def on_release(self, asked: ReleaseBudget) -> Released:
+        self.asked.append(asked)
+        released = self.held.get(asked.job_id, Decimal(0)) - asked.spent_usd
+        self.held[asked.job_id] = asked.spent_usd
+        return Released(released_usd=released)
+
+    async def on_settle(self, asked: SettleJob) -> Settled:
+        self.asked.append(asked)
+        return Settled(settled=True)
+
+    def of(self, kind: type) -> list[Any]:
+        return [asked for asked in self.asked if isinstance(asked, kind)]
+
+
+@dataclass
+class Stage:
+    """A bus, the executors on it, and the jobs that the test begins."""
+
+    url: str
+    bus: Bus
+    purse: Purse
+    executors: list[Service] = field(default_factory=list)
+
+    async def executor(self, chat: ChatServer) -> Service:
+        service = await build(Settings(chat_base_url=chat.url), bus_settings=BusSettings(nats_url=self.url))
+        await service.start()
+        self.executors.append(service)
+        return service
+
+    async def begin(
+        self,
+        job_id: str,
+        model: str = "chat/one",
+        *,
+        config: AgentConfig | None = None,
+        options: JobOptions | None = None,
+        fallbacks: tuple[str, ...] = (),
+        held_usd: Decimal | None = None,
+        more: tuple[e.Event, ...] = (),
+        ticket: bool = True,
+        **limits: Any,
+    ) -> Head:
+        """Write a job's first record, and its ticket."""
+        provider, _, name = model.partition("/")
+        job = SubmitJob(tenant="default", agent="a", input="why?", options=options or JobOptions())
+        submitted = e.JobSubmitted(**stamp(job_id, 1), tenant="default", job=job, content_hash="c")
+        routed = e.JobRouted(
+            **stamp(job_id, 2),
+            agent="a",
+            agent_version=1,
+            config=config or AgentConfig(tools=()),
+            route=Route(provider=provider, model=name, tier="standard", reason="r"),
+            limits=e.Limits(**{"max_steps": 5, "max_seconds": 60, "max_output_tokens": 100, **limits}),
+            candidates=e.Candidates(cards=(*CARDS, OFFLINE), slots={"primary": model}, fallbacks=fallbacks),
+            held_usd=held_usd,
+        )
+        log = JobLog(self.bus, "default", job_id)
+        head = await log.begin([submitted, routed], content_hash="c", lane="interactive")
+        if ticket:
+            await self.ticket(job_id, head)
+        return head
+
+    async def ticket(self, job_id: str, head: Head) -> int:
+        run = RunJob(tenant="default", job=job_id, at=head.sequence)
+        return (await self.bus.publish(run, msg_id=run.msg_id)).seq
+
+    async def signal(self, job_id: str, said: Any) -> int:
+        return (
+            await self.bus.publish(Signal(tenant="default", job_id=job_id, signal=said), msg_id=ids.new_id("s"))
+        ).seq
+
+    async def wake(self, job_id: str) -> None:
+        """What a router does about a signal for a parked job."""
+        head = await JobLog(self.bus, "default", job_id).last()
+        assert head is not None
+        await self.ticket(job_id, head)
+
+    async def events(self, job_id: str) -> list[e.Event]:
+        return [event async for event in JobLog(self.bus, "default", job_id).read()]
+
+    async def job(self, job_id: str) -> Job:
+        return fold(await self.events(job_id))
+
+    async def ended(self, job_id: str) -> JobView:
+        async for _ in follow(self.bus, "default", job_id):
+            pass
+        return view(await self.job(job_id))
+
+    async def failed(self, job_id: str) -> list[e.ModelFailed]:
+        return [event for event in await self.events(job_id) if isinstance(event, e.ModelFailed)]
+
+    async def parked(self, job_id: str) -> Job:
+        """Wait until a job is parked and its ticket let go."""
+
+        async def so() -> bool:
+            left = (await self.bus.js.stream_info("RUN")).state.messages
+            return not left and (await self.job(job_id)).waiting is not None
+
+        await until(so, why=f"{job_id} is parked")
+        return await self.job(job_id)
+
+
+def stamp(job_id: str, seq: int) -> dict[str, Any]:
+    trace = e.SpanRef(trace_id=ids.trace_id("default", job_id), span_id=ids.job_span("default", job_id))
+    return {"job_id": job_id, "seq": seq, "at": datetime.now(UTC), "trace": trace}
+
+
+@pytest.fixture
+async def stage(nats_factory: NatsFactory) -> AsyncIterator[Stage]:
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits(ack_wait_s=ACK_WAIT_S, memory=True)):
+        pass
+    purse = Purse()
+    telemetry = Telemetry("router", BusExporter("router"))
+    asks = [Ask(ExtendBudget, purse.on_extend), Ask(ReleaseBudget, purse.on_release), Ask(SettleJob, purse.on_settle)]
+    async with AsyncExitStack() as ends:
+        for ask in asks:
+            answering = Responder(bus, telemetry, ask)
+            await answering.start()
+            ends.push_async_callback(answering.stop, 0)
+        await bus.settled()
+        stage = Stage(server.url, bus, purse)
+        yield stage
+        for service in stage.executors:
+            await service.stop(0.1)
+    await bus.close()

@@ -1,0 +1,123 @@
+"""Short logs for the tests of the executor's thinking: events one after another, a second apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
+from wayline.contracts.models import ModelCard, Prices, Rates
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect, ToolError
+from wayline.executor.actions import Action
+from wayline.executor.decide import decide
+from wayline.journal import Job, fold
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
+CHEAP = Prices(rates=Rates(input=Decimal(1), output=Decimal(2)))
+DEAR = Prices(rates=Rates(input=Decimal(10), output=Decimal(20)))
+
+
+def card(name: str, prices: Prices | None = CHEAP, **more: Any) -> ModelCard:
+    provider, _, model = name.partition("/")
+    return ModelCard(provider=provider, model=model, tier="standard", prices=prices, **more)
+
+
+PRIMARY, SISTER, OTHER = card("acme/primary"), card("acme/sister"), card("other/spare")
+STRONG, SMALL = card("acme/strong", DEAR), card("tiny/small")
+ROUTE = Route(provider="acme", model="primary", tier="standard", reason="r", slot="primary")
+
+
+@dataclass
+class Log:
+    """A job's log so far, and what is decided from it."""
+
+    config: AgentConfig = field(default_factory=AgentConfig)
+    options: JobOptions = field(default_factory=JobOptions)
+    cards: tuple[ModelCard, ...] = (PRIMARY, SISTER, OTHER, STRONG, SMALL)
+    fallbacks: tuple[str, ...] = ()
+    slots: dict[Any, str] = field(default_factory=lambda: {"primary": "acme/primary"})
+    max_steps: int = 9
+    held_usd: Decimal | None = None
+    events: list[e.Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        job = SubmitJob(tenant="default", agent="a", input="why?", options=self.options)
+        self.say(e.JobSubmitted, tenant="default", job=job, content_hash="c")
+        self.say(
+            e.JobRouted,
+            agent="a",
+            agent_version=1,
+            config=self.config,
+            route=ROUTE,
+            limits=e.Limits(max_steps=self.max_steps, max_seconds=600, max_output_tokens=100),
+            candidates=e.Candidates(cards=self.cards, slots=self.slots, fallbacks=self.fallbacks),
+            held_usd=self.held_usd,
+        )
+        self.say(e.JobClaimed, executor="x", epoch=1, owner="1:1", attempt=1)
+
+    def say(self, kind: type[e.Event], **fields: Any) -> Log:
+        seq = len(self.events) + 1
+        self.events.append(kind(job_id="j", seq=seq, at=AT + timedelta(seconds=seq), trace=TRACE, **fields))
+        return self
+
+    @property
+    def job(self) -> Job:
+        return fold(self.events)
+
+    @property
+    def next(self) -> Action | None:
+        return decide(self.job)
+
+    def ask(self, step: int = 1, attempt: int = 1, **more: Any) -> Log:
+        route = self.job.route
+        assert route is not None
+        named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id("default", "j", step, attempt)}
+        return self.say(e.ModelRequested, **named, provider=route.provider, model=route.model, **more)
+
+    def fail(self, code: str, *, retryable: bool = True, **more: Any) -> Log:
+        """The call that is open ends in an error."""
+        error = Failure(code=code, message="no")
+        return self.say(e.ModelFailed, **self._open(), error=error, retryable=retryable, **more)
+
+    def failing(self, code: str, step: int = 1, attempt: int = 1, **more: Any) -> Log:
+        return self.ask(step, attempt).fail(code, **more)
+
+    def answer(self, text: str = "", *tools: str, stop: str = "end", **said: Any) -> Log:
+        """The call that is open ends in a message."""
+        calls = tuple(ToolCall(call=str(n), tool=tool) for n, tool in enumerate(tools, 1))
+        return self.say(
+            e.ModelCompleted,
+            **self._open(),
+            message=AssistantMessage(text=text, tool_calls=calls, **said),
+            usage=Usage(input=10, output=2),
+            cost_usd=Decimal("0.5"),
+            stop_reason=stop,
+            duration_ms=1,
+        )
+
+    def result(self, call: str = "1", *, error: str | None = None) -> Log:
+        named = {"step": self.job.step, "call": call, "tool": "t"}
+        self.say(e.ToolRequested, **named, arguments={}, effect=Effect.READ, key=f"k{self.job.step}{call}")
+        why = ToolError(code=error, message="no") if error else None
+        status = "failed" if error else "success"
+        return self.say(e.ToolCompleted, **named, status=status, content="found", error=why)
+
+    def take(self, action: Any) -> Log:
+        """Do what was decided, where that is only to note it."""
+        if hasattr(action, "route"):
+            self.say(e.JobRerouted, route=action.route, cause=action.cause)
+        text = getattr(action, "text", getattr(action, "note", None))
+        return self.say(e.ContextInjected, note={"label": "CORRECTION", "text": text}) if text else self
+
+    def _open(self) -> dict[str, Any]:
+        asked = self.job.model_open
+        assert asked is not None
+        return {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}

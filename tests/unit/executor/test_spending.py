@@ -1,0 +1,168 @@
+"""What a call can cost, what one that nobody saw end may have cost, and what a job does at its cap."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.budgets import Extended
+from wayline.contracts.chat import TextPart, UserMessage
+from wayline.contracts.jobs import JobOptions
+from wayline.contracts.money import Usage
+from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
+from wayline.executor.spending import Need, shortfall, unsettled, when_refused, worst_usd
+from wayline.llm import ModelRequest
+from wayline.llm.tokens import estimate_request
+
+from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
+
+UNPRICED, LOCAL = card("acme/new", None), card("offline/offline", None)
+CENT = Decimal("0.01")
+REFUSED = Extended(granted=False, held_usd=Decimal(0), left_usd=Decimal(0), limited_by="march")
+PARK = JobOptions(at_cap="park")
+
+
+def request(of=PRIMARY, text: str = "why?") -> ModelRequest:
+    asked = UserMessage(parts=(TextPart(text=text),))
+    return ModelRequest(card=of, system="", messages=(asked,), tools=(), max_output_tokens=100, attempt_id="a")
+
+
+def refused(log: Log, *, by: Extended = REFUSED, of=PRIMARY, worst: Decimal | None = CENT):
+    return when_refused(log.job, request(of), by, worst_usd=worst, expires_at=AT + timedelta(days=7))
+
+
+def test_the_worst_case_is_the_prompt_read_dearest_and_the_longest_answer():
+    most = worst_usd(request())
+
+    assert most == (Decimal(estimate_request(request())) * 1 + 100 * 2) / 1_000_000
+
+
+def test_a_local_call_costs_nothing_and_an_unpriced_one_nobody_knows():
+    assert worst_usd(request(LOCAL)) == 0
+    assert worst_usd(request(UNPRICED)) is None
+
+
+def test_a_call_that_was_cut_lies_between_what_came_for_sure_and_all_that_could_have_come():
+    nothing = unsettled(request(), CENT, seen=None, streamed_bytes=0)
+    text = unsettled(request(), CENT, seen=None, streamed_bytes=80)
+    counted = unsettled(request(), CENT, seen=Usage(input=1_000, output=3), streamed_bytes=80)
+
+    assert nothing == e.Bounds(lower_usd=Decimal(0), upper_usd=CENT)
+    assert text == e.Bounds(lower_usd=Decimal("0.00002"), upper_usd=CENT)
+    assert counted == e.Bounds(lower_usd=Decimal("0.00102"), upper_usd=Decimal("0.0012"))
+
+
+def test_the_bounds_never_cross_and_an_unknown_price_stays_unknown():
+    long = unsettled(request(), Decimal("0.0001"), seen=None, streamed_bytes=8_000)
+
+    assert long.upper_usd == long.lower_usd == Decimal("0.002")
+    assert unsettled(request(UNPRICED), None, seen=None, streamed_bytes=80) == e.Bounds(lower_usd=None, upper_usd=None)
+
+
+def test_a_job_without_a_budget_and_a_call_that_costs_nothing_ask_nobody():
+    assert shortfall(Log().job, CENT) is None
+    assert shortfall(Log().job, None) is None
+    assert shortfall(Log(held_usd=Decimal(0)).job, Decimal(0)) is None
+
+
+def test_what_is_held_already_is_not_asked_for_again():
+    log = Log(held_usd=CENT)
+
+    assert shortfall(log.job, CENT) is None
+    assert shortfall(log.job, 2 * CENT) == Need(2 * CENT)
+    log.ask(held_usd=Decimal(1)).answer("half", "t").result()
+    assert shortfall(log.job, Decimal("0.5")) is None
+    assert shortfall(log.job, Decimal("0.6")) == Need(Decimal("1.1")), "0.5 is spent"
+
+
+def test_the_most_that_a_lost_call_may_have_cost_counts_as_spent():
+    log = Log(held_usd=CENT).ask().fail("lost", unsettled=e.Bounds(lower_usd=Decimal(0), upper_usd=CENT))
+
+    assert shortfall(log.job, CENT) == Need(2 * CENT)
+
+
+def test_an_unknown_price_is_asked_about_where_there_is_a_budget():
+    assert shortfall(Log(held_usd=CENT).job, None) == Need(None)
+    assert shortfall(replace(Log(held_usd=CENT).job, cost_usd=None), CENT) == Need(None)
+
+
+def test_a_budget_of_nothing_held_is_a_budget():
+    log = Log()
+    log.events[1] = log.events[1].model_copy(update={"left_usd": Decimal(1)})
+
+    assert shortfall(log.job, CENT) == Need(CENT)
+
+
+def test_a_refused_price_goes_to_a_model_that_has_one_or_fails():
+    log = Log(held_usd=CENT, fallbacks=("other/spare",))
+
+    rerouted = refused(log, worst=None)
+    assert isinstance(rerouted, Reroute) and rerouted.route.name == "other/spare"
+    failed = refused(Log(held_usd=CENT), of=UNPRICED, worst=None)
+    assert isinstance(failed, Fail) and failed.error.code == "price_unknown"
+    assert "acme/new" in failed.error.message and "'march'" in failed.error.message
+
+
+def test_at_its_cap_a_job_answers_with_what_it_has_and_names_the_budget():
+    log = Log(held_usd=CENT).ask().answer("half", "t").result()
+
+    assert refused(log) == Complete("half", partial=True, reason="budget 'march' has no room for a call of up to $0.01")
+
+
+def test_at_its_cap_with_nothing_said_it_fails():
+    failed = refused(Log(held_usd=CENT), by=REFUSED.model_copy(update={"limited_by": "job"}))
+
+    assert isinstance(failed, Fail) and failed.error.code == "budget_exhausted"
+    assert failed.error.message.startswith("the job's own budget has no room for a call of up to $0.01")
+
+
+def test_a_job_that_would_rather_wait_parks_and_goes_on_where_it_was():
+    log = Log(held_usd=CENT, options=PARK).ask().answer("half", "t").result()
+
+    parked = refused(log)
+    assert isinstance(parked, Park)
+    assert (parked.waiting.why, parked.waiting.expires_at) == ("budget", AT + timedelta(days=7))
+    log.say(e.JobParked, waiting=parked.waiting, signals_seen=0, kept_usd=Decimal("0.5"))
+    assert log.job.held_usd == Decimal("0.5"), "the rest was given back"
+    log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1)
+    log.say(e.JobResumed).say(e.BudgetRaised, budget_usd=Decimal(2))
+    assert log.next == CallModel(2, 1)
+
+
+def test_each_wait_has_a_name_of_its_own():
+    log = Log(held_usd=CENT, options=PARK)
+    first = refused(log).waiting
+    log.say(e.JobParked, waiting=first, signals_seen=0)
+    log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1).say(e.JobResumed)
+
+    assert refused(log).waiting.wait_id != first.wait_id
+
+
+def test_a_wait_that_nobody_ended_in_time_ends_the_job_with_what_it_has():
+    log = Log(held_usd=CENT, options=PARK).ask().answer("half", "t").result()
+    parked = refused(log)
+    log.say(e.JobParked, waiting=parked.waiting, signals_seen=0)
+    log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1).say(e.JobResumed)
+    log.say(e.DecisionMade, decision_id=parked.waiting.wait_id, outcome="expired")
+
+    ended = refused(log)
+
+    assert isinstance(ended, Complete) and ended.partial
+    assert isinstance(refused(log.say(e.BudgetRaised, budget_usd=CENT)), Park), "raised after all"
+
+
+def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
+    slots = {"fast": "tiny/small", "primary": "acme/strong"}
+    log = Log(held_usd=CENT, slots=slots, options=PARK)
+    strong = log.job.route.model_copy(update={"model": "strong"})
+    log.events[1] = log.events[1].model_copy(update={"route": strong})
+    some = REFUSED.model_copy(update={"left_usd": CENT})
+
+    down = refused(log, by=some, of=STRONG)
+    assert isinstance(down, Reroute) and (down.cause, down.route.name) == ("budget", "tiny/small")
+    assert isinstance(refused(log, of=STRONG), Park), "nothing is left for a cheap one either"
+    proud = AgentConfig(routing=Routing(budget_aware=False))
+    log.events[1] = log.events[1].model_copy(update={"config": proud})
+    assert isinstance(refused(log, by=some, of=STRONG), Park)
+    assert {OTHER, SMALL} <= set(log.cards)

@@ -1,0 +1,211 @@
+"""What endpoints say in Chat Completions, each in its own way, is one message of ours."""
+
+import orjson
+import pytest
+
+from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
+from wayline.contracts.money import Usage
+from wayline.llm import Finished, ModelError
+from wayline.llm.openai_chat import Reply, read
+
+USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
+def whole(message: dict, finish: str | None = "stop", **more) -> dict:
+    return {"choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": USAGE, **more}
+
+
+def streamed(*deltas: dict, finish: str | None = "stop") -> Finished:
+    reply = Reply()
+    for delta in deltas:
+        reply.take({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    reply.take({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": USAGE})
+    return reply.finished(provider="chat", model="m")
+
+
+def test_a_whole_body_is_read_like_a_stream():
+    assert read(whole({"content": "well"})) == Finished(
+        AssistantMessage(text="well"), Usage(input=9, output=2), "end", ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [
+        ("stop", "end"),
+        ("eos", "end"),
+        (None, "end"),
+        ("length", "max_tokens"),
+        ("tool_calls", "tools"),
+        ("function_call", "tools"),
+        ("content_filter", "refused"),
+    ],
+)
+def test_the_reason_for_the_end_is_told_in_our_words(finish, stop):
+    assert read(whole({"content": "well"}, finish)).stop_reason == stop
+
+
+def test_a_refusal_is_what_was_said():
+    finished = read(whole({"content": None, "refusal": "I will not."}))
+
+    assert (finished.message.text, finished.stop_reason) == ("I will not.", "refused")
+
+
+def test_an_answer_that_was_filtered_away_has_no_text():
+    finished = read({"choices": [{"index": 0, "finish_reason": "content_filter"}], "usage": USAGE})
+
+    assert (finished.message, finished.stop_reason) == (AssistantMessage(), "refused")
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_is_kept_apart_from_the_text(field):
+    finished = streamed({field: "So "}, {field: "it is."}, {"content": "Yes."})
+
+    assert (finished.message.thinking, finished.message.text) == ("So it is.", "Yes.")
+
+
+def test_content_in_parts_is_text_and_thinking():
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "So it is."}]},
+        {"type": "text", "text": "Yes."},
+    ]
+    finished = streamed({"content": parts})
+
+    assert (finished.message.thinking, finished.message.text) == ("So it is.", "Yes.")
+
+
+def test_of_several_alternatives_the_first_counts():
+    body = {"choices": [{"index": 1, "message": {"content": "b"}}, {"index": 0, "message": {"content": "a"}}]}
+
+    assert read({**body, "usage": USAGE}).message.text == "a"
+
+
+def piece(id: str | None = None, index: int | None = None, name: str | None = None, arguments: object = None) -> dict:
+    said = {"id": id, "index": index, "function": {"name": name, "arguments": arguments}}
+    return {"tool_calls": [{key: value for key, value in said.items() if value is not None}]}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(
+            [
+                piece("a", 0, "look", ""),
+                piece(None, 0, None, '{"at":'),
+                piece(None, 0, None, "1}"),
+                piece("b", 1, "find", '{"at":2}'),
+            ],
+            id="as documented",
+        ),
+        pytest.param([piece("a", 0, "look", '{"at":1}'), piece("b", 0, "find", '{"at":2}')], id="all numbered 0"),
+        pytest.param([piece("a", None, "look", '{"at":1}'), piece("b", None, "find", '{"at":2}')], id="not numbered"),
+        pytest.param(
+            [piece("a", 0, "look", '{"at"'), piece("a", 0, "look", ":1}"), piece("b", 1, "find", '{"at":2}')],
+            id="id and name in each piece",
+        ),
+        pytest.param([piece("a", 0, "look", {"at": 1}), piece("b", 1, "find", {"at": 2})], id="arguments as objects"),
+    ],
+)
+def test_tool_calls_are_put_together_however_they_are_numbered(pieces):
+    assert streamed(*pieces, finish="tool_calls").message.tool_calls == (
+        ToolCall(call="1", tool="look", arguments={"at": 1}, provider_id="a"),
+        ToolCall(call="2", tool="find", arguments={"at": 2}, provider_id="b"),
+    )
+
+
+def test_the_old_function_call_is_a_tool_call():
+    finished = read(whole({"content": None, "function_call": {"name": "look", "arguments": "{}"}}, "function_call"))
+
+    assert (finished.message.tool_calls, finished.stop_reason) == ((ToolCall(call="1", tool="look"),), "tools")
+
+
+def test_a_call_without_arguments_has_none():
+    assert streamed(piece("a", 0, "look")).message.tool_calls[0].arguments == {}
+
+
+def test_broken_arguments_are_mended():
+    assert streamed(piece("a", 0, "look", "{'at': 1,}")).message.tool_calls[0].arguments == {"at": 1}
+
+
+def test_arguments_that_the_output_limit_cut_are_not_mended():
+    [call] = streamed(piece("a", 0, "write", '{"text": "half of'), finish="length").message.tool_calls
+
+    assert call.arguments == {"_unreadable": '{"text": "half of'}
+
+
+def test_calls_that_the_output_limit_cut_are_not_said_to_be_whole():
+    assert streamed(piece("a", 0, "look", "{}"), finish="length").stop_reason == "max_tokens"
+
+
+def test_thinking_before_a_call_is_kept_to_be_sent_back():
+    finished = streamed({"reasoning_content": "Look first."}, piece("a", 0, "look", '{"at": 1}'))
+
+    function = {"name": "look", "arguments": '{"at":1}'}
+    assert finished.message.verbatim == Verbatim(
+        provider="chat",
+        model="m",
+        blocks=(
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "Look first.",
+                "tool_calls": [{"id": "a", "type": "function", "function": function}],
+            },
+        ),
+    )
+
+
+def test_a_signature_on_a_call_is_kept_to_be_sent_back():
+    signed = piece("a", 0, "look", "{}")
+    signed["tool_calls"][0]["extra_content"] = {"google": {"thought_signature": "s"}}
+    verbatim = streamed(signed).message.verbatim
+
+    assert verbatim is not None
+    assert verbatim.blocks[0]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
+
+
+@pytest.mark.parametrize("message", [{"content": "well"}, {"content": "well", "reasoning": "So."}])
+def test_what_our_own_fields_say_is_not_kept_twice(message):
+    assert read(whole(message)).message.verbatim is None
+
+
+def test_usage_is_found_where_groq_puts_it():
+    reply = Reply()
+    reply.take(
+        {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "x_groq": {"usage": USAGE}}
+    )
+
+    assert reply.finished(provider="chat", model="m").usage == Usage(input=9, output=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"error": {"message": "no", "code": "content_filter", "status": 400}}, "invalid_request"),
+        ({"error": {"message": "no", "type": "invalid_request_error"}}, "invalid_request"),
+        ({"error": {"message": "no", "type": "server_error"}}, "server_error"),
+        ({"error": "no"}, "server_error"),
+        ({"error": {"message": "slow down", "code": 429}}, "rate_limited"),
+        ({"choices": [{"error": {"message": "gone", "code": 502}}]}, "server_error"),
+    ],
+)
+def test_an_error_inside_a_200_is_an_error(body, code):
+    with pytest.raises(ModelError) as caught:
+        read(body)
+
+    assert (caught.value.code, caught.value.billable) == (code, True)
+
+
+def test_lines_that_are_no_data_say_nothing():
+    reply = Reply()
+
+    assert [reply.take_line(line) for line in (b"", b": ping", b"event: error", b"data:", b"data: [DONE]\r")] == [
+        ""
+    ] * 5
+    assert reply.done
+
+
+def test_a_carriage_return_before_the_line_end_does_no_harm():
+    chunk = orjson.dumps({"choices": [{"index": 0, "delta": {"content": "a"}}]})
+
+    assert Reply().take_line(b"data:" + chunk + b"\r") == "a"

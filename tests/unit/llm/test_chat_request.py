@@ -1,0 +1,185 @@
+"""A request of ours in Chat Completions: what the model's card allows, and notes on what it does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from wayline.contracts.chat import (
+    AssistantMessage,
+    FilePart,
+    ImagePart,
+    NoteMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+    Verbatim,
+)
+from wayline.contracts.models import CacheRules, ModelCard
+from wayline.contracts.tools import ToolDefinition
+from wayline.llm import File, ModelError, ModelRequest
+from wayline.llm.openai_chat import body
+
+ASKED = UserMessage(parts=(TextPart(text="hi"),))
+NOTE = NoteMessage(label="CONTEXT", text="It is raining.")
+CARD = ModelCard(provider="chat", model="m", tier="standard")
+REQUEST = ModelRequest(CARD, "be brief", (ASKED,), (), 50, "a1")
+CAT = File("cat.png", "image/png", b"meow")
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def asked(*messages, card: dict | None = None, **more) -> tuple[dict, tuple[str, ...]]:
+    changed = CARD.model_copy(update=card or {})
+    return body(replace(REQUEST, card=changed, messages=messages or (ASKED,), **more))
+
+
+def test_a_plain_request_holds_nothing_that_an_endpoint_may_not_know():
+    assert asked() == (
+        {
+            "model": "m",
+            "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}],
+            "max_tokens": 50,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+        (),
+    )
+
+
+@pytest.mark.parametrize(("taken", "role"), [(True, "system"), (False, "user")])
+def test_a_note_is_a_system_message_where_the_model_takes_one_there(taken, role):
+    said, _ = asked(ASKED, NOTE, card={"system_messages": taken})
+
+    assert said["messages"][2] == {"role": role, "content": "[CONTEXT]\nIt is raining."}
+
+
+def test_a_style_is_asked_for_with_the_question():
+    said, _ = asked(UserMessage(parts=(TextPart(text="hi"), TextPart(text="you")), style="short"))
+
+    assert said["messages"][1]["content"] == "hi\n\nyou\n\nAnswer in this style: short"
+
+
+def test_images_and_files_travel_inside():
+    parts = (TextPart(text="what?"), ImagePart(document_id="d1"), FilePart(document_id="d1"))
+    said, _ = asked(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files={"d1": CAT})
+
+    data = "data:image/png;base64,bWVvdw=="
+    assert said["messages"][1]["content"] == [
+        {"type": "text", "text": "what?"},
+        {"type": "image_url", "image_url": {"url": data}},
+        {"type": "file", "file": {"filename": "cat.png", "file_data": data}},
+        {"type": "text", "text": "Answer in this style: short"},
+    ]
+
+
+@pytest.mark.parametrize("part", [ImagePart(document_id="d1"), FilePart(document_id="d1")])
+def test_a_model_that_takes_no_such_input_is_not_asked(part):
+    with pytest.raises(ModelError) as caught:
+        asked(UserMessage(parts=(part,)), files={"d1": CAT})
+
+    assert (caught.value.code, caught.value.retryable) == ("unsupported_input", False)
+    assert "chat/m takes no" in str(caught.value)
+
+
+def test_an_image_that_nobody_brought_is_said_to_be_missing():
+    with pytest.raises(ModelError, match="d1 is not there"):
+        asked(UserMessage(parts=(ImagePart(document_id="d1"),)), card={"images": True})
+
+
+def test_temperature_and_effort_are_sent_to_models_that_take_them():
+    card = {"temperature": True, "reasoning": "effort", "efforts": ("low", "high")}
+    said, notes = asked(card=card, temperature=0.7, effort="high")
+
+    assert (said["temperature"], said["reasoning_effort"], notes) == (0.7, "high", ())
+
+
+def test_what_a_model_does_not_take_is_dropped_with_a_note():
+    card = {"reasoning": "effort", "efforts": ("low",)}
+    said, notes = asked(card=card, temperature=0.7, effort="max", thinking_tokens=1_000)
+
+    assert not said.keys() & {"temperature", "reasoning_effort"}
+    assert notes == (
+        "temperature dropped: the model takes none",
+        "effort max dropped: the model does not know it",
+        "thinking budget dropped: Chat Completions has none",
+    )
+
+
+def test_the_output_limit_is_the_models_at_most():
+    said, notes = asked(card={"output_limit": 20})
+
+    assert (said["max_tokens"], notes) == (20, ("output limit 50 lowered to the model's 20",))
+
+
+def test_models_that_think_by_effort_know_the_output_limit_by_its_new_name():
+    said, _ = asked(card={"reasoning": "effort"})
+
+    assert (said.get("max_completion_tokens"), said.get("max_tokens")) == (50, None)
+
+
+def test_an_answers_schema_is_sent_to_models_that_take_one():
+    said, _ = asked(card={"structured_output": True}, output_schema=SCHEMA)
+
+    wanted = {"name": "answer", "schema": {**SCHEMA, "additionalProperties": False}, "strict": True}
+    assert said["response_format"] == {"type": "json_schema", "json_schema": wanted}
+    assert said["messages"][0]["content"] == "be brief"
+
+
+def test_a_schema_that_cannot_be_strict_is_sent_as_it_is():
+    loose = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    said, _ = asked(card={"structured_output": True}, output_schema=loose)
+
+    assert said["response_format"]["json_schema"] == {"name": "answer", "schema": loose, "strict": False}
+
+
+def test_other_models_are_told_the_schema_in_words():
+    said, _ = asked(output_schema=SCHEMA)
+
+    assert "response_format" not in said
+    assert said["messages"][0]["content"].startswith("be brief\n\nThe final answer is JSON")
+
+
+@pytest.mark.parametrize(("kind", "sent"), [("none", None), ("automatic", "k1"), ("breakpoints", "k1")])
+def test_the_cache_key_goes_to_providers_that_have_a_cache(kind, sent):
+    said, _ = asked(card={"cache": CacheRules(kind=kind)}, cache_key="k1")
+
+    assert said.get("prompt_cache_key") == sent
+
+
+CALLED = AssistantMessage(
+    tool_calls=(ToolCall(call="1", tool="look", arguments={"at": 1}, provider_id="c9"),),
+    verbatim=Verbatim(provider="chat", model="m", blocks=({"role": "assistant", "reasoning_content": "So."},)),
+)
+
+
+def test_a_message_goes_back_to_its_own_model_as_it_came():
+    said, _ = asked(ASKED, CALLED)
+
+    assert said["messages"][2] == {"role": "assistant", "reasoning_content": "So."}
+
+
+@pytest.mark.parametrize("other", [{"model": "n"}, {"provider": "else"}])
+def test_another_model_is_sent_our_own_fields(other):
+    said, _ = asked(ASKED, CALLED, ToolMessage(call="1", tool="look", content="a cat", provider_id="c9"), card=other)
+
+    function = {"name": "look", "arguments": '{"at":1}'}
+    assert said["messages"][2:] == [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c9", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c9", "content": "a cat"},
+    ]
+
+
+def test_an_empty_answer_still_has_content():
+    said, _ = asked(ASKED, AssistantMessage())
+
+    assert said["messages"][2] == {"role": "assistant", "content": ""}
+
+
+def test_tools_are_said_in_the_order_given():
+    tools = (ToolDefinition(name="a", description="A.", input_schema=SCHEMA), ToolDefinition(name="b"))
+    said, _ = asked(tools=tools)
+
+    assert said["tools"] == [
+        {"type": "function", "function": {"name": "a", "description": "A.", "parameters": SCHEMA}},
+        {"type": "function", "function": {"name": "b", "description": "", "parameters": {}}},
+    ]

@@ -1,0 +1,101 @@
+"""JSON as models write it: whole, broken, unfinished."""
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wayline.llm import repair
+
+numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(codec="utf-8"), max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(values)
+def test_what_is_whole_is_not_touched(value):
+    assert repair.repaired(orjson.dumps(value).decode()) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'name': 'Ada', 'age': 36}",
+        '{name: "Ada", age: 36}',
+        '{"name": "Ada", "age": 36,}',
+        '{"name": "Ada" "age": 36}',
+        '{"name": "Ada", /* or so */ "age": 36}',
+        '{"name": "Ada", "age": 36',
+        'Here it is:\n```json\n{"name": "Ada", "age": 36}\n```\nI hope it helps.',
+        "{\u201cname\u201d: \u201cAda\u201d, \u201cage\u201d: 36}",
+    ],
+)
+def test_what_is_broken_is_mended(text):
+    assert repair.repaired(text) == {"name": "Ada", "age": 36}
+
+
+@given(st.text(alphabet="{}[]\":,\\ \n'ab1-.eu/*`", max_size=60) | st.text(max_size=60))
+@settings(max_examples=400)
+def test_any_text_is_mended_to_something_storable_or_refused(text):
+    try:
+        value = repair.repaired(text)
+    except ValueError:
+        return
+    orjson.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["no value here", "[" * 100_000, '{"a":' * 100_000, "{'a': " + "x" * repair.REPAIR_MAX_CHARS]
+)
+def test_the_hopeless_is_refused_at_once(text):
+    with pytest.raises(ValueError):
+        repair.repaired(text)
+
+
+def test_what_json_cannot_hold_is_taken_out():
+    assert repair.repaired('{"a": 1e999, "b": "\\ud800", "c": 123456789012345678901234567890,}') == {
+        "a": None,
+        "b": "?",
+        "c": 1.2345678901234568e29,
+    }
+
+
+@given(values, st.data())
+def test_an_unfinished_value_is_never_contradicted(value, data):
+    text = orjson.dumps(value).decode()
+    end = data.draw(st.integers(0, len(text)))
+    try:
+        known = repair.partial(text[:end])
+    except ValueError:
+        return
+
+    assert _begins(known, value)
+
+
+@given(st.dictionaries(texts, values, max_size=4))
+def test_a_finished_object_is_known_whole(value):
+    assert repair.partial(orjson.dumps(value).decode()) == value
+
+
+def _begins(known, value) -> bool:
+    if isinstance(known, dict):
+        return isinstance(value, dict) and all(k in value and _begins(v, value[k]) for k, v in known.items())
+    if isinstance(known, list):
+        return isinstance(value, list) and len(known) <= len(value) and all(map(_begins, known, value))
+    if isinstance(known, str):
+        return isinstance(value, str) and value.startswith(known)
+    return known == value
+
+
+def test_objects_are_found_in_any_text():
+    text = 'First {"a": 1}, then {not this} and {"b": {"c": 2}}.'
+
+    assert list(repair.objects(text)) == [{"a": 1}, {"b": {"c": 2}}]
+
+
+def test_the_search_for_objects_has_an_end():
+    assert list(repair.objects("{" * 100_000)) == []

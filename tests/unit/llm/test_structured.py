@@ -1,0 +1,114 @@
+"""Answers that are JSON by a schema: asked for, checked, prepared for strict providers."""
+
+from copy import deepcopy
+
+import pytest
+
+from wayline.llm.structured import instruction, problem, schema_problem, strict, unwrapped
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+    "required": ["name", "age"],
+}
+
+
+def test_a_valid_answer_has_no_problem():
+    assert problem(PERSON, '{"name": "Ada", "age": 36}') is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Ada is 36.", "not JSON: "),
+        ('{"name": "Ada", "age": "36"}', "age: '36' is not of type 'integer'"),
+        ('{"name": "Ada"}', "'age' is a required property"),
+        ('{"age": -1, "name": 5}', "age: -1 is less than the minimum of 0; name: 5 is not of type 'string'"),
+        ("[]", "[] is not of type 'object'"),
+    ],
+)
+def test_a_problem_names_the_field(text, said):
+    assert (problem(PERSON, text) or "").startswith(said)
+
+
+def test_a_long_list_of_problems_is_cut():
+    found = problem({"items": {"type": "string"}}, str(list(range(1_000))))
+
+    assert found is not None
+    assert len(found.split(";")) == 5
+
+
+@pytest.mark.parametrize("wrong", [{"type": "cat"}, {"properties": 5}, {"pattern": "["}])
+def test_a_schema_that_can_check_nothing_is_said_to_be_wrong(wrong):
+    assert schema_problem(wrong) is not None
+    assert (problem(wrong, "{}") or "").startswith("cannot be checked")
+
+
+def test_a_good_schema_has_no_problem():
+    assert schema_problem(PERSON) is None
+
+
+def test_a_schema_is_never_fetched():
+    elsewhere = {"$ref": "http://127.0.0.1:9/schema.json"}
+
+    assert problem(elsewhere, "{}") == (
+        "cannot be checked: the schema refers to 'http://127.0.0.1:9/schema.json', which is not in it"
+    )
+
+
+def test_an_endless_schema_is_no_trap():
+    assert (problem({"$ref": "#"}, "{}") or "").startswith("cannot be checked")
+
+
+@pytest.mark.parametrize(
+    ("text", "json"),
+    [
+        (' {"a": 1}\n', '{"a": 1}'),
+        ('```json\n{"a": 1}\n```', '{"a":1}'),
+        ('Here: {"a": 1}. Done.', '{"a":1}'),
+        ("no json", "no json"),
+        ("[1]", "[1]"),
+    ],
+)
+def test_an_answer_is_taken_out_of_its_wrapping(text, json):
+    assert unwrapped(text) == json
+
+
+def test_a_strict_schema_is_closed_all_the_way_down():
+    schema = {
+        "type": "object",
+        "properties": {
+            "people": {"type": "array", "items": {"$ref": "#/$defs/person"}},
+            "boss": {"anyOf": [{"$ref": "#/$defs/person"}, {"type": "null"}]},
+        },
+        "required": ["people", "boss"],
+        "$defs": {"person": PERSON},
+    }
+    before = deepcopy(schema)
+
+    assert strict(schema) == {
+        **schema,
+        "additionalProperties": False,
+        "$defs": {"person": {**PERSON, "additionalProperties": False}},
+    }
+    assert schema == before
+
+
+@pytest.mark.parametrize(
+    "loose",
+    [
+        {"type": "array", "items": {"type": "string"}},
+        {"anyOf": [PERSON]},
+        {**PERSON, "required": ["name"]},
+        {**PERSON, "additionalProperties": True},
+        {**PERSON, "patternProperties": {}},
+        {**PERSON, "properties": {"name": {"type": "string"}, "age": {}}},
+        {**PERSON, "properties": {"name": True, "age": {"type": "integer"}}},
+    ],
+)
+def test_a_schema_that_strictness_would_change_stays_loose(loose):
+    assert strict(loose) is None
+
+
+def test_the_instruction_does_not_depend_on_the_order_of_keys():
+    assert instruction({"a": 1, "b": 2}) == instruction({"b": 2, "a": 1})
