@@ -19,7 +19,7 @@ from wayline.contracts.chat import (
 from wayline.contracts.models import Effort
 from wayline.llm import inputs, knobs, schemas
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, label, style, turns, unasked
+from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
 
 Json = dict[str, Any]
 
@@ -149,9 +149,9 @@ def _other(other: Other, request: ModelRequest) -> list[Block]:
     if isinstance(message, ToolMessage):
         return [Block(index, _text(unasked(message)))]
     parts = [_part(part, request) for part in message.parts]
-    asked_style = asides(message)
+    said_beside = asides(message)
     said = [part for part in parts if part.get("text", " ").strip() or part["type"] != "text"]
-    said += [_text(asked_style)] if asked_style else []
+    said += [_text(said_beside)] if said_beside else []
     return [Block(index, part) for part in said or [_text("(nothing)")]]
 
 

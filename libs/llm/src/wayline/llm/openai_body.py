@@ -22,7 +22,7 @@ from wayline.contracts.chat import (
 from wayline.llm import inputs, knobs, schemas
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, label, style, turns, unasked
+from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
 
 Json = dict[str, Any]
 
@@ -145,8 +145,8 @@ def _other(other: Other, request: ModelRequest) -> Item:
         return Item(index, _spoken(role, [_text(label(message))]))
     if isinstance(message, ToolMessage):
         return Item(index, _spoken("user", [_text(unasked(message))]))
-    asked_style = asides(message)
-    parts = [_part(part, request) for part in message.parts] + ([_text(asked_style)] if asked_style else [])
+    said_beside = asides(message)
+    parts = [_part(part, request) for part in message.parts] + ([_text(said_beside)] if said_beside else [])
     return Item(index, _spoken("user", parts))
 
 
