@@ -133,3 +133,25 @@ def test_what_cannot_follow_is_told_anyway():
         "step 2",
         "chat m",
     }
+
+
+def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled_entry():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.say(e.JobClaimed, executor="y", epoch=2, owner="1:2", attempt=2)
+    lost = Failure(code=e.LOST, message="gone")
+    attempt_id = ids.attempt_id("acme", "j", 1, 1)
+    hand.say(e.ModelFailed, step=1, attempt=1, attempt_id=attempt_id, error=lost, retryable=True)
+    hand.ask(1, attempt=2)
+    hand.answer(1, attempt=2)
+    hand.say(e.JobCompleted, answer="because")
+
+    tables = told(hand.events, set(range(20)))
+
+    chats = [row for row in tables["spans"].values() if row.name == "chat m"]
+    assert [(row.status, "lost" in (row.attributes or "")) for row in chats] == [("error", True), ("ok", False)]
+    assert [(row.attempt_id[-2:], row.settled, row.cost_usd) for row in tables["ledger"].values()] == [
+        ("m1", False, None),
+        ("m2", True, Decimal("0.5")),
+    ]
