@@ -18,6 +18,7 @@ from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.server import HttpServer
 from wayline.journal import Job, JobLog, fold, follow, view
@@ -47,8 +48,8 @@ class Platform:
     _stack: AsyncExitStack
     services: dict[str, Service] = field(default_factory=dict)
 
-    async def start(self, *names: str, **settings: Any) -> None:
-        """Start services by name; `settings` are by service name."""
+    async def start(self, *names: str, notes: Notes = silent, **settings: Any) -> None:
+        """Start services by name; `settings` are by service name, `notes` is what the executor tells its jobs."""
         for name in names:
             app = import_module(f"wayline.{name}.app")
             dsn = None
@@ -64,7 +65,8 @@ class Platform:
                 )
                 dsn = self.database.as_role(role, PASSWORD)
             shared = BusSettings(nats_url=self.url, postgres_dsn=dsn, drain_grace_s=5)
-            service = await app.build(settings.get(name), bus_settings=shared)
+            more = {"notes": notes} if name == "executor" else {}
+            service = await app.build(settings.get(name), bus_settings=shared, **more)
             await service.start()
             self.services[name] = service
 

@@ -105,7 +105,7 @@ async def test_a_dry_run_on_the_bus_says_the_route_and_runs_nothing(platform):
     await platform.drained("SUBMIT", "RUN")
 
 
-async def test_a_style_reaches_the_model_beside_the_input(platform):
+async def test_the_time_and_a_style_reach_the_model_beside_the_input(platform):
     async with ChatServer(lambda _: Say(text="ahoy")) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
 
@@ -113,4 +113,6 @@ async def test_a_style_reaches_the_model_beside_the_input(platform):
         await platform.wait_for("s1")
 
     [(_, body)] = chat.calls
-    assert body["messages"][1]["content"] == "Say hello\n\nAnswer in this style: like a pirate"
+    said, sent, style = body["messages"][1]["content"].split("\n\n")
+    assert (said, style) == ("Say hello", "Answer in this style: like a pirate")
+    assert sent.startswith("Sent on ") and sent.endswith(" UTC.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,6 +26,9 @@ class FilePart(Frozen):
 
 
 Part = Annotated[TextPart | ImagePart | FilePart, Field(discriminator="type")]
+
+# Not `strftime`: its names of days are the process's locale, and a prompt is the same bytes everywhere.
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class ToolCall(Frozen):
@@ -52,6 +56,15 @@ class UserMessage(Frozen):
     role: Literal["user"] = "user"
     parts: tuple[Part, ...]
     style: str | None = Field(default=None, description="How the job asked to be answered.")
+    sent_at: datetime | None = None
+
+    @property
+    def asides(self) -> tuple[str, ...]:
+        """What a model is told beside the user's own words, one paragraph each, after them."""
+        sent = self.sent_at and self.sent_at.astimezone(UTC)
+        when = f"Sent on {sent:%Y-%m-%d}, a {_DAYS[sent.weekday()]}, at {sent:%H:%M} UTC." if sent else None
+        how = f"Answer in this style: {self.style}" if self.style else None
+        return tuple(aside for aside in (when, how) if aside)
 
 
 class NoteMessage(Frozen):

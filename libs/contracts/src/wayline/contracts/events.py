@@ -96,11 +96,20 @@ class JobClaimed(Event):
 
 
 class Segment(Frozen):
-    """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep."""
+    """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep.
 
-    part: Literal["tools", "system", "message"]
+    All messages are one segment, so that a log stays linear in what was said: with the count of the call before, the
+    next call can tell whether its own first so many messages are still those.
+    """
+
+    part: Literal["tools", "system", "messages"]
     hash: str
+    count: int = Field(default=1, description="How many tools or messages it covers.")
     tokens: int = Field(default=0, description="Estimated.")
+
+
+CacheBreak = Literal["model_changed", "tools_changed", "system_changed", "compaction", "history_edited", "expired"]
+"""Why a provider's cache cannot continue the call before."""
 
 
 class ModelRequested(Event):
@@ -114,6 +123,9 @@ class ModelRequested(Event):
         default=None, description="The tools offered; None: the same as in the request before."
     )
     prefix: tuple[Segment, ...] = Field(default=(), description="What the prompt is made of, in order.")
+    cache_break: CacheBreak | None = Field(
+        default=None, description="Why the prompt does not continue the one before; None: it does, or it is the first."
+    )
     worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
     held_usd: Decimal | None = Field(
         default=None, description="What is held for the job from this call on; None: the same as before."
@@ -170,6 +182,21 @@ class ContextInjected(Event):
     note: NoteMessage
 
 
+class ContextCompacted(Event):
+    """A summary took the place of all messages between the first one and the last few."""
+
+    type: Literal["context.compacted"] = "context.compacted"
+    note: NoteMessage
+    kept: int = Field(ge=0, description="Messages at the end that stay as they are.")
+
+
+class ToolsDiscovered(Event):
+    """Tools that the model was told of after its first call: it reaches them through `use_tool`."""
+
+    type: Literal["tools.discovered"] = "tools.discovered"
+    tools: tuple[ToolDefinition, ...]
+
+
 class ToolRequested(Event):
     type: Literal["tool.requested"] = "tool.requested"
     step: int
@@ -187,6 +214,7 @@ class ToolCompleted(Event):
     tool: str
     status: Literal["success", "failed", "skipped"]
     content: str = Field(default="", description="What the model is shown.")
+    full: str | None = Field(default=None, description="The whole result, where the model was shown a shorter form.")
     citations: tuple[Citation, ...] = ()
     error: ToolError | None = None
     duration_ms: float = 0
@@ -280,6 +308,8 @@ AnyEvent = Annotated[
     | ModelCompleted
     | ModelFailed
     | ContextInjected
+    | ContextCompacted
+    | ToolsDiscovered
     | ToolRequested
     | ToolCompleted
     | ToolUnknown

@@ -55,6 +55,7 @@ class CacheRules(Frozen):
     lookback_blocks: int | None = Field(
         default=None, description="How many content blocks before a breakpoint an older entry is looked for."
     )
+    ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
 
 
 class ModelCard(Frozen):

@@ -34,6 +34,12 @@ class ToolDefinition(Frozen):
     server: str = ""
 
 
+USE_TOOL = "use_tool"
+"""Calls another tool by its name: how a model reaches what was not there when its tools were listed."""
+RECALL = "recall_details"
+"""Reads the whole of a result that was shown in a shorter form."""
+
+
 class ToolList(Frozen):
     tools: tuple[ToolDefinition, ...] = Field(description="Sorted by name.")
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Any
+
+import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
@@ -15,7 +18,7 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, Tool
 from wayline.contracts.jobs import SECONDS_MAX, Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 
 _NOTHING = Usage()
 _NO_CANDIDATES = e.Candidates()
@@ -36,6 +39,24 @@ class Call:
     expires_at: datetime | None = None
     decision: e.DecisionMade | None = None
     done: e.ToolCompleted | None = None
+
+    @property
+    def meant(self) -> ToolCall:
+        """The call of the tool itself, also where the model went through `use_tool`.
+
+        What cannot be read as one stays what it is, and is answered with what is wrong with it.
+        """
+        wanted = self.wanted
+        if wanted.tool != USE_TOOL:
+            return wanted
+        name, arguments = wanted.arguments.get("name"), wanted.arguments.get("arguments", {})
+        if isinstance(arguments, str):
+            # Some models write the inner object as text.
+            with suppress(ValueError):
+                arguments = orjson.loads(arguments)
+        if not isinstance(name, str) or not name or not isinstance(arguments, dict):
+            return wanted
+        return wanted.model_copy(update={"tool": name, "arguments": arguments})
 
     @property
     def undecided(self) -> bool:
@@ -64,6 +85,13 @@ class Job:
 
     messages: tuple[ChatMessage, ...] = ()
     tools: tuple[ToolDefinition, ...] | None = None
+    """The tools of every prompt, as they were at the first call."""
+    discovered: tuple[ToolDefinition, ...] = ()
+    """Tools that the model was told of later, oldest first; a name may come again with another definition."""
+    asked: e.ModelRequested | None = None
+    """The last model call, whatever became of it."""
+    compacted: bool = False
+    """Whether messages gave way to a summary since the last model call."""
     step: int = 0
     """The number of the last model request's step, from 1."""
     model_open: e.ModelRequested | None = None
@@ -111,6 +139,11 @@ class Job:
         known = self.candidates.card(self.route.name)
         return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
 
+    def tool(self, name: str) -> ToolDefinition | None:
+        """The newest definition of a tool that the model knows of."""
+        known = (tool for tools in (reversed(self.discovered), self.tools or ()) for tool in tools)
+        return next((tool for tool in known if tool.name == name), None)
+
     @property
     def deadline(self) -> datetime | None:
         """When its time is over; the time that it was parked is not its own."""
@@ -157,7 +190,7 @@ def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
         "reply_to": event.reply_to,
         "created_at": event.at,
         "budget_usd": event.job.options.budget_usd,
-        "messages": (UserMessage(parts=event.job.parts(), style=event.job.options.style),),
+        "messages": (UserMessage(parts=event.job.parts(), style=event.job.options.style, sent_at=event.at),),
     }
 
 
@@ -192,6 +225,8 @@ def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     return {
         "step": event.step,
         "model_open": event,
+        "asked": event,
+        "compacted": False,
         "model_failed": None,
         "model_attempt": event.attempt,
         "tools": job.tools if event.tools is None else event.tools,
@@ -228,6 +263,15 @@ def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
     return {"messages": (*job.messages, event.note)}
+
+
+def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
+    first, kept = job.messages[:1], job.messages[max(1, len(job.messages) - event.kept) :]
+    return {"messages": (*first, event.note, *kept), "compacted": True}
+
+
+def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
+    return {"discovered": (*job.discovered, *event.tools)}
 
 
 def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -314,6 +358,8 @@ _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
     e.ContextInjected: _injected,
+    e.ContextCompacted: _compacted,
+    e.ToolsDiscovered: _discovered,
     e.ToolRequested: _tool_requested,
     e.ToolUnknown: _tool_unknown,
     e.ToolCompleted: _tool_completed,

@@ -2,7 +2,7 @@
 
 from wayline.llm.escalation import Cause, next_route
 from wayline.llm.model import File, Finished, Model, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
-from wayline.llm.prices import cost
+from wayline.llm.prices import cost, saved
 
 __all__ = [
     "Cause",
@@ -16,4 +16,5 @@ __all__ = [
     "UsageSeen",
     "cost",
     "next_route",
+    "saved",
 ]

@@ -29,6 +29,13 @@ def cost(card: ModelCard, usage: Usage) -> Decimal | None:
     return usd(dollars / 1_000_000)
 
 
+def saved(card: ModelCard, usage: Usage) -> Decimal | None:
+    """What the provider's cache took off a call's cost, or put on it where writing cost more than reading saved."""
+    uncached = Usage(input=usage.input, output=usage.output, reasoning=usage.reasoning)
+    without, paid = cost(card, uncached), cost(card, usage)
+    return None if without is None or paid is None else without - paid
+
+
 def _rates(prices: Prices, input_tokens: int) -> Rates:
     rates = prices.rates
     for step in prices.above:

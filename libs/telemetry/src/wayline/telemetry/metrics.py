@@ -51,6 +51,12 @@ gen_ai_seconds = Histogram(
     ["gen_ai_provider_name", "gen_ai_request_model"],
     buckets=_LONG_SECONDS,
 )
+cache_read_tokens = Counter(
+    "wayline_cache_read_tokens_total", "Input tokens that providers read from their caches.", ["provider", "model"]
+)
+cache_breaks = Counter(
+    "wayline_cache_breaks_total", "Prompts that did not continue the one before, by what broke them.", ["cause"]
+)
 model_failures = Counter(
     "wayline_model_failures_total", "Model calls that brought no message, by our own codes.", ["provider", "code"]
 )

@@ -95,7 +95,9 @@ def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: b
 
 def _corrections(job: Job, wrong: Wrong) -> int:
     """How often in a row the model was told that this is wrong."""
-    told, messages = 0, list(job.messages[:-1])
+    # Whatever else it was told in between.
+    messages = [m for m in job.messages[:-1] if not isinstance(m, NoteMessage) or m.label == "CORRECTION"]
+    told = 0
     while len(messages) > 1 and isinstance(note := messages.pop(), NoteMessage) and note.label == "CORRECTION":
         before = messages.pop()
         if not isinstance(before, AssistantMessage):

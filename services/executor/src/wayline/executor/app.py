@@ -9,6 +9,7 @@ from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools
 from wayline.executor.gates import Gates
 from wayline.executor.lane import Lane
+from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
 from wayline.llm import Model
@@ -18,8 +19,10 @@ from wayline.telemetry import BusExporter, Telemetry
 NAME = "executor"
 
 
-async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
-    """Connect, and bind one lane to each run consumer that has slots."""
+async def build(
+    settings: Settings | None = None, *, bus_settings: BusSettings | None = None, notes: Notes = silent
+) -> Service:
+    """Connect, and bind one lane to each run consumer that has slots; `notes` is what else jobs are told."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     bus = await Bus.connect(shared, service=NAME)
     exporter = BusExporter(NAME)
@@ -32,6 +35,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         gates=gates,
         budgets=budgets,
         decision_ttl_s=settings.decision_ttl_s,
+        notes=notes,
+        result_tokens_max=settings.result_tokens_max,
     )
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(

@@ -21,7 +21,8 @@ from wayline.executor.calling import Heard
 from wayline.executor.failures import when_shut
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.steps import Hands, expiry
-from wayline.llm import Finished, ModelError, ModelRequest, cost
+from wayline.executor.telling import compared, note_news, offered
+from wayline.llm import Finished, ModelError, ModelRequest, cost, saved
 from wayline.telemetry import metrics
 
 SPREAD = 0.1
@@ -66,7 +67,8 @@ async def _tools(hands: Hands, hold: Hold) -> tuple[ToolDefinition, ...] | Fail:
         # The registry may be away for long: a cancel is heard, and the process's end is not held up.
         tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
     missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
-    if not missing:
+    # Only before the first call: a server that comes and goes later costs an answer, not the job.
+    if not missing or job.tools is not None:
         return tools
     names = ", ".join(sorted(missing))
     return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
@@ -91,10 +93,12 @@ async def _pass_gate(hands: Hands, hold: Hold) -> Action | None:
 
 
 async def _call(
-    hands: Hands, hold: Hold, action: CallModel, tools: tuple[ToolDefinition, ...], passage: _Passage
+    hands: Hands, hold: Hold, action: CallModel, listed: tuple[ToolDefinition, ...], passage: _Passage
 ) -> Action | None:
-    pen, job = hold.pen, hold.pen.job
-    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools)
+    pen = hold.pen
+    note_news(pen, listed, hands.notes)
+    job = pen.job
+    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=offered(job, listed))
     worst_usd = spending.worst_usd(request)
     try:
         held_usd = await _fund(hands, hold, request, worst_usd)
@@ -109,7 +113,7 @@ async def _call(
         **attempt,
         provider=request.card.provider,
         model=request.card.model,
-        tools=None if tools == job.tools else tools,
+        **compared(job, request, hold.prints),
         worst_usd=worst_usd,
         held_usd=held_usd,
     )
@@ -172,6 +176,7 @@ def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Fi
         message=finished.message,
         usage=finished.usage,
         cost_usd=cost(request.card, finished.usage),
+        saved_usd=saved(request.card, finished.usage),
         stop_reason=finished.stop_reason,
         duration_ms=round(heard.ms, 3),
         first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),

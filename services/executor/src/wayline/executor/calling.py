@@ -25,6 +25,7 @@ from wayline.contracts.tools import (
     ToolList,
     ToolReply,
 )
+from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
 from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
 from wayline.telemetry import Home
@@ -62,12 +63,14 @@ class Models:
     def request(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
         """What the job's model will be sent."""
         assert job.config is not None and job.limits is not None
-        card = job.card
+        card, prompt = job.card, assemble(job, tools)
         return ModelRequest(
             card=card,
-            system=job.config.instructions,
-            messages=job.messages,
-            tools=tools,
+            system=prompt.system,
+            messages=prompt.messages,
+            tools=prompt.tools,
+            cache_key=prompt.cache_key,
+            breakpoints=prompt.breakpoints,
             max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=job.config.output_schema,
@@ -133,8 +136,9 @@ class _Deltas:
 
 def fitted(job: Job, call: Call) -> dict[str, Any]:
     """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
-    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
-    return arguments.fit(call.wanted.arguments, definition.input_schema) if definition else call.wanted.arguments
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
+    return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
 
 
 class Tools:
@@ -164,8 +168,11 @@ class Tools:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
-        self._listed[key] = (time.monotonic() + self._fresh_s, listed.tools)
-        return listed.tools
+        # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
+        _, before = self._listed.get(key, (0.0, listed.tools))
+        tools = before if before == listed.tools else listed.tools
+        self._listed[key] = (time.monotonic() + self._fresh_s, tools)
+        return tools
 
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
@@ -177,7 +184,7 @@ class Tools:
             job_id=job.job_id,
             step=step,
             call=number,
-            tool=call.wanted.tool,
+            tool=call.meant.tool,
             arguments=fitted(job, call),
             deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
             user_id=job.submitted.user_id if job.submitted else None,

@@ -48,9 +48,9 @@ def _calls(job: Job) -> Action:
         Waiting(
             why="needs_decision",
             wait_id=call.decision_id,
-            question=f"Nobody knows whether {call.wanted.tool} did its work: did it?",
-            tool=call.wanted.tool,
-            arguments=call.wanted.arguments,
+            question=f"Nobody knows whether {call.meant.tool} did its work: did it?",
+            tool=call.meant.tool,
+            arguments=call.meant.arguments,
             expires_at=call.expires_at,
         )
     )
@@ -59,8 +59,8 @@ def _calls(job: Job) -> Action:
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
     """All of them, unless the agent or one of the tools asks for order."""
     assert job.config is not None
-    alone = {tool.name for tool in job.tools or () if tool.in_order}
-    if job.config.tools_in_order or any(call.wanted.tool in alone for call in runnable):
+    alone = {tool.name for tool in (*(job.tools or ()), *job.discovered) if tool.in_order}
+    if job.config.tools_in_order or any(call.meant.tool in alone for call in runnable):
         return (runnable[0],)
     return tuple(runnable)
 

@@ -16,6 +16,7 @@ from wayline.contracts.errors import Retry
 from wayline.executor import signals
 from wayline.executor.claim import Ticket
 from wayline.executor.pen import Pen
+from wayline.executor.prompt import Prints
 from wayline.journal import Fenced, leader_read, said_in
 from wayline.telemetry import metrics
 
@@ -40,6 +41,7 @@ class Hold:
         self.ticket = ticket
         self.message = message
         self.pen = pen
+        self.prints = Prints()
         self.draining = draining
         self.fenced = False
         self._beat_s = beat_s

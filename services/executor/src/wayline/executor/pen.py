@@ -65,6 +65,15 @@ class Pen:
         """Write the next record as a new holder."""
         self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
 
+    async def result(self, step: int, call: str) -> str | None:
+        """The whole result of a tool call, read from the log; None: there is none."""
+        for record in await self._log.records(self.head.sequence):
+            for said in record:
+                if said["type"] == "tool.completed" and (said["step"], said["call"]) == (step, call):
+                    error = said.get("error") or {}
+                    return said.get("full") or error.get("message") or said.get("content", "")
+        return None
+
     async def append(self, before: Failpoint, after: Failpoint) -> None:
         """Append everything noted as one record.
 

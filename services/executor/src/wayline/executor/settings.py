@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from wayline.executor.condense import RESULT_TOKENS_MAX
+
 
 class Settings(BaseSettings):
     """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
@@ -18,6 +20,9 @@ class Settings(BaseSettings):
     tools_fresh_s: float = Field(default=2.0, description="How long a listing of tools is used again.")
     tool_wait_s: float = Field(default=30.0, description="One wait for a tool's reply before it is asked again.")
     decision_ttl_s: float = Field(default=7 * 86_400, description="How long a human may take to decide.")
+    result_tokens_max: int = Field(
+        default=RESULT_TOKENS_MAX, ge=200, description="Longer tool results are shown to the model in a shorter form."
+    )
     chat_base_url: str | None = Field(
         default=None, validation_alias="WAYLINE_CHAT_BASE_URL", description="A Chat Completions endpoint."
     )

@@ -11,13 +11,16 @@ from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import SECONDS_MAX
-from wayline.contracts.tools import Effect, ToolError, ToolReply
+from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
 from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools, fitted
+from wayline.executor.condense import RESULT_TOKENS_MAX, shown
 from wayline.executor.gates import Gates
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.notes import Notes, silent
+from wayline.executor.own_tools import asked_for, recalled, refusal
 from wayline.journal import Call
 from wayline.llm.arguments import UNREADABLE
 
@@ -35,6 +38,8 @@ class Hands:
     gates: Gates
     budgets: Budgets
     decision_ttl_s: float
+    notes: Notes = silent
+    result_tokens_max: int = RESULT_TOKENS_MAX
 
 
 async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
@@ -58,8 +63,8 @@ def _intend(hold: Hold, call: Call) -> Call:
     again = call.decision is not None and call.decision.outcome == "retry"
     if call.key is not None and not again:
         return call
-    wanted = call.wanted
-    definition = next((tool for tool in job.tools or () if tool.name == wanted.tool), None)
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
     pen.note(
         e.ToolRequested,
         ids.tool_span(job.tenant, job.job_id, job.step, wanted.call),
@@ -100,16 +105,28 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
 
 async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:
     job = hold.pen.job
-    if UNREADABLE in call.wanted.arguments:
+    if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
         message = "the arguments are not a JSON object: call it again, with one"
         return ToolReply(status="failed", error=ToolError(code="invalid_arguments", message=message))
-    definition = next((tool for tool in job.tools or () if tool.name == call.wanted.tool), None)
+    if call.meant.tool == RECALL:
+        return await _recall(hold, call)
+    if refused := refusal(job, call.meant):
+        return refused
+    definition = job.tool(call.meant.tool)
     return await hands.tools.call(job, call, timeout_s=definition.timeout_s if definition else TOOL_TIMEOUT_S)
 
 
+async def _recall(hold: Hold, call: Call) -> ToolReply:
+    """Our own log, read again: no ledger, because a repeat does nothing."""
+    asked = asked_for(call.meant)
+    if isinstance(asked, ToolReply):
+        return asked
+    return recalled(call.meant, await hold.pen.result(*asked))
+
+
 def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolReply) -> None:
-    ticket, wanted = hold.ticket, call.wanted
+    ticket, wanted = hold.ticket, call.meant
     span = ids.tool_span(ticket.tenant, ticket.job_id, step, wanted.call)
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
     if reply.status == "unknown":
@@ -122,10 +139,9 @@ def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolRepl
         e.ToolCompleted,
         span,
         **named,
+        **shown(hold.pen.job, wanted.tool, reply, step=step, call=wanted.call, tokens_max=hands.result_tokens_max),
         status="success" if reply.status == "success" else "failed",
-        content=reply.content,
         citations=reply.citations,
-        error=reply.error,
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,

@@ -98,7 +98,9 @@ class Drawing:
         self._interrupt(event, error=INTERRUPTED)
         for step in [step for step in self._steps.values() if step.step != event.step and step.span.open]:
             self._finish(step, event)
-        self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        span, _ = self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        if event.cache_break:
+            span.attributes[names.CACHE_BREAK] = event.cache_break
 
     def _begin_chat(
         self,
@@ -158,7 +160,8 @@ class Drawing:
 
     def _tool_requested(self, event: e.ToolRequested, root: Draft, job: Job) -> None:
         _, call, span = self._call(event, root)
-        call.arguments, call.status = event.arguments, "running"
+        # Not as the model said it: what it called through `use_tool` is the tool itself.
+        call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
         span.attributes[names.EFFECT] = event.effect.value
         span.reopen()
 

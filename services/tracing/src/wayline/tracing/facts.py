@@ -49,6 +49,8 @@ def _count_model(fact: ModelEnded) -> None:
     metrics.gen_ai_seconds.labels(fact.provider, fact.model).observe(fact.seconds)
     if fact.usage is None:
         return
+    if fact.usage.cache_read:
+        metrics.cache_read_tokens.labels(fact.provider, fact.model).inc(fact.usage.cache_read)
     for kind, tokens in fact.usage:
         if tokens:
             metrics.gen_ai_tokens.labels(fact.provider, fact.model, kind).inc(tokens)

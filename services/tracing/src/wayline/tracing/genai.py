@@ -61,6 +61,9 @@ def chat_span(
 
 def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
     span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
+    span.attributes[names.CACHE_HIT] = event.usage.cache_read > 0
+    if event.saved_usd is not None:
+        span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
     if event.first_token_ms is not None:
         span.attributes[names.GEN_AI_FIRST_CHUNK] = event.first_token_ms / 1_000
 

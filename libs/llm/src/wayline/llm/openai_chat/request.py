@@ -101,11 +101,10 @@ def _assistant(message: AssistantMessage, request: ModelRequest) -> dict[str, An
 
 def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str, Any]]:
     """One string where there is only text: every endpoint takes that."""
-    style = (f"Answer in this style: {message.style}",) if message.style else ()
     if all(isinstance(part, TextPart) for part in message.parts):
-        return "\n\n".join([*(part.text for part in message.parts if isinstance(part, TextPart)), *style])
+        return "\n\n".join([*(part.text for part in message.parts if isinstance(part, TextPart)), *message.asides])
     parts = [_part(part, request) for part in message.parts]
-    return [*parts, *({"type": "text", "text": text} for text in style)]
+    return [*parts, *({"type": "text", "text": text} for text in message.asides)]
 
 
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> dict[str, Any]:

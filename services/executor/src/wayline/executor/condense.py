@@ -1,0 +1,114 @@
+"""A long tool result in a shorter form, made once, before it enters the history: what was said is never edited."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wayline.contracts.tools import RECALL, ToolReply
+from wayline.journal import Job
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+
+RESULT_TOKENS_MAX = 4_000
+"""Estimated; what a model is shown of one result, where nobody says otherwise."""
+DEPTH_MAX = 12
+"""Levels of nested JSON that are looked into; what lies deeper is shown as text."""
+HEAD_SHARE = 0.7
+"""How much of a long text's room is its beginning; the rest is its end."""
+MARKER_BYTES = 80
+"""Room for saying what was left out."""
+
+_LADDER = ((60, 2_000), (30, 800), (15, 400), (8, 200), (4, 120), (2, 80))
+"""Items of an array and bytes of a text that stay, fewer at each rung."""
+
+
+def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
+    """What of a reply the model is shown and what is kept beside it, as fields of `ToolCompleted`."""
+    error = reply.error
+    said = reply.content if error is None else error.message
+    # What nobody could read back stays whole, and so does what was read back.
+    short = condense(said, tokens_max=tokens_max, step=step, call=call) if job.tool(RECALL) and tool != RECALL else None
+    if short is None:
+        return {"content": reply.content, "error": error}
+    if error is None:
+        return {"content": short, "full": said, "error": None}
+    return {"content": reply.content, "full": said, "error": error.model_copy(update={"message": short})}
+
+
+def condense(content: str, *, tokens_max: int, step: int, call: str) -> str | None:
+    """The shorter form of a result above `tokens_max`, which says how to read the rest; None: it is short enough.
+
+    Deterministic: the same result is shown the same way, whoever runs the job.
+    """
+    tokens = estimate(content)
+    if tokens <= tokens_max:
+        return None
+    how = f'{RECALL} {{"step": {step}, "call": "{call}"}}'
+    ending = f"\n[Shortened from about {tokens} tokens, {len(content)} characters. {how} reads the rest.]"
+    room = max(0, tokens_max * BYTES_PER_TOKEN - len(ending.encode()))
+    sampled = _json(content, room)
+    return (cut(content, room) if sampled is None else sampled) + ending
+
+
+def _json(content: str, room: int) -> str | None:
+    """JSON with its arrays sampled and its texts cut, still JSON; None: it is none, or too large even so."""
+    if content.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        # Not orjson: it would show a number of more than 64 bits as another number.
+        value = json.loads(content)
+        for items, size in _LADDER:
+            sampled = _dumped(_sampled(value, items, size, DEPTH_MAX))
+            if len(sampled.encode()) <= room:
+                return sampled
+    except (ValueError, RecursionError):
+        return None
+    return None
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _sampled(value: Any, items: int, size: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return cut(value, size)
+    if not isinstance(value, list | dict):
+        return value
+    if depth == 0:
+        return cut(_dumped(value), size)
+    if isinstance(value, dict):
+        return _object(value, items, size, depth)
+    if len(value) <= items:
+        return [_sampled(one, items, size, depth - 1) for one in value]
+    # The last item too: lists are often in order, and it says where they end.
+    *first, last = (_sampled(one, items, size, depth - 1) for one in (*value[: items - 1], value[-1]))
+    return [*first, f"… {len(value) - items} of {len(value)} items left out …", last]
+
+
+def _object(value: dict[str, Any], items: int, size: int, depth: int) -> dict[str, Any]:
+    # A record of many fields says more than a list of as many items.
+    names = list(value)[: 4 * items]
+    sampled = {name: _sampled(value[name], items, size, depth - 1) for name in names}
+    if len(names) < len(value):
+        sampled["…"] = f"{len(value) - len(names)} of {len(value)} fields left out"
+    return sampled
+
+
+def cut(text: str, size: int) -> str:
+    """The beginning and the end of a text in at most `size` bytes, and which characters are missing between them."""
+    raw = text.encode()
+    if len(raw) <= size:
+        return text
+    room = max(0, size - MARKER_BYTES)
+    head_room = int(room * HEAD_SHARE)
+    tail_room = room - head_room
+    head = _to_line_end(raw[:head_room].decode(errors="ignore"))
+    tail = _to_line_end(raw[len(raw) - tail_room :].decode(errors="ignore")[::-1])[::-1] if tail_room else ""
+    return f"{head}\n[… characters {len(head)} to {len(text) - len(tail)} left out …]\n{tail}"
+
+
+def _to_line_end(text: str) -> str:
+    """Without the piece of a line at its end, where that costs little."""
+    at = text.rfind("\n") + 1
+    return text[:at] if at > 0.8 * len(text) else text

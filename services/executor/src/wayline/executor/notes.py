@@ -1,0 +1,94 @@
+"""What the platform tells a model between its calls: appended as messages and kept, so that the prompt stays cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import orjson
+
+from wayline.contracts.chat import AssistantMessage, NoteMessage
+from wayline.contracts.tools import USE_TOOL, ToolDefinition
+from wayline.journal import Job
+
+Notes = Callable[[Job], Iterable[NoteMessage]]
+"""What else a job should be told before its next model call, by its state: working memory, context, news."""
+
+GUIDANCE_CHARS_MAX = 16_000
+"""Of definitions in one note; the tools beyond it are told by name and first line."""
+REMIND_AFTER_MESSAGES = 40
+"""How long discovered tools may go without being mentioned."""
+LINE_CHARS_MAX = 160
+
+
+def silent(_: Job) -> tuple[NoteMessage, ...]:
+    """Nothing to say: no message."""
+    return ()
+
+
+def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """What a listing has that the model was never told of: new tools, and known names with a new definition.
+
+    Each definition counts once, however often its server comes and goes. What is missing from the listing is no news:
+    it stays in the prompt, and a call of it says that it is away.
+    """
+    pinned = {tool.name: tool for tool in job.tools or ()}
+    new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.discovered)]
+    # A job whose tools were fixed without `use_tool` could not call what it is told of.
+    return tuple(tool for tool in new if tool.name in pinned or USE_TOOL in pinned)
+
+
+def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Sequence[ToolDefinition]) -> bool:
+    return tool is pinned or tool == pinned or tool in discovered
+
+
+def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
+    """How to call tools that were found after the first call: their definitions as text."""
+    pinned = {tool.name for tool in job.tools or ()}
+    parts: list[str] = []
+    left = GUIDANCE_CHARS_MAX
+    for tool in tools:
+        how = "changed, call it as before" if tool.name in pinned else f"new, call it through {USE_TOOL}"
+        arguments = orjson.dumps(tool.input_schema).decode()
+        text = f"{tool.name} ({how}): {tool.description}\nArguments: {arguments}"
+        left -= len(text)
+        parts.append(text if left >= 0 else _line(tool))
+    return NoteMessage(label="TOOL GUIDANCE", text="\n\n".join(parts))
+
+
+def reminder(job: Job) -> NoteMessage | None:
+    """The discovered tools by name, when the conversation has not mentioned them for long or a summary took it away."""
+    pinned = {tool.name for tool in job.tools or ()}
+    newest = {tool.name: tool for tool in job.discovered if tool.name not in pinned}
+    if not newest:
+        return None
+    ago = next((n for n, message in enumerate(reversed(job.messages)) if _names_tools(message)), None)
+    if ago is not None and ago < REMIND_AFTER_MESSAGES:
+        return None
+    lines = [_line(newest[name]) for name in sorted(newest)]
+    return NoteMessage(label="AVAILABLE TOOLS", text="\n".join([f"Through {USE_TOOL}:", *lines]))
+
+
+def known(job: Job, note: NoteMessage) -> bool:
+    """Whether a note says nothing new: it was the last word under its label, or came since the model last answered."""
+    answered = passed = False
+    for message in reversed(job.messages):
+        answered = answered or isinstance(message, AssistantMessage)
+        if isinstance(message, NoteMessage) and message.label == note.label:
+            if message == note:
+                return not (answered and passed)
+            passed = True
+        if answered and passed:
+            return False
+    return False
+
+
+def _names_tools(message: object) -> bool:
+    return isinstance(message, NoteMessage) and message.label in ("TOOL GUIDANCE", "AVAILABLE TOOLS")
+
+
+def _line(tool: ToolDefinition) -> str:
+    """A tool in one line: its name, its arguments' names, what it is for."""
+    required = tool.input_schema.get("required", ())
+    arguments = ", ".join(name if name in required else f"{name}?" for name in tool.input_schema.get("properties", ()))
+    about = tool.description.strip().partition("\n")[0]
+    return f"- {tool.name}({arguments}): {about}"[:LINE_CHARS_MAX]

@@ -1,0 +1,133 @@
+"""What a model is sent: append-only, so that each prompt begins with the whole of the one before and stays cached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Literal
+
+from wayline.contracts.chat import AssistantMessage, ChatMessage
+from wayline.contracts.events import Segment
+from wayline.contracts.ids import RECENT
+from wayline.contracts.tools import ToolDefinition
+from wayline.journal import Job
+from wayline.llm import ModelRequest
+from wayline.llm.tokens import BYTES_PER_TOKEN
+
+HASH_BYTES = 16
+SYSTEM_BREAKPOINTS = 1
+"""Of the breakpoints that a provider allows, how many stand after the tools and the system prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt, in the order in which providers cache it: tools, system, messages."""
+
+    tools: tuple[ToolDefinition, ...]
+    system: str
+    messages: tuple[ChatMessage, ...]
+    breakpoints: tuple[int, ...]
+    cache_key: str
+
+
+def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Prompt:
+    """The job's next prompt, from its state alone; `tools` where its first call has not fixed them yet.
+
+    Nothing here depends on when or where it runs, and nothing is spliced in: what changes is appended to the log first.
+    """
+    assert job.config is not None and job.submitted is not None
+    return Prompt(
+        tools=(job.tools if tools is None else tools) or (),
+        system=job.config.instructions,
+        messages=job.messages,
+        breakpoints=breakpoints(job.messages, at_most=job.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS),
+        cache_key=cache_key(job.tenant, job.submitted.agent, job.agent_version or 0),
+    )
+
+
+def breakpoints(messages: Sequence[ChatMessage], *, at_most: int) -> tuple[int, ...]:
+    """The messages after which the prefix is marked, dearest first when there is not room for all three.
+
+    The last message: what this call writes. The last message of the call that was answered before: exactly the entry
+    that call wrote, so it is found however many blocks came since, where a lookback from the end alone would miss it
+    after more than twenty. The user's first message: what is left when the others have expired or were compacted away.
+    """
+    last = len(messages) - 1
+    answered = next((n for n in range(last, 0, -1) if isinstance(messages[n], AssistantMessage)), None)
+    wanted = [last] if answered is None else [last, answered - 1, 0]
+    return tuple(sorted(dict.fromkeys(wanted[: max(0, at_most)])))
+
+
+@lru_cache(RECENT)
+def cache_key(tenant: str, agent: str, version: int) -> str:
+    """The same for all jobs that share tools and system prompt, and telling nobody whose they are."""
+    return _hash(f"wayline/prompt/{tenant}/{agent}/{version}".encode()).hex()
+
+
+class Prints:
+    """The hashes of one job's prompts, each part hashed once: the same object has the same hash.
+
+    By identity, not by place: a message that was edited is another object, and that is what must show.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[ChatMessage] = []
+        self._hashes: list[bytes] = []
+        self._sizes: list[int] = [0]
+        """Bytes of all messages before each place."""
+        self._tools: tuple[tuple[ToolDefinition, ...], Segment] | None = None
+        self._system: tuple[str, Segment] | None = None
+
+    def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
+        """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
+        self._read(prompt.messages)
+        return self._tool_segment(prompt.tools), self._system_segment(prompt.system), self.first(len(prompt.messages))
+
+    def first(self, count: int) -> Segment:
+        """The first so many messages of the prompt that was read last, or all it has, as one segment."""
+        hashes = self._hashes[:count]
+        return _segment("messages", hashes, self._sizes[len(hashes)])
+
+    def _read(self, messages: Sequence[ChatMessage]) -> None:
+        same = 0
+        for known, message in zip(self._messages, messages, strict=False):
+            if known is not message:
+                break
+            same += 1
+        del self._messages[same:], self._hashes[same:], self._sizes[same + 1 :]
+        for message in messages[same:]:
+            said = _said(message)
+            self._messages.append(message)
+            self._hashes.append(_hash(said))
+            self._sizes.append(self._sizes[-1] + len(said))
+
+    def _tool_segment(self, tools: tuple[ToolDefinition, ...]) -> Segment:
+        if self._tools is None or self._tools[0] is not tools:
+            offered = [_offered(tool) for tool in tools]
+            self._tools = tools, _segment("tools", [*map(_hash, offered)], sum(map(len, offered)))
+        return self._tools[1]
+
+    def _system_segment(self, system: str) -> Segment:
+        if self._system is None or self._system[0] is not system:
+            said = system.encode()
+            self._system = system, _segment("system", [_hash(said)], len(said))
+        return self._system[1]
+
+
+def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
+    return Segment(part=part, hash=_hash(b"".join(hashes)).hex(), count=len(hashes), tokens=size // BYTES_PER_TOKEN)
+
+
+def _said(message: ChatMessage) -> bytes:
+    # Without defaults: a field that a newer build adds leaves the hashes of older messages as they are.
+    return message.role.encode() + message.__pydantic_serializer__.to_json(message, exclude_defaults=True)
+
+
+def _offered(tool: ToolDefinition) -> bytes:
+    return tool.__pydantic_serializer__.to_json(tool, include={"name", "description", "input_schema"})
+
+
+def _hash(text: bytes) -> bytes:
+    return blake2b(text, digest_size=HASH_BYTES).digest()
