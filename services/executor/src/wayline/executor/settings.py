@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from wayline.llm.endpoints import EndpointSettings
 
-class Settings(BaseSettings):
+
+class Settings(BaseSettings, EndpointSettings):
     """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
 
     model_config = SettingsConfigDict(
@@ -18,7 +20,3 @@ class Settings(BaseSettings):
     tools_fresh_s: float = Field(default=2.0, description="How long a listing of tools is used again.")
     tool_wait_s: float = Field(default=30.0, description="One wait for a tool's reply before it is asked again.")
     decision_ttl_s: float = Field(default=7 * 86_400, description="How long a human may take to decide.")
-    chat_base_url: str | None = Field(
-        default=None, validation_alias="WAYLINE_CHAT_BASE_URL", description="A Chat Completions endpoint."
-    )
-    chat_api_key: str | None = Field(default=None, validation_alias="WAYLINE_CHAT_API_KEY")
