@@ -40,7 +40,9 @@ class EndpointSettings(BaseModel):
     chat_base_url: str | None = Field(
         default=None, validation_alias="WAYLINE_CHAT_BASE_URL", description="A Chat Completions endpoint."
     )
-    chat_api_key: str | None = Field(default=None, validation_alias="WAYLINE_CHAT_API_KEY", repr=False)
+    chat_api_key: str | None = Field(
+        default=None, validation_alias="WAYLINE_CHAT_API_KEY", repr=False, description="Its key, where it wants one."
+    )
 
     def endpoints(self) -> dict[str, Endpoint]:
         """Every configured provider beside the offline one; a variable that is set to nothing is not set."""
