@@ -6,7 +6,7 @@ import pytest
 
 from wayline.contracts.models import ModelCard, Tier
 from wayline.llm.catalogue import PROVIDERS, bundled, overlay, usable
-from wayline.llm.endpoints import NO_KEY, Endpoint, EndpointSettings
+from wayline.llm.endpoints import Endpoint, EndpointSettings
 
 CARDS = {card.name: card for card in bundled()}
 KEY = "sk-secret"
@@ -99,8 +99,8 @@ def test_a_card_of_one_host_is_there_only_behind_that_host():
         ({"anthropic_api_key": "", "chat_base_url": ""}, {}),
         ({"anthropic_api_key": KEY}, {"anthropic": Endpoint("https://api.anthropic.com", KEY)}),
         ({"openai_api_key": KEY}, {"openai": Endpoint("https://api.openai.com/v1", KEY)}),
-        ({"openai_base_url": "http://l"}, {"openai": Endpoint("http://l", NO_KEY)}),
-        ({"anthropic_base_url": "http://l"}, {"anthropic": Endpoint("http://l", NO_KEY)}),
+        ({"openai_base_url": "http://l"}, {"openai": Endpoint("http://l", None)}),
+        ({"anthropic_base_url": "http://l"}, {"anthropic": Endpoint("http://l", None)}),
         ({"chat_base_url": "http://l"}, {"chat": Endpoint("http://l", None)}),
         ({"chat_api_key": KEY}, {}),
     ],

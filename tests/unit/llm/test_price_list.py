@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import date, time
+from datetime import date, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,7 @@ from wayline.llm.prices import cost
 
 LISTED = [(provider, model) for provider in providers for model in provider.models]
 SAYABLE = [(provider, model) for provider, model in LISTED if from_listed(model, source="")]
+TWO_AHEAD = timezone(timedelta(hours=2))
 CHAT = {"anthropic", "openai", "google", "groq", "mistral", "deepseek", "openrouter", "together", "x-ai", "azure"}
 
 
@@ -77,7 +78,9 @@ def test_what_changes_on_a_day_or_by_the_hour_is_kept_with_its_time():
         info(
             ConditionalPrice(prices=ModelPrice(input_mtok=d("1"))),
             ConditionalPrice(StartDateConstraint(date(2027, 1, 1)), prices=ModelPrice(input_mtok=d("2"))),
-            ConditionalPrice(TimeOfDateConstraint(time(16), time(1)), prices=ModelPrice(input_mtok=d("3"))),
+            ConditionalPrice(
+                TimeOfDateConstraint(time(16), time(3, tzinfo=TWO_AHEAD)), prices=ModelPrice(input_mtok=d("3"))
+            ),
         ),
         source="",
     )

@@ -101,6 +101,7 @@ class CacheRules(Frozen):
         le=1_000_000,
         description="How many content blocks before a breakpoint an older entry is looked for.",
     )
+    ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
 
 
 class ModelCard(Frozen):

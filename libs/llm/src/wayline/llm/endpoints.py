@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field
 
-NO_KEY = "no-key"
-"""Sent where a base URL has no key: servers of one's own want something there, and do not look at it."""
+ANTHROPIC = "https://api.anthropic.com"
+OPENAI = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A provider that can be called."""
+    """A provider that can be called; a server of one's own may want no key."""
 
     base_url: str
     api_key: str | None = field(default=None, repr=False)
@@ -46,14 +46,12 @@ class EndpointSettings(BaseModel):
 
     def endpoints(self) -> dict[str, Endpoint]:
         """Every configured provider beside the offline one; a variable that is set to nothing is not set."""
-        found: dict[str, Endpoint] = {}
-        if self.anthropic_api_key or self.anthropic_base_url:
-            url = self.anthropic_base_url or "https://api.anthropic.com"
-            found["anthropic"] = Endpoint(url, self.anthropic_api_key or NO_KEY)
-        if self.openai_api_key or self.openai_base_url:
-            found["openai"] = Endpoint(
-                self.openai_base_url or "https://api.openai.com/v1", self.openai_api_key or NO_KEY
-            )
-        if self.chat_base_url:
-            found["chat"] = Endpoint(self.chat_base_url, self.chat_api_key or None)
-        return found
+        said = {
+            "anthropic": (
+                self.anthropic_base_url or (ANTHROPIC if self.anthropic_api_key else ""),
+                self.anthropic_api_key,
+            ),
+            "openai": (self.openai_base_url or (OPENAI if self.openai_api_key else ""), self.openai_api_key),
+            "chat": (self.chat_base_url, self.chat_api_key),
+        }
+        return {name: Endpoint(url, key or None) for name, (url, key) in said.items() if url}

@@ -6,7 +6,7 @@ Loading it takes the better part of a second and some 100 MB, so it is imported 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -89,11 +89,15 @@ def _when(price: ConditionalPrice) -> TariffWhen | None:
         return None
     if isinstance(condition, StartDateConstraint):
         return TariffWhen(rates=held.rates, above=held.above, since=condition.start_date)
-    if isinstance(condition, TimeOfDateConstraint) and not (condition.start_time.tzinfo or condition.end_time.tzinfo):
-        return TariffWhen(
-            rates=held.rates, above=held.above, daily_from=condition.start_time, daily_until=condition.end_time
-        )
+    if isinstance(condition, TimeOfDateConstraint):
+        begins, ends = _utc(condition.start_time), _utc(condition.end_time)
+        return TariffWhen(rates=held.rates, above=held.above, daily_from=begins, daily_until=ends)
     return None
+
+
+def _utc(at: time) -> time:
+    """A time of day in UTC, which it is in already where it names no zone."""
+    return at if at.tzinfo is None else datetime.combine(date(1970, 1, 1), at).astimezone(UTC).time()
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:

@@ -55,15 +55,15 @@ def providers(settings: Settings) -> dict[str, Model]:
 
 
 def _anthropic(at: Endpoint) -> Model:
-    from wayline.llm.anthropic import Messages  # pyright: ignore[reportMissingImports]
+    from wayline.llm.anthropic import Anthropic  # pyright: ignore[reportMissingImports]
 
-    return Messages(at.base_url, api_key=at.api_key)
+    return Anthropic(at.base_url, api_key=at.api_key)
 
 
 def _openai(at: Endpoint) -> Model:
-    from wayline.llm.openai import Responses  # pyright: ignore[reportMissingImports]
+    from wayline.llm.openai import OpenAI  # pyright: ignore[reportMissingImports]
 
-    return Responses(at.base_url, api_key=at.api_key)
+    return OpenAI(at.base_url, api_key=at.api_key)
 
 
 def _chat(at: Endpoint) -> Model:
