@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import date
 from decimal import Decimal
 
+import asyncpg
 import pytest
 
 from wayline.contracts.errors import Reject
@@ -13,7 +14,7 @@ from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
 from wayline.router.app import migrations
 from wayline.router.catalogue import Catalogue
-from wayline.store import Store, migrate
+from wayline.store import Store, migrate, rls_gaps
 from wayline.testkit import Database
 
 QWEN = ModelCard(
@@ -143,3 +144,15 @@ async def test_the_most_models_are_a_limit_for_new_ones_only(catalogue: Make):
 
     assert (again.tier, refused.value.status) == ("premium", 409)
     assert (await models.all("acme")).own == (QWEN.name,)
+
+
+async def test_the_database_itself_keeps_tenants_models_apart(catalogue: Make, store: Store, database: Database):
+    await catalogue().put("acme", QWEN)
+
+    admin = await asyncpg.connect(database.dsn)
+    gaps = await rls_gaps(admin)
+    await admin.close()
+
+    assert gaps == []
+    assert await store.fetch("globex", "SELECT model FROM models") == []
+    assert len(await store.fetch("acme", "SELECT model FROM models")) == 1

@@ -62,6 +62,12 @@ def test_what_current_models_refuse_is_said_of_them():
     )
 
 
+def test_a_model_says_only_what_differs_from_its_providers_defaults():
+    cache = CARDS["anthropic/claude-opus-4-7"].cache
+
+    assert (cache.min_tokens, cache.kind, cache.lookback_blocks, cache.breakpoints_max) == (2_048, "breakpoints", 20, 4)
+
+
 def test_a_price_is_unknown_only_where_the_list_does_not_know_it():
     assert {card.name for card in bundled() if card.prices is None} == {"openai/gpt-6.2-sol", "openai/gpt-6.2-astra"}
 

@@ -142,6 +142,13 @@ def test_a_price_that_changes_is_the_one_of_the_calls_own_time(at: datetime | No
     assert cost(priced("1", when=(NEW_YEAR, NIGHT)), MILLION, at=at) == usd(dollars)
 
 
+@pytest.mark.parametrize(("hour", "minute", "dollars"), [(7, 59, "1"), (8, 0, "3"), (9, 59, "3"), (10, 0, "1")])
+def test_a_price_of_some_hours_begins_with_the_first_and_ends_before_the_last(hour: int, minute: int, dollars: str):
+    peak = TariffWhen(daily_from=time(8), daily_until=time(10), rates=Rates(input=usd("3"), output=usd("0")))
+
+    assert cost(priced("1", when=(peak,)), MILLION, at=datetime(2026, 5, 1, hour, minute, tzinfo=UTC)) == usd(dollars)
+
+
 def test_what_is_past_becomes_what_holds_and_later_changes_stay():
     prices = Prices(rates=Rates(input=usd("1"), output=usd("0")), when=(NEW_YEAR, NIGHT))
 
