@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import date
 from decimal import Decimal
@@ -65,12 +66,34 @@ async def test_a_tenant_sees_the_bundled_models_and_its_own_at_once_and_no_other
 
 async def test_another_router_sees_a_change_once_its_own_view_is_no_longer_fresh(catalogue: Make):
     here, there, stale = catalogue(), catalogue(fresh_s=0), catalogue()
-    await stale.cards("acme")
+    await stale.all("acme")
 
     await here.put("acme", QWEN)
 
-    assert QWEN in await there.cards("acme")
-    assert QWEN not in await stale.cards("acme")
+    assert QWEN in (await there.all("acme")).models
+    assert QWEN not in (await stale.all("acme")).models
+
+
+async def test_what_was_read_while_a_card_changed_is_not_believed_for_longer(
+    catalogue: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    models, fetch = catalogue(), store.fetch
+    read, changed = asyncio.Event(), asyncio.Event()
+
+    async def slowly(*asked: object) -> object:
+        rows = await fetch(*asked)  # type: ignore[arg-type]
+        read.set()
+        await changed.wait()
+        return rows
+
+    monkeypatch.setattr(store, "fetch", slowly)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(models.all("acme"))
+        await read.wait()
+        await models.put("acme", QWEN)
+        changed.set()
+
+    assert QWEN in (await models.all("acme")).models
 
 
 async def test_a_bundled_card_that_was_replaced_is_back_when_ones_own_is_deleted(catalogue: Make):
@@ -78,13 +101,13 @@ async def test_a_bundled_card_that_was_replaced_is_back_when_ones_own_is_deleted
     mine = ModelCard(provider="openai", model="gpt-6-sol", tier="reasoning", prices=LISTED)
 
     await models.put("acme", mine)
-    replaced = await models.cards("acme")
+    replaced = (await models.all("acme")).models
     deleted = [await models.delete("acme", "openai", "gpt-6-sol") for _ in range(2)]
 
     assert [card.name for card in replaced] == NAMES
     assert mine in replaced
     assert deleted == [True, False]
-    assert await models.cards("acme") == bundled()
+    assert (await models.all("acme")).models == bundled()
 
 
 @pytest.mark.parametrize(("priced_as", "asked"), [(None, ("chat", "llama")), ("groq/llama-4", ("groq", "llama-4"))])
@@ -103,7 +126,7 @@ async def test_a_card_without_prices_gets_those_of_the_list_and_keeps_them(
     put = await models.put("acme", card)
 
     assert put.prices == LISTED
-    assert put in await models.cards("acme")
+    assert put in (await models.all("acme")).models
     assert looked == [asked]
 
 
@@ -122,7 +145,7 @@ async def test_a_card_has_the_prices_of_now(catalogue: Make):
 
     await models.put("acme", mine)
 
-    found = next(card for card in await models.cards("acme") if card.name == mine.name)
+    found = next(card for card in (await models.all("acme")).models if card.name == mine.name)
     assert found.prices == Prices(rates=LISTED.rates)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -28,9 +28,12 @@ def listed(provider: str, model: str) -> Prices | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _View:
+    """A tenant's catalogue as it is believed to be."""
+
     until: float
-    own: tuple[ModelCard, ...]
+    models: ModelList
+    usable: tuple[ModelCard, ...]
 
 
 class Catalogue:
@@ -50,25 +53,16 @@ class Catalogue:
         self._fresh_s = fresh_s
         self._own_max = own_max
         self._find_prices = find_prices
-        self._kept: dict[str, _Kept] = {}
+        self._views: dict[str, _View] = {}
+        self._changes = 0
 
-    async def cards(self, tenant: str) -> tuple[ModelCard, ...]:
+    async def all(self, tenant: str) -> ModelList:
         """All of a tenant's models with the prices of now; of two in a tier the first is the one it means."""
-        now = datetime.now(UTC)
-        return tuple(_priced_at(card, now) for card in overlay(bundled(), await self._own(tenant)))
+        return (await self._view(tenant)).models
 
     async def usable(self, tenant: str) -> tuple[ModelCard, ...]:
         """Those of them that can be called: the offline model alone where no provider is configured."""
-        return usable(await self.cards(tenant), self._reachable)
-
-    async def all(self, tenant: str) -> ModelList:
-        """The same, said to others."""
-        cards, own = await self.cards(tenant), await self._own(tenant)
-        return ModelList(
-            models=cards,
-            usable=tuple(card.name for card in usable(cards, self._reachable)),
-            own=tuple(card.name for card in own),
-        )
+        return (await self._view(tenant)).usable
 
     async def put(self, tenant: str, card: ModelCard) -> ModelCard:
         """Keep a tenant's card; one without prices gets those that the price list has, where it has any.
@@ -92,24 +86,42 @@ class Catalogue:
                 code="too_many_models",
                 status=409,
             )
-        self._kept.pop(tenant, None)
+        self._changed(tenant)
         return card
 
     async def delete(self, tenant: str, provider: str, model: str) -> bool:
         """Take a tenant's own card back."""
         status = await self._store.execute(tenant, self._store.sql.delete_model, tenant, provider, model)
-        self._kept.pop(tenant, None)
+        self._changed(tenant)
         return not status.endswith(" 0")
 
-    async def _own(self, tenant: str) -> tuple[ModelCard, ...]:
-        kept = self._kept.get(tenant)
-        if kept is None or kept.until <= time.monotonic():
+    async def _view(self, tenant: str) -> _View:
+        view = self._views.get(tenant)
+        if view is None or view.until <= time.monotonic():
+            changes = self._changes
             rows = await self._store.fetch(tenant, self._store.sql.list_models, tenant)
-            if len(self._kept) >= TENANTS_MAX:
-                self._kept.clear()
-            own = tuple(ModelCard.model_validate(row["card"]) for row in rows)
-            kept = self._kept[tenant] = _Kept(time.monotonic() + self._fresh_s, own)
-        return kept.own
+            view = self._seen([ModelCard.model_validate(row["card"]) for row in rows])
+            # What was read while a card changed may be older than the change: not to be believed for longer.
+            if changes == self._changes:
+                if len(self._views) >= TENANTS_MAX:
+                    self._views.clear()
+                self._views[tenant] = view
+        return view
+
+    def _changed(self, tenant: str) -> None:
+        self._changes += 1
+        self._views.pop(tenant, None)
+
+    def _seen(self, own: Sequence[ModelCard]) -> _View:
+        now = datetime.now(UTC)
+        cards = tuple(_priced_at(card, now) for card in overlay(bundled(), own))
+        can_be_called = usable(cards, self._reachable)
+        models = ModelList(
+            models=cards,
+            usable=tuple(card.name for card in can_be_called),
+            own=tuple(card.name for card in own),
+        )
+        return _View(time.monotonic() + self._fresh_s, models, can_be_called)
 
     async def _look_up(self, card: ModelCard) -> Prices | None:
         provider, _, model = (card.priced_as or card.name).partition("/")
