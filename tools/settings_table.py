@@ -19,6 +19,7 @@ CLASSES = (
     ("Every service", "wayline.chassis.settings", "BusSettings"),
     ("The `wayline` command", "wayline.standalone.settings", "Settings"),
     ("gateway", "wayline.gateway.settings", "Settings"),
+    ("Models: router and executor", "wayline.llm.endpoints", "EndpointSettings"),
     ("router", "wayline.router.settings", "Settings"),
     ("executor", "wayline.executor.settings", "Settings"),
     ("retrieval", "wayline.retrieval.settings", "Settings"),

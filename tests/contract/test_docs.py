@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 DECISIONS = sorted(ROOT.glob("docs/decisions/0*.md"))
 
-COMMAND = re.compile(r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents )?[a-z][a-z-]+)", re.MULTILINE)
+COMMAND = re.compile(
+    r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents |models )?[a-z][a-z-]+)", re.MULTILINE
+)
 FOLDERS = "tests|docs|proto|deploy|tools|services|libs"
 NAMED = re.compile(rf"(?:{FOLDERS})/[\w./-]+\.(?:py|md|svg|yml|json)")
 

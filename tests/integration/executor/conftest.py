@@ -38,9 +38,10 @@ ACK_WAIT_S = 1.0
 
 @dataclass
 class Purse:
-    """A router's answers about money: one budget for all jobs, and every request kept."""
+    """A router's answers about money, and every request kept."""
 
-    room_usd: Decimal = Decimal(0)
+    grants: int = 0
+    """So many more requests are granted."""
     asked: list[Any] = field(default_factory=list)
     held: dict[str, Decimal] = field(default_factory=dict)
 
@@ -48,11 +49,9 @@ class Purse:
         self.asked.append(asked)
         held = self.held.get(asked.job_id, Decimal(0))
         assert asked.total_usd is not None
-        granted = asked.total_usd <= max(self.room_usd, held)
-        self.held[asked.job_id] = max(asked.total_usd, held) if granted else held
-        left = max(self.room_usd - self.held[asked.job_id], Decimal(0))
-        by = "" if granted else "march"
-        return Extended(granted=granted, held_usd=self.held[asked.job_id], left_usd=left, limited_by=by)
+        granted, self.grants = self.grants > 0, max(self.grants - 1, 0)
+        held = self.held[asked.job_id] = max(asked.total_usd, held) if granted else held
+        return Extended(granted=granted, held_usd=held, left_usd=Decimal(0), limited_by="" if granted else "march")
 
     async def on_release(self, asked: ReleaseBudget) -> Released:
         self.asked.append(asked)
@@ -144,6 +143,18 @@ class Stage:
 
     async def failed(self, job_id: str) -> list[e.ModelFailed]:
         return [event for event in await self.events(job_id) if isinstance(event, e.ModelFailed)]
+
+    async def claimed(self, job_id: str, head: Head, *events: e.Event, owner: str) -> Head:
+        """Write the record of a holder that is gone."""
+        log = JobLog(self.bus, "default", job_id)
+        claim = e.JobClaimed(**stamp(job_id, head.seq + 1), executor="gone", epoch=1, owner=owner, attempt=1)
+        return await log.append([claim, *events], head, owner=owner, attempt=1, epoch=1)
+
+    async def until_parked(self, job_id: str, *, times: int) -> None:
+        async def so() -> bool:
+            return sum(isinstance(event, e.JobParked) for event in await self.events(job_id)) == times
+
+        await until(so, why=f"{job_id} has parked {times} times")
 
     async def parked(self, job_id: str) -> Job:
         """Wait until a job is parked and its ticket let go."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from wayline.chassis import Bus, asks
 from wayline.chassis.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import knowledge as k
+from wayline.contracts import models as m
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.jobs import PlanJob, Planned, Route
@@ -16,6 +18,12 @@ from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
 
 AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."))
+CARD = m.ModelCard(
+    provider="chat",
+    model="acme/large:8b",
+    tier="standard",
+    prices=m.Prices(rates=m.Rates(input=Decimal("0.1"), output=Decimal("0.5"))),
+)
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
 ROOT = t.Span(
     trace_id="a" * 32,
@@ -35,6 +43,9 @@ ANSWERS: dict[type[Request], Any] = {
     a.GetAgent: AGENT,
     a.ListAgents: a.AgentList(agents=(AGENT,)),
     a.DeleteAgent: a.Deleted(deleted=True),
+    m.ListModels: m.ModelList(models=(CARD,), usable=(CARD.name,), own=(CARD.name,)),
+    m.PutModel: CARD,
+    m.DeleteModel: m.ModelDeleted(deleted=True),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
     k.AcceptDocument: DOCUMENT,
     k.GetDocument: DOCUMENT,

@@ -6,6 +6,8 @@ from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts import traces as t
@@ -21,10 +23,11 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
+from wayline.contracts.models import DeleteModel, ListModels, PutModel
 from wayline.contracts.tools import ListTools
 
 from .conftest import Running
-from .others import AGENT, ANSWERS, Others
+from .others import AGENT, ANSWERS, CARD, Others
 
 
 async def indexed(bus: Bus) -> list[IndexDocument]:
@@ -126,6 +129,55 @@ async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Othe
     assert (await gateway.client.get("/v1/agents")).json() == {"agents": [shown]}
     assert (await gateway.client.delete("/v1/agents/critic")).json() == {"deleted": True}
     assert (await gateway.client.get("/v1/agents/nobody")).json()["detail"] == "no agent 'nobody'"
+
+
+async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(gateway: Running, others: Others):
+    for kind in (ListModels, PutModel, DeleteModel):
+        await others.answer(kind)
+    shown, at = CARD.model_dump(mode="json"), "/v1/models/chat/acme/large:8b"
+
+    saved = await gateway.client.put(at, json=shown)
+
+    assert (saved.status_code, saved.json()) == (200, shown)
+    assert (await gateway.client.get("/v1/models")).json()["models"] == [shown]
+    assert (await gateway.client.get(at)).json() == shown
+    assert (await gateway.client.delete(at)).json() == {"deleted": True}
+    assert others.asked == [
+        PutModel(tenant="default", card=CARD),
+        ListModels(tenant="default"),
+        ListModels(tenant="default"),
+        DeleteModel(tenant="default", provider="chat", model="acme/large:8b"),
+    ]
+    missing = await gateway.client.get("/v1/models/chat/acme/small")
+    assert (missing.status_code, missing.json()["detail"]) == (404, "no model 'chat/acme/small'")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
+        ({"tier": "best"}, "body.tier"),
+        ({"prices": {"rates": {"input": -1, "output": 1}}}, "body.prices.rates.input"),
+        ({"model": "another"}, "the path names chat/acme/large:8b, the body chat/another"),
+    ],
+)
+async def test_a_card_with_a_mistake_is_refused_with_its_place(
+    gateway: Running, others: Others, change: dict[str, Any], said: str
+):
+    await others.answer(PutModel)
+    card = {"provider": "chat", "model": "acme/large:8b", "tier": "flash", **change}
+
+    answer = await gateway.client.put("/v1/models/chat/acme/large:8b", json=card)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert said in answer.json()["detail"]
+    assert others.asked == []
+
+
+async def test_a_method_that_a_model_does_not_take_is_answered_with_those_it_does(gateway: Running):
+    answer = await gateway.client.patch("/v1/models/chat/acme/large:8b", json={})
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PUT")
 
 
 async def test_tools_are_listed(gateway: Running, others: Others):

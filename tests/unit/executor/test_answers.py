@@ -57,6 +57,14 @@ def test_a_structured_answer_that_does_not_fit_has_one_turn_to_be_mended():
     assert log.take(correction).ask(2).answer('{"city": "Ulm"}').next == Complete('{"city": "Ulm"}')
 
 
+def test_a_structured_answer_in_a_fence_is_what_is_inside():
+    log = Log(config=STRUCTURED).ask().answer('Here it is:\n```json\n{"city": "Ulm"}\n```')
+
+    ended = log.next
+
+    assert isinstance(ended, Complete) and ended.answer.replace(" ", "") == '{"city":"Ulm"}'
+
+
 def test_a_structured_answer_that_stays_wrong_fails_and_names_the_field():
     log = Log(config=STRUCTURED).ask().answer("{}")
 

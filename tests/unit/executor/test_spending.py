@@ -11,9 +11,16 @@ from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.jobs import JobOptions
 from wayline.contracts.money import Usage
 from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
-from wayline.executor.spending import Need, shortfall, unsettled, when_refused, worst_usd
-from wayline.llm import ModelRequest
-from wayline.llm.tokens import estimate_request
+from wayline.executor.spending import (
+    WIRE_TOKENS_MAX,
+    Need,
+    most_tokens,
+    shortfall,
+    unsettled,
+    when_refused,
+    worst_usd,
+)
+from wayline.llm import File, ModelRequest
 
 from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
 
@@ -21,6 +28,10 @@ UNPRICED, LOCAL = card("acme/new", None), card("offline/offline", None)
 CENT = Decimal("0.01")
 REFUSED = Extended(granted=False, held_usd=Decimal(0), left_usd=Decimal(0), limited_by="march")
 PARK = JobOptions(at_cap="park")
+PREFIX = (
+    e.Segment(part="tools", hash="t", count=1, tokens=200),
+    e.Segment(part="messages", hash="m", count=2, tokens=100),
+)
 
 
 def request(of=PRIMARY, text: str = "why?") -> ModelRequest:
@@ -29,18 +40,34 @@ def request(of=PRIMARY, text: str = "why?") -> ModelRequest:
 
 
 def refused(log: Log, *, by: Extended = REFUSED, of=PRIMARY, worst: Decimal | None = CENT):
-    return when_refused(log.job, request(of), by, worst_usd=worst, expires_at=AT + timedelta(days=7))
+    return when_refused(log.job, request(of), by, worst_usd=worst, prefix=(), expires_at=AT + timedelta(days=7))
 
 
-def test_the_worst_case_is_the_prompt_read_dearest_and_the_longest_answer():
-    most = worst_usd(request())
+def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
+    most = worst_usd(request(), PREFIX, at=AT)
 
-    assert most == (Decimal(estimate_request(request())) * 1 + 100 * 2) / 1_000_000
+    assert most_tokens(request(), PREFIX) == 300 * 8 // 3 + 3 * WIRE_TOKENS_MAX
+    assert most == (Decimal(848) * 1 + 100 * 2) / 1_000_000
+
+
+def test_a_prompt_has_no_more_tokens_than_its_models_window_and_a_file_may_fill_it():
+    small = card("acme/primary", context_window=500)
+    file = File(name="a.png", media_type="image/png", data=b"")
+
+    assert most_tokens(request(small), PREFIX) == 500
+    assert most_tokens(replace(request(), files={"d": file}), PREFIX) == PRIMARY.context_window
+
+
+def test_what_is_told_beside_the_prompt_counts():
+    told = most_tokens(request(card("acme/primary", tools="json")), PREFIX)
+    asked = most_tokens(replace(request(), output_schema={"type": "object"}), PREFIX)
+
+    assert told > asked > most_tokens(request(), PREFIX)
 
 
 def test_a_local_call_costs_nothing_and_an_unpriced_one_nobody_knows():
-    assert worst_usd(request(LOCAL)) == 0
-    assert worst_usd(request(UNPRICED)) is None
+    assert worst_usd(request(LOCAL), PREFIX, at=AT) == 0
+    assert worst_usd(request(UNPRICED), PREFIX, at=AT) is None
 
 
 def test_a_call_that_was_cut_lies_between_what_came_for_sure_and_all_that_could_have_come():

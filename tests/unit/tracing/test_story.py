@@ -117,6 +117,19 @@ def test_wherever_a_job_ends_nothing_stays_open(kept: int):
     assert not any(row.open for row in tables["ledger"].values())
 
 
+def test_a_call_says_its_slot_and_what_was_not_sent_as_configured():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1)
+    hand.events[-1] = hand.events[-1].model_copy(update={"notes": ("temperature dropped: the model takes none",)})
+
+    [chat] = [row for row in told(hand.events, set())["spans"].values() if row.name == "chat m"]
+
+    assert '"wayline.slot":"primary"' in (chat.attributes or "")
+    assert '"wayline.notes":["temperature dropped: the model takes none"]' in (chat.attributes or "")
+
+
 def test_a_step_with_several_calls_names_them_all():
     step = told(long_log(), set())["steps"][1]
 
@@ -187,3 +200,26 @@ def test_a_step_names_the_tool_that_was_called_through_another():
     hand.say(e.JobCompleted, answer="because")
 
     assert told(hand.events, set())["steps"][1].tool == "search"
+
+
+def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled_entry():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.say(e.JobClaimed, executor="y", epoch=2, owner="1:2", attempt=2)
+    lost = Failure(code=e.LOST, message="gone")
+    open_ = e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(1))
+    attempt_id = ids.attempt_id("acme", "j", 1, 1)
+    hand.say(e.ModelFailed, step=1, attempt=1, attempt_id=attempt_id, error=lost, retryable=True, unsettled=open_)
+    hand.ask(1, attempt=2)
+    hand.answer(1, attempt=2)
+    hand.say(e.JobCompleted, answer="because")
+
+    tables = told(hand.events, set(range(20)))
+
+    chats = [row for row in tables["spans"].values() if row.name == "chat m"]
+    assert [(row.status, "lost" in (row.attributes or "")) for row in chats] == [("error", True), ("ok", False)]
+    assert [(row.attempt_id[-2:], row.settled, row.cost_usd) for row in tables["ledger"].values()] == [
+        ("m1", False, None),
+        ("m2", True, Decimal("0.5")),
+    ]

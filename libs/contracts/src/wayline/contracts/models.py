@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date, time
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from wayline.contracts.base import Frozen, Request
 
@@ -18,29 +19,71 @@ Slot = Literal["fast", "primary", "escalation", "reasoning"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
+TOKENS_MAX = 1_000_000_000
+RATE_MAX = 1_000_000
+STEPS_MAX = 16
+_SEGMENT = r"[A-Za-z0-9@~_][A-Za-z0-9@~_.:+#=,-]*"
+PROVIDER_PATTERN = r"^[a-z0-9][a-z0-9_-]*$"
+MODEL_PATTERN = rf"^{_SEGMENT}(/{_SEGMENT})*$"
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+
+Rate = Annotated[Decimal, Field(ge=0, le=RATE_MAX)]
+Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX)]
+ProviderName = Annotated[str, Field(min_length=1, max_length=64, pattern=PROVIDER_PATTERN)]
+ModelId = Annotated[str, Field(min_length=1, max_length=200, pattern=MODEL_PATTERN)]
+
+
 class Rates(Frozen):
     """Dollars per million tokens. A cache rate that is None is the input's: the provider does not tell them apart."""
 
-    input: Decimal = Field(ge=0)
-    output: Decimal = Field(ge=0)
-    cache_read: Decimal | None = Field(default=None, ge=0)
-    cache_write_5m: Decimal | None = Field(default=None, ge=0)
-    cache_write_1h: Decimal | None = Field(default=None, ge=0)
+    input: Rate
+    output: Rate
+    cache_read: Rate | None = None
+    cache_write_5m: Rate | None = None
+    cache_write_1h: Rate | None = None
 
 
 class RatesAbove(Frozen):
     """Other rates for the whole of a request whose input has more tokens than this."""
 
-    tokens: int = Field(ge=1)
+    tokens: Tokens
     rates: Rates
 
 
-class Prices(Frozen):
+class Tariff(Frozen):
+    """Rates by the size of a request."""
+
+    rates: Rates
+    above: tuple[RatesAbove, ...] = Field(
+        default=(), max_length=STEPS_MAX, description="By rising number of tokens; sorted where they come otherwise."
+    )
+
+    @field_validator("above")
+    @classmethod
+    def _rising(cls, above: tuple[RatesAbove, ...]) -> tuple[RatesAbove, ...]:
+        return tuple(sorted(above, key=lambda step: step.tokens))
+
+
+class TariffWhen(Tariff):
+    """Other rates at some times, all UTC: from a day on, or between two times of each day, or both together."""
+
+    since: date | None = None
+    daily_from: time | None = None
+    daily_until: time | None = Field(default=None, description="Not included; before `daily_from`: of the next day.")
+
+
+class Prices(Tariff):
     """What a model costs, and who says so."""
 
-    rates: Rates
-    above: tuple[RatesAbove, ...] = Field(default=(), description="By rising number of tokens.")
-    source: str = Field(default="", description="Where the figures are from, with their date or version.")
+    when: tuple[TariffWhen, ...] = Field(
+        default=(), max_length=STEPS_MAX, description="The last one that applies holds instead of the rates above."
+    )
+    source: str = Field(
+        default="",
+        max_length=300,
+        pattern=ONE_LINE,
+        description="Where the figures are from, with their date or version.",
+    )
 
 
 class CacheRules(Frozen):
@@ -50,10 +93,13 @@ class CacheRules(Frozen):
     """
 
     kind: Literal["none", "automatic", "breakpoints"] = "none"
-    min_tokens: int = Field(default=1_024, ge=0, description="Shorter prefixes are silently not kept.")
-    breakpoints_max: int = Field(default=4, ge=0)
+    min_tokens: int = Field(default=1_024, ge=0, le=TOKENS_MAX, description="Shorter prefixes are silently not kept.")
+    breakpoints_max: int = Field(default=4, ge=0, le=1_000)
     lookback_blocks: int | None = Field(
-        default=None, description="How many content blocks before a breakpoint an older entry is looked for."
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="How many content blocks before a breakpoint an older entry is looked for.",
     )
     ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
 
@@ -61,11 +107,11 @@ class CacheRules(Frozen):
 class ModelCard(Frozen):
     """One model of the catalogue: what the router chooses by and what an adapter must know."""
 
-    provider: str = Field(min_length=1, max_length=64)
-    model: str = Field(min_length=1, max_length=200, description="The name that is sent to the provider.")
+    provider: ProviderName
+    model: ModelId = Field(description="The name that is sent to the provider.")
     tier: Tier
-    context_window: int = Field(default=128_000, ge=1, description="Tokens of prompt and answer together.")
-    output_limit: int = Field(default=8_192, ge=1, description="Tokens of one answer at most.")
+    context_window: Tokens = Field(default=128_000, description="Tokens of prompt and answer together.")
+    output_limit: Tokens = Field(default=8_192, description="Tokens of one answer at most.")
     tools: Literal["native", "json"] = Field(
         default="native", description="`json`: asks for tools in the JSON protocol, as text."
     )
@@ -76,7 +122,7 @@ class ModelCard(Frozen):
     reasoning: Literal["none", "adaptive", "effort", "budget"] = Field(
         default="none", description="How thinking is asked for: it decides itself, by effort, or by a token budget."
     )
-    efforts: tuple[Effort, ...] = ()
+    efforts: tuple[Effort, ...] = Field(default=(), max_length=7)
     forced_tools: bool = Field(default=False, description="Can be made to call a tool.")
     system_messages: bool = Field(default=False, description="Takes system messages between the others.")
     bound_thinking: bool = Field(
@@ -84,6 +130,18 @@ class ModelCard(Frozen):
     )
     cache: CacheRules = CacheRules()
     prices: Prices | None = Field(default=None, description="None: unknown, which is not zero.")
+    priced_as: str | None = Field(
+        default=None,
+        max_length=265,
+        pattern=ONE_LINE,
+        description="`provider/model` of the price list, where that is not the card's own name.",
+    )
+    host: str | None = Field(
+        default=None,
+        max_length=253,
+        pattern=ONE_LINE,
+        description="Only there where its provider's base URL has this host: `chat` may be any endpoint.",
+    )
 
     @property
     def name(self) -> str:
@@ -92,7 +150,9 @@ class ModelCard(Frozen):
 
 
 class ModelList(Frozen):
-    models: tuple[ModelCard, ...]
+    models: tuple[ModelCard, ...] = Field(description="Of two of a tier the first comes first where a tier is meant.")
+    usable: tuple[str, ...] = Field(default=(), description="Names of those whose provider is configured.")
+    own: tuple[str, ...] = Field(default=(), description="Names of the tenant's own cards.")
 
 
 class ModelDeleted(Frozen):
@@ -112,5 +172,5 @@ class PutModel(Request, subject="models.put.{tenant}", replies=ModelCard):
 class DeleteModel(Request, subject="models.delete.{tenant}", replies=ModelDeleted):
     """Take a tenant's own card back; a bundled model of that name is visible again."""
 
-    provider: str
-    model: str
+    provider: ProviderName
+    model: ModelId

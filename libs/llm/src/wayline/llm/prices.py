@@ -2,43 +2,121 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
-from wayline.contracts.models import ModelCard, Prices, Rates
+from wayline.contracts.models import ModelCard, Prices, Rates, Tariff, TariffWhen
 from wayline.contracts.money import Usage, usd
 
 LOCAL = frozenset({"offline"})
 """Providers that run on our own machine and cost nothing per token."""
 
+ZERO = Decimal(0)
+MILLION = Decimal(1_000_000)
 
-def cost(card: ModelCard, usage: Usage) -> Decimal | None:
-    """Dollars for a call's usage, rounded once; None when nobody has said what the model costs."""
+
+def cost(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
+    """Dollars for a call's usage, rounded once; None when nobody has said what the model costs.
+
+    `at`: when the call was made, for prices that change; without it, what holds at no particular time.
+    """
     if card.provider in LOCAL:
-        return Decimal(0)
+        return ZERO
     if card.prices is None:
         return None
-    rates = _rates(card.prices, usage.input)
-    parts = (
-        (usage.input - usage.cache_read - usage.cache_write_5m - usage.cache_write_1h, rates.input),
-        (usage.cache_read, rates.cache_read),
-        (usage.cache_write_5m, rates.cache_write_5m),
-        (usage.cache_write_1h, rates.cache_write_1h),
-        (usage.output, rates.output),
+    rates = _rates(tariff(card.prices, at), usage.input)
+    read, short, long = usage.cache_read, usage.cache_write_5m, usage.cache_write_1h
+    # A provider that counts more cached than it read would make the rest negative, and the call too cheap.
+    plain = max(usage.input - read - short - long, 0)
+    dollars = plain * rates.input + usage.output * rates.output
+    if read:
+        dollars += read * _or_input(rates.cache_read, rates)
+    if short:
+        dollars += short * _or_input(rates.cache_write_5m, rates)
+    if long:
+        dollars += long * _or_input(rates.cache_write_1h, rates)
+    return usd(dollars / MILLION)
+
+
+def saved(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
+    """Dollars that a call would have cost more without a cache; below zero where it wrote more than it read.
+
+    What was paid and what was saved add up to the price without a cache, to the last digit.
+    """
+    paid = cost(card, usage, at=at)
+    without = cost(card, Usage.model_construct(input=usage.input, output=usage.output), at=at)
+    return None if paid is None or without is None else without - paid
+
+
+def worst(card: ModelCard, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None) -> Decimal | None:
+    """The most that one call can cost: no usage within these bounds costs more; None when no price is known."""
+    if card.provider in LOCAL:
+        return ZERO
+    if card.prices is None:
+        return None
+    held = tariff(card.prices, at)
+    # Also the steps below the last one that it may reach: nothing says that longer requests cost more a token.
+    steps = [(0, held.rates), *((step.tokens, step.rates) for step in held.above if step.tokens < input_tokens)]
+    ends = [*(start for start, _ in steps[1:]), input_tokens]
+    most = max(
+        min(end, input_tokens) * _dearest(rates) + max_output_tokens * rates.output
+        for (_, rates), end in zip(steps, ends, strict=True)
     )
-    dollars = sum((n * (rates.input if rate is None else rate) for n, rate in parts), Decimal(0))
-    return usd(dollars / 1_000_000)
+    return usd(most / MILLION)
 
 
-def saved(card: ModelCard, usage: Usage) -> Decimal | None:
-    """What the provider's cache took off a call's cost, or put on it where writing cost more than reading saved."""
-    uncached = Usage(input=usage.input, output=usage.output, reasoning=usage.reasoning)
-    without, paid = cost(card, uncached), cost(card, usage)
-    return None if without is None or paid is None else without - paid
+def expected(
+    card: ModelCard,
+    *,
+    input_tokens: int,
+    output_tokens: int,
+    cached_tokens: int = 0,
+    written_tokens: int = 0,
+    at: datetime | None = None,
+) -> Decimal | None:
+    """What a call of about this size costs: an estimate is priced by the same arithmetic as a bill."""
+    usage = Usage(input=input_tokens, cache_read=cached_tokens, cache_write_5m=written_tokens, output=output_tokens)
+    return cost(card, usage, at=at)
 
 
-def _rates(prices: Prices, input_tokens: int) -> Rates:
-    rates = prices.rates
-    for step in prices.above:
+def tariff(prices: Prices, at: datetime | None) -> Tariff:
+    """The rates that hold at a moment."""
+    if at is None or not prices.when:
+        return prices
+    return next((held for held in reversed(prices.when) if _applies(held, at)), prices)
+
+
+def prices_at(prices: Prices, at: datetime) -> Prices:
+    """The same prices without what is past: what holds since a day gone by is what holds, later changes stay."""
+    passed = [n for n, held in enumerate(prices.when) if held.daily_from is None and _applies(held, at)]
+    if not passed:
+        return prices
+    held, later = prices.when[passed[-1]], prices.when[passed[-1] + 1 :]
+    return prices.model_copy(update={"rates": held.rates, "above": held.above, "when": later})
+
+
+def _applies(held: TariffWhen, at: datetime) -> bool:
+    at = at.astimezone(UTC)
+    if held.since is not None and at.date() < held.since:
+        return False
+    if held.daily_from is None or held.daily_until is None:
+        return True
+    now, begins, ends = at.time(), held.daily_from, held.daily_until
+    return begins <= now < ends if begins <= ends else now >= begins or now < ends
+
+
+def _rates(held: Tariff, input_tokens: int) -> Rates:
+    rates = held.rates
+    for step in held.above:
         if input_tokens > step.tokens:
             rates = step.rates
     return rates
+
+
+def _or_input(rate: Decimal | None, rates: Rates) -> Decimal:
+    return rates.input if rate is None else rate
+
+
+def _dearest(rates: Rates) -> Decimal:
+    told = (rates.input, rates.cache_read, rates.cache_write_5m, rates.cache_write_1h)
+    return max(rate for rate in told if rate is not None)

@@ -10,7 +10,7 @@ from wayline.executor.actions import Action, Complete, Correct, Fail
 from wayline.executor.failures import escalate
 from wayline.journal import Job
 from wayline.llm.json_protocol import needs_correction
-from wayline.llm.structured import problem
+from wayline.llm.structured import problem, unwrapped
 
 Wrong = Literal["envelope", "schema"]
 CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1}
@@ -37,7 +37,9 @@ def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
     if more and (up := escalate_weak(job, said)):
         return up
     cut = CUT.get(job.stop_reason)
-    return Complete(said.text, said.citations, partial=cut is not None, reason=cut)
+    # Words or a fence around the JSON are not worth another call.
+    text = said.text if job.config is None or job.config.output_schema is None else unwrapped(said.text)
+    return Complete(text, said.citations, partial=cut is not None, reason=cut)
 
 
 def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
@@ -75,7 +77,7 @@ def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
     if job.card.tools == "json" and (words := needs_correction(said, offered)):
         return "envelope", words
     schema = job.config.output_schema
-    if schema is not None and (found := problem(schema, said.text)):
+    if schema is not None and (found := problem(schema, unwrapped(said.text))):
         return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
     return None
 

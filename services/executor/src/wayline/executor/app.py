@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.executor.afterwards import Afterwards
@@ -13,6 +15,7 @@ from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
 from wayline.llm import Model
+from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -55,8 +58,28 @@ async def build(
 def providers(settings: Settings) -> dict[str, Model]:
     """The models this process can call, by provider."""
     found: dict[str, Model] = {PROVIDER: OfflineModel()}
-    if settings.chat_base_url:
-        from wayline.llm.openai_chat import ChatCompletions
-
-        found["chat"] = ChatCompletions(settings.chat_base_url, api_key=settings.chat_api_key)
+    for name, endpoint in settings.endpoints().items():
+        found[name] = ADAPTERS[name](endpoint)
     return found
+
+
+def _anthropic(at: Endpoint) -> Model:
+    from wayline.llm.anthropic import Anthropic  # pyright: ignore[reportMissingImports]
+
+    return Anthropic(at.base_url, api_key=at.api_key)
+
+
+def _openai(at: Endpoint) -> Model:
+    from wayline.llm.openai import OpenAI  # pyright: ignore[reportMissingImports]
+
+    return OpenAI(at.base_url, api_key=at.api_key)
+
+
+def _chat(at: Endpoint) -> Model:
+    from wayline.llm.openai_chat import ChatCompletions
+
+    return ChatCompletions(at.base_url, api_key=at.api_key)
+
+
+ADAPTERS: dict[str, Callable[[Endpoint], Model]] = {"anthropic": _anthropic, "openai": _openai, "chat": _chat}
+"""Each imports its library only where its provider is configured: they are slow to load."""

@@ -99,7 +99,7 @@ async def _call(
     note_news(pen, listed, hands.notes)
     job = pen.job
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=offered(job, listed))
-    worst_usd = spending.worst_usd(request)
+    worst_usd = spending.worst_usd(request, hold.prints.segments(request), at=job.at)
     try:
         held_usd = await _fund(hands, hold, request, worst_usd)
     except Cancelled:
@@ -136,7 +136,8 @@ async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Deci
     if extended.granted:
         return extended.held_usd
     until = expiry(hands, hold)
-    return spending.when_refused(job, request, extended, worst_usd=worst_usd, expires_at=until)
+    prefix = hold.prints.segments(request)
+    return spending.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
 
 
 async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
@@ -169,14 +170,16 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
+    asked = hold.pen.job.model_open
+    assert asked is not None
     hold.pen.note(
         e.ModelCompleted,
         _span(hold),
         **_attempt(hold),
         message=finished.message,
         usage=finished.usage,
-        cost_usd=cost(request.card, finished.usage),
-        saved_usd=saved(request.card, finished.usage),
+        cost_usd=cost(request.card, finished.usage, at=asked.at),
+        saved_usd=saved(request.card, finished.usage, at=asked.at),
         stop_reason=finished.stop_reason,
         duration_ms=round(heard.ms, 3),
         first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
@@ -198,7 +201,7 @@ def _note_failed(
     assert asked is not None
     # Whoever has begun to answer bills for it, whatever the error says.
     billable = billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
-    bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes)
+    bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
     hold.pen.note(
         e.ModelFailed,
         _span(hold),

@@ -6,9 +6,10 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from wayline.executor.condense import RESULT_TOKENS_MAX
+from wayline.llm.endpoints import EndpointSettings
 
 
-class Settings(BaseSettings):
+class Settings(BaseSettings, EndpointSettings):
     """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
 
     model_config = SettingsConfigDict(
@@ -23,7 +24,3 @@ class Settings(BaseSettings):
     result_tokens_max: int = Field(
         default=RESULT_TOKENS_MAX, ge=200, description="Longer tool results are shown to the model in a shorter form."
     )
-    chat_base_url: str | None = Field(
-        default=None, validation_alias="WAYLINE_CHAT_BASE_URL", description="A Chat Completions endpoint."
-    )
-    chat_api_key: str | None = Field(default=None, validation_alias="WAYLINE_CHAT_API_KEY")

@@ -2,46 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 
 from wayline.contracts.budgets import Extended
-from wayline.contracts.events import Bounds
+from wayline.contracts.events import Bounds, Segment
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.money import Usage
 from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
 from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
-from wayline.executor.standins import worst
 from wayline.journal import Job
 from wayline.llm import ModelRequest, cost, next_route
-from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import estimate_request
+from wayline.llm.prices import worst
+from wayline.llm.tokens import estimate
 
 SURE_BYTES_PER_TOKEN = 8
 """Half of what text usually takes: a lower bound has to hold for every text."""
+DENSEST = Fraction(8, 3)
+"""How many times the estimated tokens a text can have: dense JSON takes 2.4 times as many."""
+WIRE_TOKENS_MAX = 16
+"""What a provider's own format adds to a message or a tool."""
+PROTOCOL_TOKENS_MAX = 500
+"""What a model without native tools is told beside its instructions."""
 
 
-def worst_usd(request: ModelRequest) -> Decimal | None:
+def most_tokens(request: ModelRequest, prefix: Sequence[Segment]) -> int:
+    """The most tokens that a prompt can turn out to have; `prefix` is what it is made of."""
+    window = request.card.context_window
+    if request.files:
+        # Nobody can say how many tokens an image or a document takes.
+        return window
+    estimated = sum(part.tokens for part in prefix)
+    if request.card.tools == "json":
+        estimated += PROTOCOL_TOKENS_MAX
+    if request.output_schema is not None:
+        estimated += estimate(str(request.output_schema))
+    return min(window, ceil(estimated * DENSEST) + sum(part.count for part in prefix) * WIRE_TOKENS_MAX)
+
+
+def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:
     """The most a call can cost; None: nobody knows its price."""
-    card = request.card
-    if card.provider in LOCAL:
-        return Decimal(0)
-    if card.prices is None:
-        return None
-    return worst(card, estimate_request(request), request.max_output_tokens)
+    return worst(request.card, most_tokens(request, prefix), request.max_output_tokens, at=at)
 
 
-def unsettled(request: ModelRequest, worst_usd: Decimal | None, *, seen: Usage | None, streamed_bytes: int) -> Bounds:
+def unsettled(
+    request: ModelRequest,
+    worst_usd: Decimal | None,
+    *,
+    seen: Usage | None,
+    streamed_bytes: int,
+    at: datetime | None = None,
+) -> Bounds:
     """Between what a call can have cost that was cut: what came for sure, and all that could have come."""
     card, seen = request.card, seen or Usage()
     said = max(seen.output, streamed_bytes // SURE_BYTES_PER_TOKEN)
-    lower = cost(card, seen.model_copy(update={"output": said}))
+    lower = cost(card, seen.model_copy(update={"output": said}), at=at)
     upper = worst_usd
     if seen.input and upper is not None:
         # The provider itself has counted the prompt: better than an estimate.
-        counted = cost(card, seen.model_copy(update={"output": request.max_output_tokens}))
+        counted = cost(card, seen.model_copy(update={"output": request.max_output_tokens}), at=at)
         upper = counted if lower is None or counted is None else max(counted, lower)
     return Bounds(lower_usd=lower, upper_usd=upper if lower is None or upper is None else max(lower, upper))
 
@@ -64,7 +88,13 @@ def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
 
 
 def when_refused(
-    job: Job, request: ModelRequest, refused: Extended, *, worst_usd: Decimal | None, expires_at: datetime
+    job: Job,
+    request: ModelRequest,
+    refused: Extended,
+    *,
+    worst_usd: Decimal | None,
+    prefix: Sequence[Segment],
+    expires_at: datetime,
 ) -> Reroute | Park | Complete | Fail:
     """What the job does where its budget has no room for its next call."""
     if worst_usd is None or job.spent_usd is None:
@@ -72,23 +102,23 @@ def when_refused(
         message = f"nobody has said what {name} costs, and {_named(refused)} is a hard limit: give the model prices"
         why = f"the price of {name} is unknown"
         return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
-    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd)
+    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd, tokens=most_tokens(request, prefix))
     return cheaper or _at_cap(job, refused, worst_usd=worst_usd, expires_at=expires_at)
 
 
-def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal) -> Reroute | None:
+def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal, tokens: int) -> Reroute | None:
     """A cheaper model for what is left of a budget, where the agent lets the router choose so."""
     assert job.config is not None and job.route is not None
-    routing, prompt_tokens = job.config.routing, estimate_request(request)
+    routing = job.config.routing
     if routing.mode != "auto" or not routing.budget_aware:
         return None
     left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
     why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {job.route.name} can cost"
-    route = next_route(job.candidates, job.route, "budget", why=why, prompt_tokens=prompt_tokens)
+    route = next_route(job.candidates, job.route, "budget", why=why, prompt_tokens=tokens)
     card = route and job.candidates.card(route.name)
     if route is None or card is None:
         return None
-    most = Decimal(0) if card.provider in LOCAL else worst(card, prompt_tokens, request.max_output_tokens)
+    most = worst(card, tokens, request.max_output_tokens, at=job.at)
     return Reroute(route, "budget") if most is not None and most <= left else None
 
 

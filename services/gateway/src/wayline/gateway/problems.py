@@ -115,7 +115,7 @@ def install(app: FastAPI) -> None:
         headers = dict(error.headers or {})
         if error.status_code == 405:
             # The router knows only the methods of the first route that has this path.
-            methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", ""), {})
+            methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path_format", ""), {})
             headers["Allow"] = ", ".join(sorted(method.upper() for method in methods)) or headers.get("Allow", "")
         return problem_response(status_problem(error.status_code, error.detail), headers=headers)
 

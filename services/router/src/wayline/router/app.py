@@ -8,13 +8,14 @@ from pathlib import Path
 
 from wayline.chassis import Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents
+from wayline.contracts import agents, models
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
 from wayline.router.bundled import bundled
+from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.handlers import Router
 from wayline.router.settings import Settings
@@ -42,7 +43,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     exporter = BusExporter(NAME)
     desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s)
     await desk.seed(bundled())
-    router = Router(bus, desk, default_model=settings.default_model)
+    catalogue = Catalogue(
+        store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
+    )
+    router = Router(bus, desk, catalogue, default_model=settings.default_model)
     return Service(
         name=NAME,
         settings=shared,
@@ -77,6 +81,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(agents.ListAgents, router.on_list_agents),
             asks(agents.PutAgent, router.on_put_agent),
             asks(agents.DeleteAgent, router.on_delete_agent),
+            asks(models.ListModels, router.on_list_models),
+            asks(models.PutModel, router.on_put_model),
+            asks(models.DeleteModel, router.on_delete_model),
         ],
         needs={"postgres": desk.ready},
         close=store.close,

@@ -13,8 +13,10 @@ from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal, SubmitJob
+from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
+from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
 from wayline.router.routing import choose_limits, choose_route
@@ -29,10 +31,11 @@ def now() -> datetime:
 class Router:
     """Accepts jobs, pins their agent, decides their route and wakes the parked."""
 
-    def __init__(self, bus: Bus, desk: Desk, *, default_model: str, clock: Clock = now) -> None:
+    def __init__(self, bus: Bus, desk: Desk, catalogue: Catalogue, *, default_model: str, clock: Clock = now) -> None:
         self._bus = bus
         self._room = Room(bus)
         self._desk = desk
+        self._catalogue = catalogue
         self._default_model = default_model
         self._clock = clock
 
@@ -141,3 +144,14 @@ class Router:
 
     async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
         return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
+
+    async def on_list_models(self, asked: ListModels) -> ModelList:
+        return await self._catalogue.all(asked.tenant)
+
+    async def on_put_model(self, asked: PutModel) -> ModelCard:
+        if not await self._desk.is_tenant(asked.tenant):
+            raise NotFound("tenant", asked.tenant)
+        return await self._catalogue.put(asked.tenant, asked.card)
+
+    async def on_delete_model(self, asked: DeleteModel) -> ModelDeleted:
+        return ModelDeleted(deleted=await self._catalogue.delete(asked.tenant, asked.provider, asked.model))

@@ -51,3 +51,17 @@ UPDATE agents SET retired_at = now() WHERE tenant = $1 AND name = $2 AND retired
 INSERT INTO agents (tenant, name, version, config)
 SELECT tenant, $1, 1, $2::jsonb FROM tenants
 ON CONFLICT (tenant, name, version) DO NOTHING;
+
+-- name: list_models
+SELECT card FROM models WHERE tenant = $1 ORDER BY provider, model;
+
+-- name: put_model
+INSERT INTO models (tenant, provider, model, card)
+SELECT $1, $2, $3, $4::jsonb
+WHERE EXISTS (SELECT FROM models WHERE tenant = $1 AND provider = $2 AND model = $3)
+    OR (SELECT count(*) FROM models WHERE tenant = $1) < $5
+ON CONFLICT (tenant, provider, model) DO UPDATE SET card = excluded.card, updated_at = now()
+RETURNING true;
+
+-- name: delete_model
+DELETE FROM models WHERE tenant = $1 AND provider = $2 AND model = $3;

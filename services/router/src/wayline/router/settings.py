@@ -5,14 +5,29 @@ from __future__ import annotations
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from wayline.llm.endpoints import EndpointSettings
 
-class Settings(BaseSettings):
-    """From `WAYLINE_ROUTER_…` variables."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_ROUTER_", frozen=True, extra="ignore")
+class Settings(BaseSettings, EndpointSettings):
+    """From `WAYLINE_ROUTER_…` variables, and the shared ones that name a model endpoint."""
+
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_ROUTER_", frozen=True, extra="ignore", populate_by_name=True)
 
     default_model: str = Field(
         default="offline/extractive", description="`provider/model` of jobs whose agent and options name none."
     )
     slots: int = Field(default=64, description="Messages of one kind handled at once.")
     tenants_fresh_s: float = Field(default=5.0, description="How long a known tenant is believed without asking.")
+    models_fresh_s: float = Field(
+        default=5.0, description="How long a tenant's models are believed without asking; its own changes show at once."
+    )
+    models_max: int = Field(default=500, description="Models of its own that a tenant may have.")
+    providers: tuple[str, ...] | None = Field(
+        default=None,
+        description="Providers that executors can call, as JSON, where the router does not see their variables.",
+    )
+
+    def reachable(self) -> dict[str, str]:
+        """The base URL of each provider that a job can be sent to; empty where only its name is known."""
+        found = {name: endpoint.base_url for name, endpoint in self.endpoints().items()}
+        return found if self.providers is None else {name: found.get(name, "") for name in self.providers}

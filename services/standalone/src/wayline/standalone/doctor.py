@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from wayline.standalone.checks import bus, database, gateway, machine
+from wayline.standalone.checks import bus, database, gateway, machine, models
 from wayline.standalone.findings import Check, Finding, examine
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings
@@ -43,6 +43,7 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
         "data directory": partial(machine.data_directory, installation),
         "disk": partial(machine.disk, installation),
         "ports": partial(machine.ports, settings, installation),
+        "models": models.examine_models,
         "bus": partial(bus.examine_bus, settings, installation),
         "database": partial(database.examine_database, settings, installation),
         "gateway": partial(gateway.examine_gateway, settings, installation),

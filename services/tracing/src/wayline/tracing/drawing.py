@@ -146,6 +146,8 @@ class Drawing:
     def _model_completed(self, event: e.ModelCompleted, root: Draft, job: Job) -> None:
         span, _ = self._end_chat(event, root, job)
         genai.answer_chat(span, event)
+        if job.route is not None:
+            span.attributes[names.SLOT] = job.route.slot
         span.close(event.at, "ok", took_ms=event.duration_ms)
         step = self._step(event.step, event, root)
         step.said, step.answered = event.message.text, True

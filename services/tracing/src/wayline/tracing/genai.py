@@ -61,6 +61,8 @@ def chat_span(
 
 def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
     span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
+    if event.notes:
+        span.attributes[names.NOTES] = list(event.notes)
     span.attributes[names.CACHE_HIT] = event.usage.cache_read > 0
     if event.saved_usd is not None:
         span.attributes[names.CACHE_SAVED] = str(event.saved_usd)

@@ -1,0 +1,79 @@
+"""The models everybody can use: what each can do, by hand in one file a provider, and what it costs, generated."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter
+
+from wayline.contracts.models import ModelCard, Prices
+from wayline.llm.prices import LOCAL
+
+PROVIDERS = ("anthropic", "openai", "chat", "offline")
+"""In the order in which a tier looks for its model: what runs without any provider comes last."""
+
+
+@cache
+def bundled() -> tuple[ModelCard, ...]:
+    """Every bundled card. Of two in a tier the first is the one that the tier means."""
+    return tuple(_cards())
+
+
+@cache
+def known_prices() -> Mapping[str, Prices]:
+    """Prices that were looked up when this version was made, by `provider/model`."""
+    return TypeAdapter(dict[str, Prices]).validate_json(_read("prices.json"))
+
+
+def facts() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Provider, model and what the provider's file says of it."""
+    for provider in PROVIDERS:
+        page = tomllib.loads(_read(f"{provider}.toml"))
+        for model, said in page["models"].items():
+            yield provider, model, _merged(page["defaults"], said)
+
+
+def overlay(cards: Iterable[ModelCard], own: Iterable[ModelCard]) -> tuple[ModelCard, ...]:
+    """A catalogue with cards of somebody's own: one of a known name takes its place, a new one comes after the others.
+
+    So that adding a model never changes which one a tier meant before; the local models stay last.
+    """
+    ours = {card.name: card for card in own}
+    known = [ours.pop(card.name, card) for card in cards]
+    local = [card for card in known if card.provider in LOCAL]
+    return (*(card for card in known if card.provider not in LOCAL), *ours.values(), *local)
+
+
+def usable(cards: Iterable[ModelCard], providers: Mapping[str, str]) -> tuple[ModelCard, ...]:
+    """The cards that can be called, in their order. `providers`: the base URL of each that is configured.
+
+    Local models always can. Where nothing else is left, agents run on the offline model.
+    """
+    return tuple(card for card in cards if card.provider in LOCAL or _there(card, providers.get(card.provider)))
+
+
+def _there(card: ModelCard, base_url: str | None) -> bool:
+    return base_url is not None and card.host in (None, urlsplit(base_url).hostname)
+
+
+def _cards() -> Iterator[ModelCard]:
+    prices = known_prices()
+    for provider, model, said in facts():
+        name = {"provider": provider, "model": model}
+        card = ModelCard.model_validate(name | said, extra="forbid")
+        yield card.model_copy(update={"prices": prices.get(card.name)})
+
+
+def _merged(defaults: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """What a model's own table says before its provider's defaults; a table within is merged, not replaced."""
+    both = {key: {**defaults[key], **value} for key, value in said.items() if isinstance(defaults.get(key), dict)}
+    return {**defaults, **said, **both}
+
+
+def _read(name: str) -> str:
+    return files(__name__).joinpath(name).read_text()

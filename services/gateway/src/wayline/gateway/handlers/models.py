@@ -1,0 +1,83 @@
+"""The models that jobs can be sent to: what each can do, what it costs, and a tenant's own additions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Body, Path
+from pydantic import BeforeValidator, ValidationError
+
+from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.models import (
+    MODEL_PATTERN,
+    PROVIDER_PATTERN,
+    DeleteModel,
+    ListModels,
+    ModelCard,
+    ModelDeleted,
+    ModelList,
+    PutModel,
+)
+from wayline.gateway.doors import Admin, Door, Reader
+from wayline.gateway.openapi import fails
+from wayline.gateway.problems import InvalidBody
+from wayline.gateway.routes import StrictRoute
+
+router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)
+
+EXAMPLE = {
+    "provider": "chat",
+    "model": "qwen3:8b",
+    "tier": "standard",
+    "context_window": 40_000,
+    "tools": "native",
+    "temperature": True,
+    "prices": {"rates": {"input": "0", "output": "0"}, "source": "our own machine"},
+}
+
+
+def _strictly(value: Any) -> Any:
+    """Refuse fields that nobody knows, however deep: a mistyped part of a price would be a wrong cost."""
+    try:
+        return ModelCard.model_validate(value, extra="forbid")
+    except ValidationError as error:
+        raise InvalidBody(error) from None
+
+
+ProviderPath: TypeAlias = Annotated[str, Path(pattern=PROVIDER_PATTERN, max_length=64, examples=["chat"])]
+ModelPath: TypeAlias = Annotated[
+    str,
+    Path(pattern=MODEL_PATTERN, max_length=200, examples=["qwen3:8b"], description="All that follows, slashes too."),
+]
+CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(examples=[EXAMPLE])]
+
+
+@router.get("/models", response_model=ModelList, responses=fails())
+async def list_models(door: Door, caller: Reader) -> Any:
+    """Every model: the bundled ones and the tenant's own, those first that their tier means first."""
+    return await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+
+
+@router.get("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(404))
+async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Reader) -> Any:
+    """One model: what it can do and what it costs; prices of null are unknown, not zero."""
+    found = await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+    name = f"{provider}/{model}"
+    for card in found.models:
+        if card.name == name:
+            return card
+    raise NotFound("model", name)
+
+
+@router.put("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(400, 404, 409, 413))
+async def put_model(provider: ProviderPath, model: ModelPath, card: CardBody, door: Door, caller: Admin) -> Any:
+    """Add a model of the tenant's own, or replace a bundled card for the tenant; new jobs see it at once."""
+    if (card.provider, card.model) != (provider, model):
+        raise Reject(f"the path names {provider}/{model}, the body {card.name}", code="invalid_request", status=422)
+    return await door.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
+
+
+@router.delete("/models/{provider}/{model:path}", response_model=ModelDeleted, responses=fails())
+async def delete_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Admin) -> Any:
+    """Take a card of the tenant's own back; a bundled model of that name is visible again."""
+    return await door.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)

@@ -1,0 +1,67 @@
+"""Models: what there is, what it costs, and cards of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from wayline.standalone.commands.output import AsJson, answer
+
+app = typer.Typer(help="What jobs can be sent to, and what it costs.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="provider/model, as `wayline models list` shows it.")]
+
+
+@app.command("list")
+def list_models(as_json: AsJson = False) -> None:
+    """Every model by provider and tier; an unknown price is shown as unknown."""
+    from wayline.standalone.drawing_models import models_table
+
+    answer(lambda api: api.get("/v1/models"), as_json=as_json, draw=models_table)
+
+
+@app.command("show")
+def show_model(name: Name, as_json: AsJson = False) -> None:
+    """One model: what it can do, what it costs, and who says so."""
+    from wayline.standalone.drawing_models import model_details
+
+    answer(lambda api: api.get(_path(name)), as_json=as_json, draw=model_details)
+
+
+@app.command("add")
+def add_model(
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, allow_dash=True, help="Its card as JSON; - reads the input. See docs/models.md."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Add a model of your own, or say something else about a bundled one."""
+    try:
+        card = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
+        path = _path(f"{card['provider']}/{card['model']}")
+    except (ValueError, KeyError, TypeError) as error:
+        print(f"wayline: {file} is not a card as JSON with `provider` and `model`: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    from wayline.standalone.drawing_models import model_details
+
+    answer(lambda api: api.put(path, card), as_json=as_json, draw=model_details)
+
+
+@app.command("remove")
+def remove_model(name: Name, as_json: AsJson = False) -> None:
+    """Take a card of your own back; a bundled model of that name is visible again."""
+    answer(
+        lambda api: api.delete(_path(name)),
+        as_json=as_json,
+        draw=lambda said: f"{name} is removed" if said["deleted"] else f"no card of your own is called {name}",
+    )
+
+
+def _path(name: str) -> str:
+    return f"/v1/models/{quote(name, safe='/')}"

@@ -1,0 +1,86 @@
+"""Models, drawn for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from wayline.standalone.drawing import table
+
+UNKNOWN = "unknown"
+RATES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
+
+
+def models_table(said: dict[str, Any]) -> RenderableType:
+    """One row a model; prices are dollars per million tokens."""
+    usable, own = set(said["usable"]), set(said["own"])
+    return table(
+        ("model", "tier", "window", "$ in", "$ cached", "$ out", ""),
+        (
+            (
+                escape(name),
+                card["tier"],
+                f"{card['context_window']:,}",
+                *_row(card["prices"]),
+                ", ".join(word for word, holds in (("own", name in own), ("off", name not in usable)) if holds),
+            )
+            for name, card in ((f"{card['provider']}/{card['model']}", card) for card in said["models"])
+        ),
+        nothing="no models",
+    )
+
+
+def model_details(card: dict[str, Any]) -> RenderableType:
+    """Everything about one model."""
+    drawn = Table(box=None, show_header=False, pad_edge=False)
+    prices = card["prices"]
+    for name, value in card.items():
+        if name == "prices":
+            drawn.add_row("price", UNKNOWN if prices is None else escape(_rates(prices)))
+            continue
+        drawn.add_row(name.replace("_", " "), escape(_shown(value)))
+    for step in (prices or {}).get("above", ()):
+        drawn.add_row(f"above {step['tokens']:,} tokens", escape(_rates(step)))
+    for held in (prices or {}).get("when", ()):
+        drawn.add_row(_moment(held), escape(_rates(held)))
+    if prices:
+        drawn.add_row("price by", escape(prices["source"] or "its own card"))
+    return drawn
+
+
+def _row(prices: dict[str, Any] | None) -> tuple[str, str, str]:
+    if prices is None:
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    rates = prices["rates"]
+    read = rates["input"] if rates["cache_read"] is None else rates["cache_read"]
+    more = "+" if prices["above"] else ""
+    return _amount(rates["input"]) + more, _amount(read) + more, _amount(rates["output"]) + more
+
+
+def _rates(held: dict[str, Any]) -> str:
+    told = ((name, held["rates"][name]) for name in RATES)
+    said = ", ".join(f"{name.replace('_', ' ')} ${_amount(rate)}" for name, rate in told if rate is not None)
+    return f"{said} a million tokens"
+
+
+def _amount(rate: str) -> str:
+    return f"{float(rate):.12f}".rstrip("0").rstrip(".")
+
+
+def _moment(held: dict[str, Any]) -> str:
+    since = f"since {held['since']}" if held["since"] else ""
+    daily = f"daily {held['daily_from']} to {held['daily_until']} UTC" if held["daily_from"] else ""
+    return " ".join(said for said in (since, daily) if said)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name.replace('_', ' ')} {_shown(held)}" for name, held in value.items())
+    if isinstance(value, list):
+        return " ".join(str(held) for held in value) or "none"
+    if value is None or isinstance(value, bool):
+        return {True: "yes", False: "no", None: "none"}[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)

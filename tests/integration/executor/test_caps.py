@@ -1,0 +1,148 @@
+"""A job at its cap: what is asked for before a call, the choice at the cap, and going on without a call repeated."""
+
+from decimal import Decimal
+
+from wayline.contracts import events as e
+from wayline.contracts.budgets import ExtendBudget, ReleaseBudget, SettleJob
+from wayline.contracts.jobs import Expire, JobOptions, RaiseBudget, Waiting
+from wayline.testkit.chat_server import ChatServer, Say, turns
+
+from .conftest import Stage, stamp
+
+PARK = JobOptions(at_cap="park")
+NOTHING = Decimal(0)
+UNREADABLE = Say(text="half", tools=(("lookup", {"_unreadable": "{"}),))
+"""A turn that needs no registry: such arguments never leave the executor."""
+
+
+async def test_a_job_without_a_budget_and_a_local_model_ask_nobody_about_money(stage: Stage):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("free")
+        await stage.begin("local", "offline/offline", held_usd=NOTHING)
+        await stage.ended("free")
+        await stage.ended("local")
+
+    assert stage.purse.of(ExtendBudget) == []
+
+
+async def test_what_was_held_at_once_covers_a_call_without_a_request(stage: Stage):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", held_usd=Decimal(1))
+
+        assert (await stage.ended("j1")).status == "completed"
+
+    assert stage.purse.of(ExtendBudget) == []
+
+
+async def test_before_a_call_its_worst_case_is_held_beside_what_is_spent(stage: Stage):
+    stage.purse.grants = 2
+    async with ChatServer(turns(UNREADABLE, Say(text="done"))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", held_usd=NOTHING)
+
+        assert (await stage.ended("j1")).answer == "done"
+
+    first, second = stage.purse.of(ExtendBudget)
+    asked = [event for event in await stage.events("j1") if isinstance(event, e.ModelRequested)]
+    said = [event for event in await stage.events("j1") if isinstance(event, e.ModelCompleted)]
+    assert first.total_usd == asked[0].worst_usd == asked[0].held_usd
+    assert second.total_usd == said[0].cost_usd + asked[1].worst_usd
+    assert [first.attempt_id, second.attempt_id] == ["default/j1/1/m1", "default/j1/2/m1"]
+    assert [said[0].cost_usd <= asked[0].worst_usd, said[1].cost_usd <= asked[1].worst_usd] == [True, True]
+
+
+async def test_at_its_cap_a_job_answers_with_what_it_has(stage: Stage):
+    async with ChatServer(turns(UNREADABLE, Say(text="never"))) as chat:
+        await stage.executor(chat)
+        stage.purse.grants = 1
+        await stage.begin("j1", held_usd=NOTHING)
+
+        done = await stage.ended("j1")
+
+    assert (done.status, done.partial, done.answer) == ("completed", True, "half")
+    assert len(chat.calls) == 1
+    end = (await stage.events("j1"))[-1]
+    assert isinstance(end, e.JobCompleted) and "budget 'march' has no room" in (end.reason or "")
+
+
+async def test_at_its_cap_with_nothing_said_a_job_fails_without_a_call(stage: Stage):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", held_usd=NOTHING)
+
+        done = await stage.ended("j1")
+
+    assert done.error is not None and done.error.code == "budget_exhausted"
+    assert chat.calls == []
+
+
+async def test_a_job_at_its_cap_parks_is_raised_and_finishes_with_no_call_repeated(stage: Stage):
+    async with ChatServer(turns(UNREADABLE, Say(text="done"))) as chat:
+        await stage.executor(chat)
+        stage.purse.grants = 1
+        await stage.begin("j1", options=PARK, held_usd=NOTHING)
+        job = await stage.parked("j1")
+        assert job.waiting is not None and job.waiting.why == "budget"
+        assert len(chat.calls) == 1
+
+        stage.purse.grants = 1
+        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
+        await stage.wake("j1")
+        done = await stage.ended("j1")
+
+    assert (done.status, done.answer, done.partial) == ("completed", "done", False)
+    assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1", "default/j1/2/m1"]
+    released, (_, refused, granted) = stage.purse.of(ReleaseBudget), stage.purse.of(ExtendBudget)
+    said = next(event for event in await stage.events("j1") if isinstance(event, e.ModelCompleted))
+    assert [(one.spent_usd, one.seq) for one in released] == [(said.cost_usd, job.seq)]
+    assert refused.attempt_id == granted.attempt_id == "default/j1/2/m1"
+    assert granted.cap_usd == 1 and granted.seq > released[0].seq
+    assert stage.purse.of(SettleJob)[0].cost_usd == done.cost_usd
+
+
+async def test_a_woken_job_whose_budget_has_still_no_room_parks_again(stage: Stage):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", options=PARK, held_usd=NOTHING)
+        first = await stage.parked("j1")
+
+        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
+        await stage.wake("j1")
+        await stage.until_parked("j1", times=2)
+        again = await stage.parked("j1")
+
+    assert again.waiting is not None and first.waiting is not None
+    assert again.waiting.wait_id != first.waiting.wait_id
+    assert chat.calls == []
+
+
+async def test_a_wait_for_a_budget_that_runs_out_ends_the_job_with_what_it_has(stage: Stage):
+    async with ChatServer(turns(UNREADABLE, Say(text="never"))) as chat:
+        await stage.executor(chat)
+        stage.purse.grants = 1
+        await stage.begin("j1", options=PARK, held_usd=NOTHING)
+        job = await stage.parked("j1")
+        assert job.waiting is not None and job.waiting.expires_at is not None
+
+        await stage.signal("j1", Expire(wait_id=job.waiting.wait_id))
+        await stage.wake("j1")
+        done = await stage.ended("j1")
+
+    assert (done.status, done.partial, done.answer) == ("completed", True, "half")
+
+
+async def test_a_park_found_by_its_own_ticket_gives_back_what_was_held(stage: Stage):
+    """The holder died between the park's record and the ack: the ticket comes again, and the rest is done."""
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        head = await stage.begin("j1", options=PARK, held_usd=Decimal(1), ticket=False)
+        sequence = await stage.ticket("j1", head)
+        waiting = Waiting(why="budget", wait_id="w")
+        parked = e.JobParked(**stamp("j1", 4), waiting=waiting, signals_seen=0, kept_usd=Decimal("0.25"))
+        await stage.claimed("j1", head, parked, owner=f"{sequence}:1")
+
+        await stage.executor(chat)
+        await stage.parked("j1")
+
+    assert [one.spent_usd for one in stage.purse.of(ReleaseBudget)] == [Decimal("0.25")]

@@ -1,0 +1,121 @@
+"""A call whose holder was killed: noted once, with its bounds, before the step is tried again."""
+
+import asyncio
+from decimal import Decimal
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.jobs import Cancel
+from wayline.journal import JobLog
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage, stamp
+
+WORST = Decimal("0.004")
+
+
+async def killed_in_a_call(stage: Stage, job_id: str) -> None:
+    """A log as `kill -9` leaves it, and the ticket that comes again."""
+    head = await stage.begin(job_id, ticket=False)
+    sequence = await stage.ticket(job_id, head)
+    asked = e.ModelRequested(
+        **stamp(job_id, 4),
+        step=1,
+        attempt=1,
+        attempt_id=ids.attempt_id("default", job_id, 1, 1),
+        provider="chat",
+        model="one",
+        tools=(),
+        worst_usd=WORST,
+    )
+    # Delivery 0: the ticket's first delivery to the executor that the test starts is a later one.
+    await stage.claimed(job_id, head, asked, owner=f"{sequence}:0")
+
+
+def kinds(events: list[e.Event]) -> list[str]:
+    return [event.type for event in events]
+
+
+async def test_the_next_holder_notes_the_lost_call_once_and_makes_a_new_attempt(stage: Stage):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await killed_in_a_call(stage, "j1")
+        await stage.executor(chat)
+
+        done = await stage.ended("j1")
+
+    events = await stage.events("j1")
+    assert kinds(events[2:]) == [
+        "job.claimed",
+        "model.requested",
+        "job.claimed",
+        "model.failed",
+        "model.requested",
+        "model.completed",
+        "job.completed",
+    ]
+    [lost] = await stage.failed("j1")
+    assert (lost.error.code, lost.attempt_id) == ("lost", "default/j1/1/m1")
+    assert lost.unsettled == e.Bounds(lower_usd=Decimal(0), upper_usd=WORST)
+    assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m2"]
+    assert done.cost_usd == events[-2].cost_usd, "what nobody knows is not in the cost"
+
+    async def settled() -> bool:
+        return bool(stage.purse.of(SettleJob))
+
+    await until(settled, why="the job is settled")
+    assert [(one.cost_usd, one.unsettled_usd) for one in stage.purse.of(SettleJob)] == [(done.cost_usd, WORST)]
+
+
+async def test_a_cancelled_job_has_its_lost_call_noted_too(stage: Stage):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await killed_in_a_call(stage, "j1")
+        await stage.signal("j1", Cancel())
+        await stage.executor(chat)
+
+        assert (await stage.ended("j1")).status == "cancelled"
+
+    assert [lost.attempt_id for lost in await stage.failed("j1")] == ["default/j1/1/m1"]
+    assert chat.calls == []
+
+
+async def test_to_note_what_was_lost_is_no_progress(stage: Stage):
+    """A call that kills each of its holders must still end as a crash loop."""
+    go_on = asyncio.Event()
+    async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
+        await killed_in_a_call(stage, "j1")
+        await stage.executor(chat)
+        await until(lambda: bool(chat.calls), why="the model was asked again")
+
+        head = await JobLog(stage.bus, "default", "j1").last()
+        go_on.set()
+        await stage.ended("j1")
+
+    assert head is not None
+    assert (head.attempt, [event.type for event in head.events]) == (
+        2,
+        ["job.claimed", "model.failed", "model.requested"],
+    )
+
+
+async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard(stage: Stage):
+    words = " ".join(["word"] * 200)
+    async with ChatServer(lambda _: Say(text=words, pace_s=0.02)) as chat:
+        first = await stage.executor(chat)
+        await stage.begin("j1", max_output_tokens=1_000)
+        seen: list[str] = []
+
+        async def hear(message) -> None:
+            seen.append(message.subject)
+
+        await stage.bus.nc.subscribe("deltas.default.j1", cb=hear)
+        await until(lambda: len(seen) >= 2, why="the model is writing")
+        await first.stop(0)
+        stage.executors.clear()
+
+        [lost] = await stage.failed("j1")
+
+    assert (lost.error.code, lost.attempt_id) == ("lost", "default/j1/1/m1")
+    assert lost.retracted_chars > 0
+    assert lost.unsettled is not None and lost.unsettled.lower_usd > 0
