@@ -122,3 +122,15 @@ async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(
     await talk(text(272_001), **EXPLICIT)
 
     assert world.charge.usd == Decimal("1.088064000")  # 272,001 at $4 and 4 at $15
+
+
+async def test_reading_an_old_breakpoint_keeps_it_on(world, talk):
+    first = text(1_100, **MARK)
+    later = [text(1_100, letter, **MARK) for letter in "bcde"]
+    await talk(first, **EXPLICIT)
+    world.clock.advance(1_700)
+    # Four newer breakpoints are written; the first is only read.
+    assert await talk(first, *later, **EXPLICIT) == (1_100, 4_400, 5_500)
+    world.clock.advance(1_700)
+
+    assert (await talk(first, text(50, "x"), **EXPLICIT))[0] == 1_100
