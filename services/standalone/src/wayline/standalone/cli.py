@@ -8,6 +8,7 @@ import typer
 
 from wayline.standalone.commands import administration, jobs, knowledge, models
 from wayline.standalone.commands.output import AsJson
+from wayline.standalone.commands.simulate import simulate
 
 app = typer.Typer(
     name="wayline",
@@ -92,6 +93,7 @@ def doctor(as_json: AsJson = False) -> None:
     raise typer.Exit(0 if healthy else 1)
 
 
+app.command()(simulate)
 app.command()(jobs.run)
 app.command()(knowledge.ingest)
 app.command()(knowledge.search)

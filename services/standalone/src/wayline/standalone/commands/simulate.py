@@ -1,0 +1,93 @@
+"""`wayline simulate`: model providers on this machine that need no key and cost nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+
+import typer
+
+from wayline.standalone.commands.output import AsJson
+
+if TYPE_CHECKING:
+    from wayline.testkit.simulator import Script, Simulator
+
+DEFAULT_PORT = 8090
+MISSING = "the simulator is in wayline-testkit, which is not installed here: install it beside wayline-standalone"
+
+
+def simulate(
+    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 takes a free one.")] = DEFAULT_PORT,
+    latency_ms: Annotated[float, typer.Option(min=0, help="How long each answer takes to begin.")] = 0.0,
+    script: Annotated[
+        Path | None, typer.Option(help="A Python file with `script(asked) -> Say`; without one, rules answer.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve simulated model providers until Ctrl-C: no key, no costs, real prices and cache rules."""
+    import asyncio
+
+    try:
+        import wayline.testkit.simulator  # noqa: F401
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("wayline.testkit"):
+            raise
+        _end(MISSING)
+    try:
+        asyncio.run(_serve(port, latency_ms, script, as_json=as_json))
+    except OSError as error:
+        _end(f"127.0.0.1:{port} cannot be listened on ({error.strerror}): choose another with --port")
+
+
+async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: bool) -> None:
+    import asyncio
+    import signal
+    import time
+
+    from wayline.testkit.simulator import Fault, Simulator, by_rules
+
+    late = Fault(latency_s=latency_ms / 1_000)
+    chosen = by_rules if script is None else _script_in(script)
+    asked_to_end = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, asked_to_end.set)
+    async with Simulator(chosen, faults=lambda asked: late, clock=time.time, port=port) as simulator:
+        print(json.dumps(_said(simulator)) if as_json else _shown(simulator), flush=True)
+        await asked_to_end.wait()
+    print(f"{len(simulator.bill.charges)} requests; they would have cost ${simulator.bill.usd:f}", file=sys.stderr)
+
+
+def _said(simulator: Simulator) -> dict[str, Any]:
+    return {
+        "url": simulator.url,
+        "models": sorted(simulator.models),
+        "environment": simulator.environment,
+    }
+
+
+def _shown(simulator: Simulator) -> str:
+    """What to paste into the shell that runs Wayline."""
+    variables = "\n".join(f"export {name}={value}" for name, value in simulator.environment.items())
+    models = ", ".join(sorted(simulator.models))
+    return f"Simulated providers at {simulator.url} until Ctrl-C. Models: {models}\n\n{variables}"
+
+
+def _script_in(path: Path) -> Script:
+    """The `script` of a Python file of the user's own."""
+    spec = importlib.util.spec_from_file_location("wayline_simulate_script", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        _end(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    script = getattr(module, "script", None)
+    if not callable(script):
+        _end(f"{path} has no function `script(asked)` that returns a wayline.testkit.simulator.Say")
+    return cast("Script", script)
+
+
+def _end(message: str) -> NoReturn:
+    print(f"wayline: {message}", file=sys.stderr)
+    raise typer.Exit(1) from None

@@ -1,0 +1,275 @@
+"""Each injected fault, as the SDKs see it, and what the provider charges for it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import anthropic
+import openai
+import pytest
+
+from wayline.testkit import until
+from wayline.testkit.simulator import BLOCK_TOKENS, NO_FAULT, Fault, Say, Simulator, block_tokens, seeded
+
+TEXT = "word " * 100
+ASK: Any = [{"role": "user", "content": "hi"}]
+REQUESTS = {
+    "/v1/messages": {"model": "claude-sonnet-5-5", "max_tokens": 999, "messages": ASK},
+    "/v1/responses": {"model": "gpt-6-sol", "input": "hi"},
+    "/v1/chat/completions": {"model": "gpt-6-sol", "messages": ASK, "stream_options": {"include_usage": True}},
+}
+INPUT_TOKENS = 4
+OUTPUT_TOKENS = 128
+
+
+@asynccontextmanager
+async def reading(world, path, **more):
+    """The raw response to a streamed request."""
+    async with aiohttp.ClientSession(headers={"x-api-key": "k", "X-Wayline-Attempt": "j/1/1"}) as session:
+        async with session.post(
+            world.simulator.url + path, json={**REQUESTS[path], "stream": True, **more}
+        ) as response:
+            yield response
+
+
+async def settled(world):
+    """The bill's only charge, once it is written."""
+    await until(lambda: world.simulator.bill.charges, why="the request is on the bill")
+    return world.charge
+
+
+def fails(world, fault: Fault, **say) -> None:
+    world.simulator.script = lambda asked: Say(text=TEXT, fault=fault, **say)
+
+
+@pytest.mark.parametrize(
+    ("fault", "one", "two"),
+    [
+        (Fault(error="rate_limited"), (429, "rate_limit_error"), (429, "rate_limit_exceeded")),
+        (Fault(error="spend_cap"), (429, "rate_limit_error"), (429, "insufficient_quota")),
+        (Fault(error="spend_cap", status=400), (400, "invalid_request_error"), (400, "insufficient_quota")),
+        (Fault(error="overloaded"), (529, "overloaded_error"), (503, None)),
+        (Fault(error="server_error"), (500, "api_error"), (500, None)),
+    ],
+)
+async def test_an_error_has_the_provider_s_shape_and_costs_nothing(world, fault, one, two):
+    fails(world, fault)
+    with pytest.raises(anthropic.APIStatusError) as first:
+        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+    with pytest.raises(openai.APIStatusError) as second:
+        await world.openai.responses.create(model="gpt-6-sol", input="hi")
+
+    assert (first.value.status_code, first.value.body["error"]["type"]) == one
+    assert (second.value.status_code, second.value.code) == two
+    assert "retry-after" not in first.value.response.headers
+    assert [charge.outcome for charge in world.simulator.bill.charges] == ["refused", "refused"]
+    assert world.simulator.bill.usd == 0
+
+
+async def test_a_rate_limit_can_say_when_to_come_back(world):
+    fails(world, Fault(error="rate_limited", retry_after_s=7))
+    with pytest.raises(anthropic.RateLimitError) as refused:
+        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+    assert refused.value.response.headers["retry-after"] == "7"
+
+
+async def test_a_spend_cap_is_told_from_a_rate_limit_by_its_words(world):
+    fails(world, Fault(error="spend_cap"))
+    with pytest.raises(anthropic.RateLimitError, match="usage limits"):
+        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+    with pytest.raises(openai.RateLimitError, match="current quota"):
+        await world.openai.responses.create(model="gpt-6-sol", input="hi")
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+@pytest.mark.parametrize("at", [1, 700, 2_500])
+async def test_a_stream_is_cut_at_the_byte_and_what_was_said_is_charged_for(world, path, at):
+    fails(world, Fault(cut_at_byte=at))
+    got = b""
+    async with reading(world, path) as response:
+        assert response.status == 200
+        with pytest.raises(aiohttp.ClientPayloadError):
+            async for chunk in response.content.iter_any():
+                got += chunk
+
+    assert len(got) == at
+    charge = await settled(world)
+    assert (charge.outcome, charge.usage_delivered, charge.attempt) == ("cut", False, "j/1/1")
+    assert charge.usage.input == INPUT_TOKENS
+    assert charge.usage.output < OUTPUT_TOKENS
+    # The client never knows of more than is charged for.
+    assert charge.usage.output >= block_tokens("word " * got.count(b"word ")) - BLOCK_TOKENS
+    assert charge.usage.output <= 1 or at > 1
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_a_cut_after_the_final_usage_is_charged_as_that_says(world, path):
+    fails(world, NO_FAULT, output_tokens=999)
+    async with reading(world, path) as response:
+        whole = await response.read()
+    fails(world, Fault(cut_at_byte=len(whole) - 2), output_tokens=999)
+    async with reading(world, path) as response:
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
+
+    await until(lambda: len(world.simulator.bill.charges) == 2, why="both requests are on the bill")
+    # Responses says it with its last event, which the cut falls into.
+    delivered = path != "/v1/responses"
+    assert world.charge.usage_delivered == delivered
+    assert world.charge.usage.output == (999 if delivered else OUTPUT_TOKENS)
+
+
+async def test_an_answer_in_one_piece_is_charged_in_full_when_it_is_cut(world):
+    fails(world, Fault(cut_at_byte=100))
+    with pytest.raises(anthropic.APIConnectionError):
+        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+
+    charge = await settled(world)
+    assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("cut", False, OUTPUT_TOKENS)
+
+
+async def test_anthropic_reports_overload_inside_a_200(world):
+    fails(world, Fault(overload_after_events=6))
+    with pytest.raises(anthropic.APIStatusError) as failed:
+        async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+            await events.get_final_message()
+
+    assert (failed.value.status_code, failed.value.type) == (200, "overloaded_error")
+    charge = await settled(world)
+    assert (charge.outcome, charge.usage_delivered) == ("failed", False)
+    assert 0 < charge.usage.output < OUTPUT_TOKENS
+
+
+async def test_openai_reports_overload_inside_a_200(world):
+    fails(world, Fault(overload_after_events=6))
+    with pytest.raises(openai.APIError):
+        stream = await world.openai.chat.completions.create(**REQUESTS["/v1/chat/completions"], stream=True)
+        async for _ in stream:
+            pass
+    stream = await world.openai.responses.create(model="gpt-6-sol", input="hi", stream=True)
+    kinds = []
+    try:
+        kinds = [event.type async for event in stream]
+    except openai.APIError:
+        kinds = ["error"]
+    assert kinds[-1] == "error"
+
+
+@pytest.mark.parametrize("size", [1, 7])
+async def test_dripping_bytes_are_put_together_again(world, size):
+    fails(world, Fault(drip_bytes=size), tools=(("search", {"q": "é"}),))
+    async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+        said = await events.get_final_message()
+    async with world.openai.responses.stream(model="gpt-6-sol", input="hi") as events:
+        answered = await events.get_final_response()
+
+    assert said.content[0].text == TEXT == answered.output_text
+    assert said.content[1].input == {"q": "é"}
+
+
+async def test_malformed_arguments_are_no_json(world):
+    fails(world, Fault(malformed_arguments=True), tools=(("search", {"q": "x"}),))
+    answered = await world.openai.responses.create(model="gpt-6-sol", input="hi")
+    completed = await world.openai.chat.completions.create(model="gpt-6-sol", messages=ASK)
+    pieces = ""
+    async for event in await world.anthropic.messages.create(**REQUESTS["/v1/messages"], stream=True):
+        if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
+            pieces += event.delta.partial_json
+
+    assert answered.output[-1].arguments == completed.choices[0].message.tool_calls[0].function.arguments == pieces
+    assert pieces == '{"q":"x"'
+
+
+async def test_arguments_can_be_scripted_as_they_are(world):
+    world.simulator.script = lambda asked: Say(tools=(("search", "{'q': x}"),))
+    answered = await world.openai.responses.create(model="gpt-6-sol", input="hi")
+    assert answered.output[-1].arguments == "{'q': x}"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_missing_usage_is_charged_for_and_not_delivered(world, stream):
+    fails(world, Fault(no_usage=True))
+    for path in REQUESTS:
+        async with reading(world, path, stream=stream) as response:
+            body = await response.text()
+        assert '"output_tokens":' not in body
+        assert '"completion_tokens":' not in body
+
+    for charge in world.simulator.bill.charges:
+        assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("answered", False, OUTPUT_TOKENS)
+        assert charge.usd > 0
+
+
+async def test_chat_without_include_usage_delivers_none(world):
+    fails(world, NO_FAULT)
+    async with reading(world, "/v1/chat/completions", stream_options=None) as response:
+        assert '"usage"' not in await response.text()
+    assert not (await settled(world)).usage_delivered
+
+
+async def test_a_client_that_leaves_while_it_waits_pays_nothing(world):
+    gate = asyncio.Event()
+    fails(world, Fault(hold=gate))
+    waiting = asyncio.create_task(world.anthropic.messages.create(**REQUESTS["/v1/messages"]))
+    await until(lambda: world.simulator.requests, why="the request is in")
+    waiting.cancel()
+
+    charge = await settled(world)
+    assert (charge.outcome, charge.usd) == ("aborted", 0)
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+async def test_a_client_that_leaves_in_the_middle_pays_for_what_was_said(world, path):
+    gate = asyncio.Event()
+    fails(world, Fault(hold=gate, hold_at="middle"))
+    async with reading(world, path) as response:
+        await response.content.readany()
+
+    charge = await settled(world)
+    assert (charge.outcome, charge.usage_delivered, charge.usage.input) == ("aborted", False, INPUT_TOKENS)
+    assert 0 < charge.usage.output < OUTPUT_TOKENS
+
+
+async def test_a_held_answer_goes_on_when_it_is_released(world):
+    gate = asyncio.Event()
+    fails(world, Fault(hold=gate, hold_at="middle"))
+    said = []
+    async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+        async for text in events.text_stream:
+            said.append(text)
+            gate.set()
+
+    assert "".join(said) == TEXT
+    assert world.charge.usage_delivered
+
+
+async def test_closing_ends_what_hangs():
+    async with Simulator(lambda asked: Say(fault=Fault(hold=asyncio.Event()))) as simulator:
+        client = anthropic.AsyncAnthropic(base_url=simulator.url, api_key="k", max_retries=0)
+        waiting = asyncio.create_task(client.messages.create(**REQUESTS["/v1/messages"]))
+        await until(lambda: simulator.requests, why="the request is in")
+
+    with pytest.raises(anthropic.APIConnectionError):
+        await waiting
+    await client.close()
+
+
+async def test_seeded_faults_are_the_same_in_every_run():
+    kinds = (Fault(error="overloaded"), Fault(error="rate_limited", retry_after_s=1))
+
+    async def outcomes(seed: int) -> list[int]:
+        async with Simulator(lambda asked: Say(text="fine"), faults=seeded(seed, 0.5, kinds)) as simulator:
+            async with aiohttp.ClientSession(headers={"x-api-key": "k"}) as session:
+                for n in range(40):
+                    body, attempt = REQUESTS["/v1/messages"], {"X-Wayline-Attempt": f"job/{n}"}
+                    async with session.post(f"{simulator.url}/v1/messages", json=body, headers=attempt):
+                        pass
+            return [charge.status for charge in simulator.bill.charges]
+
+    one, again, other = await outcomes(1), await outcomes(1), await outcomes(2)
+
+    assert one == again != other
+    assert {200, 429, 529} == set(one)

@@ -1,0 +1,85 @@
+"""`wayline simulate` as a process: what it prints, what it answers, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import aiohttp
+import pytest
+
+SCRIPT = """
+from wayline.testkit.simulator import Say
+
+def script(asked):
+    return Say(text=f"You are number {asked.number}.")
+"""
+
+
+@contextmanager
+def simulate(*arguments: str):
+    """The running command."""
+    command = [sys.executable, "-m", "wayline.standalone", "simulate", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+async def test_it_serves_until_ctrl_c_and_tells_what_it_would_have_cost(tmp_path):
+    file = tmp_path / "script.py"
+    file.write_text(SCRIPT)
+    with simulate("--port", "0", "--json", "--latency-ms", "1", "--script", str(file)) as process:
+        said = json.loads(process.stdout.readline())
+        variables = said["environment"]
+        url = f"{variables['ANTHROPIC_BASE_URL']}/v1/messages"
+        body = {"model": "claude-haiku-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+        async with aiohttp.ClientSession(headers={"x-api-key": variables["ANTHROPIC_API_KEY"]}) as session:
+            async with session.post(url, json=body) as response:
+                answer = await response.json()
+        process.send_signal(signal.SIGINT)
+        rest, told = process.communicate(timeout=30)
+
+    assert answer["content"] == [{"type": "text", "text": "You are number 1."}]
+    assert set(variables) >= {"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "WAYLINE_CHAT_BASE_URL"}
+    assert (process.returncode, rest) == (0, "")
+    assert told == "1 requests; they would have cost $0.000004400\n"
+
+
+def test_for_people_it_prints_what_to_paste():
+    with simulate("--port", "0") as process:
+        first, _, *rest = (process.stdout.readline() for _ in range(5))
+
+    assert first.startswith("Simulated providers at http://127.0.0.1:")
+    assert rest[0].startswith("export ANTHROPIC_BASE_URL=http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("trouble", ["port", "script", "nothing in it", "not installed"])
+def test_what_is_wrong_is_one_line_that_says_what_to_do(trouble, tmp_path):
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        arguments, expected = {
+            "port": (("--port", str(taken.getsockname()[1])), "--port"),
+            "script": (("--script", str(tmp_path / "none.py")), "is no Python file"),
+            "nothing in it": (("--script", str(empty)), "has no function `script(asked)`"),
+            "not installed": ((), "wayline-testkit"),
+        }[trouble]
+        hide = "import sys; sys.modules['wayline.testkit'] = None; " if trouble == "not installed" else ""
+        code = f"{hide}from wayline.standalone.cli import app; app({['simulate', *arguments]!r})"
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ)
+        )
+
+    assert run.returncode == 1
+    assert run.stderr.startswith("wayline: ")
+    assert expected in run.stderr
+    assert run.stderr.count("\n") == 1
