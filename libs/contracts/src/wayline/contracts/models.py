@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, time
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -29,8 +30,8 @@ ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 
 Rate = Annotated[Decimal, Field(ge=0, le=RATE_MAX)]
 Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX)]
-ProviderName = Annotated[str, Field(min_length=1, max_length=64, pattern=PROVIDER_PATTERN)]
-ModelId = Annotated[str, Field(min_length=1, max_length=200, pattern=MODEL_PATTERN)]
+PROVIDER_CHARS_MAX = 64
+MODEL_CHARS_MAX = 200
 
 
 class Rates(Frozen):
@@ -107,8 +108,8 @@ class CacheRules(Frozen):
 class ModelCard(Frozen):
     """One model of the catalogue: what the router chooses by and what an adapter must know."""
 
-    provider: ProviderName
-    model: ModelId = Field(description="The name that is sent to the provider.")
+    provider: str = Field(min_length=1, max_length=PROVIDER_CHARS_MAX)
+    model: str = Field(min_length=1, max_length=MODEL_CHARS_MAX, description="The name that is sent to the provider.")
     tier: Tier
     context_window: Tokens = Field(default=128_000, description="Tokens of prompt and answer together.")
     output_limit: Tokens = Field(default=8_192, description="Tokens of one answer at most.")
@@ -168,9 +169,18 @@ class PutModel(Request, subject="models.put.{tenant}", replies=ModelCard):
 
     card: ModelCard
 
+    @field_validator("card")
+    @classmethod
+    def _can_be_addressed(cls, card: ModelCard) -> ModelCard:
+        """Stricter than cards are: jobs may name any model, but a kept card is found under its name in a path."""
+        for part, pattern in ((card.provider, PROVIDER_PATTERN), (card.model, MODEL_PATTERN)):
+            if not re.fullmatch(pattern, part):
+                raise ValueError(f"{part!r} cannot be kept: it does not match {pattern}")
+        return card
+
 
 class DeleteModel(Request, subject="models.delete.{tenant}", replies=ModelDeleted):
     """Take a tenant's own card back; a bundled model of that name is visible again."""
 
-    provider: ProviderName
-    model: ModelId
+    provider: str
+    model: str

@@ -9,7 +9,9 @@ from pydantic import BeforeValidator, ValidationError
 
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.models import (
+    MODEL_CHARS_MAX,
     MODEL_PATTERN,
+    PROVIDER_CHARS_MAX,
     PROVIDER_PATTERN,
     DeleteModel,
     ListModels,
@@ -44,10 +46,17 @@ def _strictly(value: Any) -> Any:
         raise InvalidBody(error) from None
 
 
-ProviderPath: TypeAlias = Annotated[str, Path(pattern=PROVIDER_PATTERN, max_length=64, examples=["chat"])]
+ProviderPath: TypeAlias = Annotated[
+    str, Path(pattern=PROVIDER_PATTERN, max_length=PROVIDER_CHARS_MAX, examples=["chat"])
+]
 ModelPath: TypeAlias = Annotated[
     str,
-    Path(pattern=MODEL_PATTERN, max_length=200, examples=["qwen3:8b"], description="All that follows, slashes too."),
+    Path(
+        pattern=MODEL_PATTERN,
+        max_length=MODEL_CHARS_MAX,
+        examples=["qwen3:8b"],
+        description="All that follows, slashes too.",
+    ),
 ]
 CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(examples=[EXAMPLE])]
 
