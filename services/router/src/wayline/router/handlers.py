@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -13,6 +13,7 @@ from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal, SubmitJob
+from wayline.contracts.models import ModelCard
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.desk import Desk
@@ -20,20 +21,30 @@ from wayline.router.room import Room
 from wayline.router.routing import choose_limits, choose_route
 
 Clock = Callable[[], datetime]
+CardsOf = Callable[[str], Awaitable[Sequence[ModelCard]]]
+"""A tenant's usable models."""
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
+async def bundled_cards(_: str) -> Sequence[ModelCard]:
+    """What everybody can use."""
+    return ()
+
+
 class Router:
     """Accepts jobs, pins their agent, decides their route and wakes the parked."""
 
-    def __init__(self, bus: Bus, desk: Desk, *, default_model: str, clock: Clock = now) -> None:
+    def __init__(
+        self, bus: Bus, desk: Desk, *, default_model: str, cards_of: CardsOf = bundled_cards, clock: Clock = now
+    ) -> None:
         self._bus = bus
         self._room = Room(bus)
         self._desk = desk
         self._default_model = default_model
+        self._cards_of = cards_of
         self._clock = clock
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -58,9 +69,11 @@ class Router:
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if agent is None:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
-        route = choose_route(job.options, agent.config, default_model=self._default_model)
+        decision = choose_route(
+            job, agent.config, default_model=self._default_model, cards=await self._cards_of(job.tenant)
+        )
         first = admission.submitted(job, job_id, delivery, self._clock())
-        decided = admission.routed(first, agent, route, choose_limits(job.options, agent.config))
+        decided = admission.routed(first, agent, decision, choose_limits(job.options, agent.config))
         record = admission.planned(first, decided) if job.options.dry_run else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
@@ -122,8 +135,10 @@ class Router:
         """Decide as for a real job, and run nothing."""
         job = asked.job
         agent = await self._desk.agent(asked.tenant, job.agent)
-        route = choose_route(job.options, agent.config, default_model=self._default_model)
-        return Planned(agent=agent.name, agent_version=agent.version, route=route)
+        decision = choose_route(
+            job, agent.config, default_model=self._default_model, cards=await self._cards_of(asked.tenant)
+        )
+        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 
     async def on_settle(self, asked: SettleJob) -> Settled:
         return Settled(settled=await self._desk.settle(asked.tenant, asked.job_id, asked.cost_usd))
