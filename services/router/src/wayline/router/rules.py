@@ -146,7 +146,7 @@ def by_budget(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choic
     }
     payable: list[Slot] = [slot for slot in costs if costs[slot] <= left]
     cheapest: list[Slot] = sorted(costs, key=costs.__getitem__)
-    fit: Slot = next(iter((*payable, *cheapest)), choice.slot)
+    fit = (payable or cheapest or down)[0]
     if fit == choice.slot:
         return choice
     return choice.moved(fit, f"the ${_plain(left)} that are left are too little for the {choice.slot} slot")
