@@ -90,7 +90,7 @@ def test_the_jobs_own_wish_comes_before_its_agents_and_pins_one_card():
             estimated_cost_range_usd=(Decimal("0.002876000"), Decimal("0.813660000")),
         ),
         candidates=Candidates(cards=(PREMIUM,), slots={"primary": "a/premium"}),
-        policy="current/1",
+        policy=current().label,
     )
 
 
@@ -127,7 +127,7 @@ def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reaso
             estimated_cost_range_usd=(Decimal(0), Decimal(0)),
         ),
         candidates=Candidates(cards=(LOCAL,)),
-        policy="current/1",
+        policy=current().label,
     )
 
 

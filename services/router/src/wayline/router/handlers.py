@@ -18,7 +18,7 @@ from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.desk import Desk
 from wayline.router.room import Room
-from wayline.router.routing import choose_limits, choose_route
+from wayline.router.routing import Decision, choose_limits, choose_route
 
 Clock = Callable[[], datetime]
 CardsOf = Callable[[str], Awaitable[Sequence[ModelCard]]]
@@ -29,8 +29,8 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def bundled_cards(_: str) -> Sequence[ModelCard]:
-    """What everybody can use."""
+async def no_cards(_: str) -> Sequence[ModelCard]:
+    """Nobody has said what can be called."""
     return ()
 
 
@@ -38,7 +38,7 @@ class Router:
     """Accepts jobs, pins their agent, decides their route and wakes the parked."""
 
     def __init__(
-        self, bus: Bus, desk: Desk, *, default_model: str, cards_of: CardsOf = bundled_cards, clock: Clock = now
+        self, bus: Bus, desk: Desk, *, default_model: str, cards_of: CardsOf = no_cards, clock: Clock = now
     ) -> None:
         self._bus = bus
         self._room = Room(bus)
@@ -69,9 +69,7 @@ class Router:
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if agent is None:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
-        decision = choose_route(
-            job, agent.config, default_model=self._default_model, cards=await self._cards_of(job.tenant)
-        )
+        decision = await self._decide(job.tenant, job, agent)
         first = admission.submitted(job, job_id, delivery, self._clock())
         decided = admission.routed(first, agent, decision, choose_limits(job.options, agent.config))
         record = admission.planned(first, decided) if job.options.dry_run else [first, decided]
@@ -85,6 +83,10 @@ class Router:
             head = await log.last()
             assert head is not None
             return head
+
+    async def _decide(self, tenant: str, job: SubmitJob, agent: Agent, *, left_usd: Decimal | None = None) -> Decision:
+        cards = await self._cards_of(tenant)
+        return choose_route(job, agent.config, default_model=self._default_model, cards=cards, left_usd=left_usd)
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -135,9 +137,7 @@ class Router:
         """Decide as for a real job, and run nothing."""
         job = asked.job
         agent = await self._desk.agent(asked.tenant, job.agent)
-        decision = choose_route(
-            job, agent.config, default_model=self._default_model, cards=await self._cards_of(asked.tenant)
-        )
+        decision = await self._decide(asked.tenant, job, agent)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 
     async def on_settle(self, asked: SettleJob) -> Settled:

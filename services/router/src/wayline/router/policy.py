@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ SLOT_OF: Mapping[Tier, Slot] = {
 }
 TIER_OF: Mapping[Slot, Tier] = {slot: tier for tier, slot in SLOT_OF.items()}
 
+DATA = ("policy.json", "complexity/lexicons.json", "complexity/weights.json")
+
 Level = Literal["simple", "moderate", "complex"]
 
 
@@ -34,6 +37,7 @@ class Policy(Frozen):
 
     name: str
     version: int = 1
+    digest: str = Field(default="", description="Of everything it decides by, the classifier included.")
     tiers: dict[str, Tier] = Field(description="The tier of each type of task.")
     unknown: Tier = Field(default="standard", description="The tier of work that nobody has named.")
     moves: dict[Literal["unknown", "flash", "standard", "premium", "reasoning"], dict[Level, Slot]] = Field(
@@ -49,8 +53,8 @@ class Policy(Frozen):
 
     @property
     def label(self) -> str:
-        """`name/version`, as a decision records it."""
-        return f"{self.name}/{self.version}"
+        """`name/version+digest`, as a decision records it."""
+        return f"{self.name}/{self.version}" + (f"+{self.digest}" if self.digest else "")
 
     def assess(self, text: str) -> Complexity:
         """How hard a text is, by this policy's levels and weights."""
@@ -71,15 +75,15 @@ def task_name(said: str) -> str:
 @cache
 def current() -> Policy:
     """The one that decides."""
-    return Policy.model_validate(_bundled())
+    return Policy.model_validate(_bundled() | {"digest": _digest()})
 
 
 def named(name: str) -> Policy | None:
     """A policy that everybody has, to compare with."""
-    one_tier = {"tiers": {}, "moves": {}, "reasoning": False, "name": name}
+    one_tier = {"name": name, "digest": "", "tiers": {}, "moves": {}, "reasoning": False}
     changes: Mapping[str, Mapping[str, Any]] = {
         "current": {},
-        "locked": {"name": name, "locked": True},
+        "locked": {"name": name, "digest": "", "locked": True},
         "all-standard": one_tier | {"unknown": "standard"},
         "all-premium": one_tier | {"unknown": "premium"},
     }
@@ -91,6 +95,12 @@ def overridden(name: str, overrides: Mapping[str, Any]) -> Policy:
     known = _bundled()
     merged = {part: known[part] | overrides[part] for part in ("tiers", "moves") if part in overrides}
     return Policy.model_validate(known | dict(overrides) | merged | {"name": name})
+
+
+def _digest() -> str:
+    """Changes whenever the data changes, so that no two policies go by one name."""
+    data = (files("wayline.router").joinpath(*path.split("/")).read_bytes() for path in DATA)
+    return sha256(b"".join(data)).hexdigest()[:8]
 
 
 def _bundled() -> dict[str, Any]:

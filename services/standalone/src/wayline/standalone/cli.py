@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import administration, jobs, knowledge
+from wayline.standalone.commands import administration, jobs, knowledge, routing
 from wayline.standalone.commands.output import AsJson
 
 app = typer.Typer(
@@ -101,6 +101,7 @@ app.command()(jobs.costs)
 app.add_typer(knowledge.app, name="documents")
 app.add_typer(administration.agents, name="agents")
 app.command()(administration.tools)
+app.add_typer(routing.router, name="router")
 app.add_typer(administration.dead_letters, name="dead-letters")
 
 
