@@ -1,6 +1,6 @@
 """How well the router tells which prompts need the strong model, beside what anybody could do.
 
-    python tests/evals/routing
+    python tests/evals/routing [--json]
 
 APGR / CPT50 / CPT80 of each part, on subjects (of GSM8K: problems) that were not learned from; mean of three seeds.
 """
@@ -130,11 +130,16 @@ def main() -> None:
         "TF-IDF + logistic": words_and_logistic(data),
         "ours": ours(data),
     }
+    measured = {name: cross_validated(data, score) for name, score in ways.items()}
+    median, slow = decision_ms(data)
+    if "--json" in sys.argv:
+        figures = {name: {part: vars(value) for part, value in parts.items()} for name, parts in measured.items()}
+        print(json.dumps({"measured": figures, "median_ms": median, "p99_ms": slow}, indent=2))
+        return
     print(f"APGR / CPT50 / CPT80, {FOLDS} folds by subject, {len(data.prompts)} prompts")
-    for name, score in ways.items():
-        found = cross_validated(data, score)
-        print(f"  {name:18s}" + "".join(f"  {part} {value}" for part, value in found.items()), flush=True)
-    print("a judgement: median {:.2f} ms, p99 {:.2f} ms".format(*decision_ms(data)))
+    for name, parts in measured.items():
+        print(f"  {name:18s}" + "".join(f"  {part} {value}" for part, value in parts.items()))
+    print(f"a judgement: median {median:.2f} ms, p99 {slow:.2f} ms")
     print("our own prompts, least … median … most")
     show_levels()
 

@@ -43,6 +43,7 @@ class Policy(Frozen):
     moves: dict[Literal["unknown", "flash", "standard", "premium", "reasoning"], dict[Level, Slot]] = Field(
         default_factory=dict, description="Where complexity moves work of a tier; of unknown work apart."
     )
+    sure: float = Field(default=0.75, description="The score from which on complexity moves work whose type is known.")
     reasoning: bool = Field(default=True, description="Whether the reasoning slot is used where an agent has one.")
     locked: bool = Field(default=False, description="Every agent is taken for one that is locked to its primary.")
     levels: dict[str, float] | None = Field(

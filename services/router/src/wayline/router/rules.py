@@ -79,7 +79,8 @@ def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     else:
         choice = Choice(SLOT_OF[policy.unknown], "nobody has said what type of task it is")
     slot = policy.moves.get(tier or "unknown", {}).get(complexity.level, choice.slot)
-    if slot == choice.slot or slot not in slots.models:
+    # The name of a task says more about it than its words do, unless they are very clear.
+    if slot == choice.slot or slot not in slots.models or (tier and complexity.score < policy.sure):
         return choice
     return choice.moved(slot, f"it looks {complexity.level} (score {complexity.score:.2f})")
 

@@ -67,18 +67,21 @@ def slots_of(routing: Routing, cards: Sequence[ModelCard], needs: Needs) -> Slot
     unfit: set[Slot] = set()
     for slot in SLOTS:
         name = getattr(routing, slot) or (None if slot == "reasoning" else TIER_OF[slot])
-        meant = meant_by(name, cards, tier=TIER_OF[slot]) if name else []
+        meant = meant_by(name, cards, tier=TIER_OF[slot], named=models.values()) if name else []
         fit = first_fit(meant, cards, needs)
         if fit is not None:
             models[slot] = fit
         elif meant:
             unfit.add(slot)
-    return Slots(models, frozenset(unfit), fallbacks_of(routing, cards, needs))
+    return Slots(models, frozenset(unfit), fallbacks_of(routing, cards, needs, named=models.values()))
 
 
-def fallbacks_of(routing: Routing, cards: Sequence[ModelCard], needs: Needs) -> tuple[ModelCard, ...]:
+def fallbacks_of(
+    routing: Routing, cards: Sequence[ModelCard], needs: Needs, *, named: Iterable[ModelCard] = ()
+) -> tuple[ModelCard, ...]:
     """Who takes over when a model cannot be reached, of those that can take the job."""
-    fit = (first_fit(meant_by(name, cards, tier="standard"), cards, needs) for name in routing.fallbacks)
+    several = (meant_by(name, cards, tier="standard", named=named) for name in routing.fallbacks)
+    fit = (first_fit(meant, cards, needs) for meant in several)
     return tuple({card.name: card for card in fit if card is not None}.values())
 
 
@@ -87,14 +90,16 @@ def first_fit(meant: Sequence[ModelCard], cards: Sequence[ModelCard], needs: Nee
     return next((card for card in meant if needs.met_by(card) or card not in cards), None)
 
 
-def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> list[ModelCard]:
+def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier, named: Iterable[ModelCard] = ()) -> list[ModelCard]:
     """A tier's models in the catalogue's order, or the one that is named; unknown, it stands in the given tier.
+
+    `named` are models that another slot has named already: an unknown one has one tier, whoever names it.
 
     A local model is never meant by a tier: it answers by quoting, which is not what anybody who names a tier wants.
     """
     if name in TIERS:
         return [card for card in cards if card.tier == name and card.provider not in LOCAL]
-    return [card_of(name, cards, tier=tier)]
+    return [card_of(name, (*cards, *named), tier=tier)]
 
 
 def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:

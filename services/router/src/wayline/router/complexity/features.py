@@ -11,7 +11,8 @@ from zlib import crc32
 
 READ_MAX_CHARS = 8_000
 """Of a longer text the beginning and the end are read: that is where what to do is said."""
-FEW_GRAMS = 20
+FEW_GRAMS = 100
+"""Fewer hashed words than this say little, whatever they are."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*(?:\+\+|#)?|\d[\d,.]*")
 _SENTENCE_END = re.compile(r"[.!?;]\s|\n")
