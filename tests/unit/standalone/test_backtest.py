@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage
@@ -19,6 +20,7 @@ from wayline.llm.prices import cost
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
 from wayline.standalone.backtest import Again, again, moment, policy_of, summary
+from wayline.standalone.cli import app
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 USAGE = Usage(input=10_000, cache_read=4_000, output=1_000)
@@ -196,3 +198,10 @@ def test_how_far_back_is_an_age_or_a_date(said, when):
 def test_what_is_neither_an_age_nor_a_date_is_said():
     with pytest.raises(ValueError, match="neither an age"):
         moment("soon", NOW)
+
+
+def test_the_command_says_in_one_line_what_is_wrong_with_its_words():
+    for words, told in ((["nobody"], "neither a policy"), (["current", "--since", "soon"], "neither an age")):
+        done = CliRunner().invoke(app, ["router", "backtest", *words])
+        assert done.exit_code == 1
+        assert done.stderr.startswith("wayline: ") and told in done.stderr
