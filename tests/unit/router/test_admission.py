@@ -1,18 +1,14 @@
-"""A job's first record, and its route, from what was asked alone."""
-
-from decimal import Decimal
+"""A job's first record, from what was asked alone."""
 
 import pytest
 
 from wayline.chassis import Delivery
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.errors import InvalidMessage, Reject
-from wayline.contracts.jobs import JobOptions, Route
+from wayline.contracts.errors import InvalidMessage
+from wayline.contracts.jobs import JobOptions
 from wayline.router.admission import caller_of, job_id_of, salvaged
-from wayline.router.routing import choose_limits, choose_route
-
-DEFAULT = "offline/extractive"
+from wayline.router.routing import choose_limits
 
 
 def delivery(body: bytes = b"{}", sequence: int = 4, stored_ns: int = 99, **headers: str) -> Delivery:
@@ -67,30 +63,6 @@ def test_what_can_be_read_of_an_invalid_submission_is_kept(body, agent):
     job = salvaged(delivery(body))
 
     assert (job.agent if job else None) == agent
-
-
-def test_the_jobs_own_wish_comes_before_its_agents_and_that_before_the_default():
-    wish, agent = JobOptions(model="chat/large"), AgentConfig(model="chat/small")
-
-    assert choose_route(wish, agent, default_model=DEFAULT).model == "large"
-    assert choose_route(JobOptions(), agent, default_model=DEFAULT).model == "small"
-    assert choose_route(JobOptions(), AgentConfig(), default_model=DEFAULT) == Route(
-        provider="offline",
-        model="extractive",
-        tier="flash",
-        reason="neither the job nor its agent names a model, so the default takes it",
-        estimated_cost_usd=Decimal(0),
-    )
-
-
-def test_the_cost_of_a_model_nobody_has_priced_is_unknown_and_not_zero():
-    assert choose_route(JobOptions(model="chat/m"), AgentConfig(), default_model=DEFAULT).estimated_cost_usd is None
-
-
-@pytest.mark.parametrize("model", ["gpt", "/gpt", "chat/"])
-def test_a_model_that_is_not_provider_slash_model_is_refused(model):
-    with pytest.raises(Reject, match="not of the form provider/model"):
-        choose_route(JobOptions(model=model), AgentConfig(), default_model=DEFAULT)
 
 
 def test_limits_are_the_jobs_own_where_it_has_them():

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
@@ -13,7 +14,7 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.jobs import Complexity, Failure, Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.tracing.facts import ModelEnded, count
@@ -95,6 +96,28 @@ def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
             tables["ledger"].update({row.attempt_id: row for row in rows.ledger})
             tables["spans"].update({(row.span_id, row.start): row for row in rows.spans})
     return tables
+
+
+def test_the_jobs_span_says_which_model_it_was_sent_to_and_why():
+    hand = Hand()
+    hand.begin()
+    routed = hand.events[1]
+    assert isinstance(routed, e.JobRouted)
+    seen = Complexity(score=0.71, level="complex")
+    route = routed.route.model_copy(update={"slot": "escalation", "complexity": seen})
+    hand.events[1] = routed.model_copy(update={"route": route, "policy": "current/1"})
+    hand.say(e.JobCompleted, answer="because")
+
+    (root,) = (span for span in told(hand.events, set())["spans"].values() if span.name == "invoke_agent assistant")
+
+    said = {name: value for name, value in orjson.loads(root.attributes).items() if name.startswith("wayline.route.")}
+    assert said == {
+        "wayline.route.reason": "r",
+        "wayline.route.slot": "escalation",
+        "wayline.route.tier": "flash",
+        "wayline.route.policy": "current/1",
+        "wayline.route.complexity": 0.71,
+    }
 
 
 @given(st.sets(st.integers(1, 20)))

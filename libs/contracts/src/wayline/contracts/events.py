@@ -66,6 +66,13 @@ class Candidates(Frozen):
         return next((card for card in self.cards if card.name == name), None)
 
 
+class Warm(Frozen):
+    """What the last job of a session left in a provider's cache."""
+
+    model: str = Field(description="`provider/model`")
+    prefix_tokens: int = Field(ge=0)
+
+
 class JobRouted(Event):
     type: Literal["job.routed"] = "job.routed"
     agent: str
@@ -77,6 +84,7 @@ class JobRouted(Event):
     policy: str = Field(default="", description="The policy that decided, by name and version.")
     left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
     held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
+    warm: Warm | None = None
 
 
 class JobRerouted(Event):

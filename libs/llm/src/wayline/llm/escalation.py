@@ -53,10 +53,11 @@ def _in_turn(candidates: Candidates, route: Route, cause: Cause) -> Iterator[tup
         passed = chain.index(route.name) + 1 if route.name in chain else 0
         return ((route.slot, name) for name in chain[passed:])
     order = RISING if cause == "escalation" else FALLING
-    return ((slot, candidates.slots[slot]) for slot in _after(route.slot, order) if slot in candidates.slots)
+    return ((slot, candidates.slots[slot]) for slot in after(route.slot, order) if slot in candidates.slots)
 
 
-def _after(slot: Slot, order: Sequence[Slot]) -> Sequence[Slot]:
+def after(slot: Slot, order: Sequence[Slot]) -> Sequence[Slot]:
+    """The slots of an order that come after one of them; none for a slot that has no place in it."""
     return order[order.index(slot) + 1 :] if slot in order else ()
 
 

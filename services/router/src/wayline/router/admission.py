@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -14,8 +15,9 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef
-from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
+from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef, Warm
+from wayline.contracts.jobs import Failure, SubmitJob, may_reply_to
+from wayline.router.routing import Decision
 
 
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
@@ -71,7 +73,15 @@ def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> 
     )
 
 
-def routed(first: JobSubmitted, agent: Agent, route: Route, limits: Limits) -> JobRouted:
+def routed(
+    first: JobSubmitted,
+    agent: Agent,
+    decision: Decision,
+    limits: Limits,
+    *,
+    left_usd: Decimal | None = None,
+    warm: Warm | None = None,
+) -> JobRouted:
     return JobRouted(
         job_id=first.job_id,
         seq=2,
@@ -80,8 +90,12 @@ def routed(first: JobSubmitted, agent: Agent, route: Route, limits: Limits) -> J
         agent=agent.name,
         agent_version=agent.version,
         config=agent.config,
-        route=route,
+        route=decision.route,
         limits=limits,
+        candidates=decision.candidates,
+        policy=decision.policy,
+        left_usd=left_usd,
+        warm=warm,
     )
 
 

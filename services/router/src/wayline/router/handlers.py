@@ -19,7 +19,7 @@ from wayline.router import admission
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
-from wayline.router.routing import choose_limits, choose_route
+from wayline.router.routing import Decision, choose_limits, choose_route
 
 Clock = Callable[[], datetime]
 
@@ -61,9 +61,9 @@ class Router:
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if agent is None:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
-        route = choose_route(job.options, agent.config, default_model=self._default_model)
+        decision = await self._decide(job.tenant, job, agent)
         first = admission.submitted(job, job_id, delivery, self._clock())
-        decided = admission.routed(first, agent, route, choose_limits(job.options, agent.config))
+        decided = admission.routed(first, agent, decision, choose_limits(job.options, agent.config))
         record = admission.planned(first, decided) if job.options.dry_run else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
@@ -75,6 +75,10 @@ class Router:
             head = await log.last()
             assert head is not None
             return head
+
+    async def _decide(self, tenant: str, job: SubmitJob, agent: Agent, *, left_usd: Decimal | None = None) -> Decision:
+        cards = await self._catalogue.usable(tenant)
+        return choose_route(job, agent.config, default_model=self._default_model, cards=cards, left_usd=left_usd)
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -125,8 +129,8 @@ class Router:
         """Decide as for a real job, and run nothing."""
         job = asked.job
         agent = await self._desk.agent(asked.tenant, job.agent)
-        route = choose_route(job.options, agent.config, default_model=self._default_model)
-        return Planned(agent=agent.name, agent_version=agent.version, route=route)
+        decision = await self._decide(asked.tenant, job, agent)
+        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 
     async def on_settle(self, asked: SettleJob) -> Settled:
         return Settled(settled=await self._desk.settle(asked.tenant, asked.job_id, asked.cost_usd))

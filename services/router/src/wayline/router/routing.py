@@ -1,39 +1,74 @@
-"""Which model takes a job: the simplest honest policy, and its reason in one sentence."""
+"""Which model takes a job, and why in one sentence. Pure: what was decided once is decided again by a backtest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
-from wayline.contracts.agents import AgentConfig
+from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Limits
-from wayline.contracts.jobs import JobOptions, Route
+from wayline.contracts.events import Candidates, JobRouted, Limits, Warm
+from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
+from wayline.contracts.models import ModelCard, Slot
+from wayline.llm.prices import LOCAL
+from wayline.router import rules
+from wayline.router.estimate import expected, span
+from wayline.router.policy import Policy, current
+from wayline.router.rules import Asked
+from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
 
-OFFLINE = "offline"
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A route, the models the job may use later, and the policy that said so."""
+
+    route: Route
+    candidates: Candidates
+    policy: str
 
 
-def choose_route(options: JobOptions, config: AgentConfig, *, default_model: str) -> Route:
-    """The job's own wish before its agent's, its agent's before the default.
+def choose_route(
+    job: SubmitJob,
+    config: AgentConfig,
+    *,
+    default_model: str,
+    cards: Sequence[ModelCard] = (),
+    left_usd: Decimal | None = None,
+    warm: Warm | None = None,
+    policy: Policy | None = None,
+) -> Decision:
+    """The job's own wish, then its agent's, then the cheapest slot that can do the work.
 
-    Raises Reject when what was asked for is not `provider/model`.
+    `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
+    jobs for which nobody names a model: where it is not the offline one, or where there is no other. Raises Reject.
     """
-    if options.model:
-        wanted, reason = options.model, "the job asked for it"
-    elif config.model:
-        wanted, reason = config.model, "the agent is set to it"
-    else:
-        wanted, reason = default_model, "neither the job nor its agent names a model, so the default takes it"
-    provider, _, model = wanted.partition("/")
-    if not provider or not model:
-        raise Reject(f"model {wanted!r} is not of the form provider/model", code="invalid_model", status=422)
-    local = provider == OFFLINE
-    return Route(
-        provider=provider,
-        model=model,
-        tier="flash" if local else "standard",
-        reason=reason,
-        estimated_cost_usd=Decimal(0) if local else None,
-    )
+    asked = Asked(job, config, policy or current(), left_usd, warm)
+    if job.options.model:
+        return _only(asked, _able(asked, job.options.model, cards), "the job asked for it")
+    if config.model:
+        fallbacks = fallbacks_of(config.routing, cards, asked.needs)
+        return _only(asked, _able(asked, config.model, cards), "the agent is set to it", fallbacks)
+    if _takes_default(config.routing, default_model, cards):
+        reason = "neither the job nor its agent names a model, so the default takes it"
+        return _decision(asked, Slots({}), card_of(default_model, cards, tier="standard"), reason)
+    return _from_slots(asked, slots_of(config.routing, cards, asked.needs))
+
+
+def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decision:
+    """What a policy decides on what was recorded; the policy that decided then decides the same.
+
+    Models that were not recorded cannot be chosen: a slot without one leaves the job to the next.
+    """
+    asked = Asked(job, routed.config, policy, routed.left_usd, routed.warm)
+    pinned = routed.candidates
+    if job.options.model or routed.config.model or not pinned.slots:
+        return Decision(routed.route, pinned, policy.label)
+    cards = {card.name: card for card in pinned.cards}
+    models: dict[Slot, ModelCard] = {slot: cards[name] for slot, name in pinned.slots.items() if name in cards}
+    fallbacks = tuple(cards[name] for name in pinned.fallbacks if name in cards)
+    slots = Slots(models, frozenset(SLOTS) - models.keys(), fallbacks)
+    return _from_slots(asked, slots)
 
 
 def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
@@ -44,3 +79,78 @@ def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
         max_output_tokens=options.max_output_tokens or config.max_output_tokens,
         budget_usd=options.budget_usd,
     )
+
+
+def _takes_default(routing: Routing, default_model: str, cards: Sequence[ModelCard]) -> bool:
+    if any(getattr(routing, slot) for slot in SLOTS):
+        return False
+    return default_model.partition("/")[0] not in LOCAL or all(card.provider in LOCAL for card in cards)
+
+
+def _able(asked: Asked, name: str, cards: Sequence[ModelCard]) -> ModelCard:
+    card = card_of(name, cards, tier="standard")
+    if first_fit([card], cards, asked.needs) is None:
+        raise Reject(
+            f"{name} cannot take this job, which needs {asked.needs}: name another model",
+            code="model_unfit",
+            status=422,
+        )
+    return card
+
+
+def _only(asked: Asked, card: ModelCard, reason: str, fallbacks: tuple[ModelCard, ...] = ()) -> Decision:
+    return _decision(asked, Slots({"primary": card}, fallbacks=fallbacks), card, reason)
+
+
+def _from_slots(asked: Asked, slots: Slots) -> Decision:
+    """Every rule in its turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
+    if asked.config.routing.mode == "locked" or asked.policy.locked:
+        return _locked(asked, slots)
+    complexity = asked.policy.assess(asked.text)
+    shape = asked.shape(complexity.level)
+    choice = rules.by_task(asked, complexity, slots)
+    choice = rules.by_ability(choice, asked, slots)
+    choice = rules.by_reasoning(choice, asked, complexity, slots)
+    choice = rules.by_warm_cache(choice, asked, shape, slots)
+    choice = rules.by_budget(choice, asked, shape, slots)
+    card = slots.models[choice.slot]
+    reason = f"{choice.why}, so the {choice.slot} slot takes it with {card.name}"
+    return _decision(asked, slots, card, reason, slot=choice.slot, complexity=complexity)
+
+
+def _locked(asked: Asked, slots: Slots) -> Decision:
+    """The primary or nobody."""
+    card = slots.models.get("primary")
+    if card is None:
+        raise rules.unfit(asked) if "primary" in slots.unfit else rules.empty("primary")
+    return _only(asked, card, "the agent is locked to its primary model", slots.fallbacks)
+
+
+def _decision(
+    asked: Asked,
+    slots: Slots,
+    card: ModelCard,
+    reason: str,
+    *,
+    slot: Slot = "primary",
+    complexity: Complexity | None = None,
+) -> Decision:
+    shape = asked.shape(complexity.level if complexity else "moderate")
+    route = Route(
+        provider=card.provider,
+        model=card.model,
+        tier=card.tier,
+        reason=reason,
+        slot=slot,
+        task_type=asked.task_type,
+        complexity=complexity,
+        estimated_cost_usd=expected(card, shape, cached_tokens=asked.cached_tokens(card)),
+        estimated_cost_range_usd=span(card, shape),
+    )
+    pinned = {one.name: one for one in (card, *slots.models.values(), *slots.fallbacks)}
+    candidates = Candidates(
+        cards=tuple(pinned.values()),
+        slots={slot: one.name for slot, one in slots.models.items()},
+        fallbacks=tuple(one.name for one in slots.fallbacks if one.name != card.name),
+    )
+    return Decision(route, candidates, asked.policy.label)

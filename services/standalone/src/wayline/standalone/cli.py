@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import administration, jobs, knowledge, models
+from wayline.standalone.commands import administration, jobs, knowledge, models, routing
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.simulate import simulate
 
@@ -104,6 +104,7 @@ app.add_typer(knowledge.app, name="documents")
 app.add_typer(administration.agents, name="agents")
 app.add_typer(models.app, name="models")
 app.command()(administration.tools)
+app.add_typer(routing.router, name="router")
 app.add_typer(administration.dead_letters, name="dead-letters")
 
 

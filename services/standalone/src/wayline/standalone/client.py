@@ -74,6 +74,10 @@ class Api:
             "GET", path, params={name: value for name, value in params.items() if value is not None}
         )
 
+    async def log(self, job_id: str) -> list[dict[str, Any]]:
+        """A job's events so far."""
+        return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})
+
     async def post(
         self,
         path: str,

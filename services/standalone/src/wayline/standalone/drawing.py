@@ -250,3 +250,16 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]], *, nothing: str
     for row in rows:
         drawn.add_row(*row)
     return drawn if drawn.row_count else Text(nothing)
+
+
+def backtest_table(said: dict[str, Any]) -> RenderableType:
+    """Which tiers and costs another policy changes."""
+    table = Table("was", "now", "jobs", title=f"policy {said['policy']}")
+    for row in said["tiers"]:
+        table.add_row(row["was"], row["now"], str(row["jobs"]))
+    verdict = f"{said['same']} of {said['jobs']} jobs keep their whole route"
+    verdict += "".join(f"; {jobs} were decided by {policy or 'none'}" for policy, jobs in said["decided_by"].items())
+    money = f"{usd(said['was_usd'])} became {usd(said['now_usd'])}"
+    if said["unknown_cost"]:
+        money += f", without {said['unknown_cost']} jobs whose cost is unknown"
+    return Group(table, Text(verdict), Text(money))

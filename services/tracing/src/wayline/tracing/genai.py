@@ -28,9 +28,20 @@ def name_agent(root: Draft, job: SubmitJob) -> None:
 
 
 def name_route(root: Draft, event: e.JobRouted) -> None:
-    root.attributes[names.GEN_AI_AGENT_VERSION] = str(event.agent_version)
-    root.attributes[names.GEN_AI_PROVIDER] = event.route.provider
-    root.attributes[names.GEN_AI_REQUEST_MODEL] = event.route.model
+    """Which model the job was sent to, and why."""
+    route = event.route
+    root.attributes |= {
+        names.GEN_AI_AGENT_VERSION: str(event.agent_version),
+        names.GEN_AI_PROVIDER: route.provider,
+        names.GEN_AI_REQUEST_MODEL: route.model,
+        names.ROUTE_REASON: route.reason,
+        names.ROUTE_SLOT: route.slot,
+        names.ROUTE_TIER: route.tier,
+    }
+    if event.policy:
+        root.attributes[names.ROUTE_POLICY] = event.policy
+    if route.complexity is not None:
+        root.attributes[names.ROUTE_SCORE] = route.complexity.score
 
 
 def step_span(tenant: str, job_id: str, step: int, root: Draft, at: datetime) -> Draft:

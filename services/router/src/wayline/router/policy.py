@@ -1,0 +1,108 @@
+"""What the router decides by, as data: which work goes to which tier, and what complexity moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from wayline.contracts.base import Frozen
+from wayline.contracts.jobs import Complexity
+from wayline.contracts.models import Slot, Tier
+from wayline.router.complexity import Classifier
+from wayline.router.complexity import bundled as classifier
+
+SLOT_OF: Mapping[Tier, Slot] = {
+    "flash": "fast",
+    "standard": "primary",
+    "premium": "escalation",
+    "reasoning": "reasoning",
+}
+TIER_OF: Mapping[Slot, Tier] = {slot: tier for tier, slot in SLOT_OF.items()}
+
+DATA = ("policy.json", "complexity/lexicons.json", "complexity/weights.json")
+
+Level = Literal["simple", "moderate", "complex"]
+
+
+class Policy(Frozen):
+    """A way to decide, by name and version; what it leaves out is as in the bundled one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: int = 1
+    digest: str = Field(default="", description="Of everything it decides by, the classifier included.")
+    tiers: dict[str, Tier] = Field(description="The tier of each type of task.")
+    unknown: Tier = Field(default="standard", description="The tier of work that nobody has named.")
+    moves: dict[Literal["unknown", "flash", "standard", "premium", "reasoning"], dict[Level, Slot]] = Field(
+        default_factory=dict, description="Where complexity moves work of a tier; of unknown work apart."
+    )
+    sure: float = Field(default=0.75, description="The score from which on complexity moves work whose type is known.")
+    reasoning: bool = Field(default=True, description="Whether the reasoning slot is used where an agent has one.")
+    locked: bool = Field(default=False, description="Every agent is taken for one that is locked to its primary.")
+    levels: dict[str, float] | None = Field(
+        default=None, description="From which score on a level begins, instead of the classifier's own."
+    )
+    reasoning_min: float | None = Field(default=None, description="The score from which on reasoning may be needed.")
+    weights: dict[str, float] | None = Field(default=None, description="Other weights of the classifier's features.")
+
+    @property
+    def label(self) -> str:
+        """`name/version+digest`, as a decision records it."""
+        return f"{self.name}/{self.version}" + (f"+{self.digest}" if self.digest else "")
+
+    def assess(self, text: str) -> Complexity:
+        """How hard a text is, by this policy's levels and weights."""
+        known = classifier()
+        if self.levels is self.reasoning_min is self.weights is None:
+            return known.assess(text)
+        return self._adjusted(known).assess(text)
+
+    def _adjusted(self, known: Classifier) -> Classifier:
+        return known.adjusted(levels=self.levels, reasoning_min=self.reasoning_min, weights=self.weights)
+
+
+def task_name(said: str) -> str:
+    """A type of task as the policy writes it: `Contract review` is `contract_review`."""
+    return "_".join(said.lower().replace("-", " ").replace("_", " ").split())
+
+
+@cache
+def current() -> Policy:
+    """The one that decides."""
+    return Policy.model_validate(_bundled() | {"digest": _digest()})
+
+
+def named(name: str) -> Policy | None:
+    """A policy that everybody has, to compare with."""
+    one_tier = {"name": name, "digest": "", "tiers": {}, "moves": {}, "reasoning": False}
+    changes: Mapping[str, Mapping[str, Any]] = {
+        "current": {},
+        "locked": {"name": name, "digest": "", "locked": True},
+        "all-standard": one_tier | {"unknown": "standard"},
+        "all-premium": one_tier | {"unknown": "premium"},
+    }
+    return current().model_copy(update=changes[name]) if name in changes else None
+
+
+def overridden(name: str, overrides: Mapping[str, Any]) -> Policy:
+    """The bundled policy with some of it said otherwise. Raises pydantic's ValidationError."""
+    known = _bundled()
+    merged = {part: known[part] | overrides[part] for part in ("tiers", "moves") if part in overrides}
+    return Policy.model_validate(known | dict(overrides) | merged | {"name": name})
+
+
+def _digest() -> str:
+    """Changes whenever the data changes, so that no two policies go by one name."""
+    data = (files("wayline.router").joinpath(*path.split("/")).read_bytes() for path in DATA)
+    return sha256(b"".join(data)).hexdigest()[:8]
+
+
+def _bundled() -> dict[str, Any]:
+    return json.loads(files("wayline.router").joinpath("policy.json").read_text())

@@ -1,0 +1,113 @@
+"""The model behind each slot of an agent, for one job: the first of its tier that can take the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.chat import FilePart, ImagePart
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.models import ModelCard, Slot, Tier
+from wayline.llm.prices import LOCAL
+from wayline.router.estimate import first_prompt
+from wayline.router.policy import TIER_OF
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
+SLOTS: tuple[Slot, ...] = get_args(Slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a model must take to do a job at all."""
+
+    tokens: int
+    """Of the first prompt and the answer together."""
+    images: bool = False
+    files: bool = False
+
+    def met_by(self, card: ModelCard) -> bool:
+        return (
+            card.context_window >= self.tokens and (card.images or not self.images) and (card.files or not self.files)
+        )
+
+    def __str__(self) -> str:
+        extra = [name for name, wanted in (("images", self.images), ("files", self.files)) if wanted]
+        return f"{self.tokens} tokens" + (f" with {' and '.join(extra)}" if extra else "")
+
+
+def needs_of(job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0) -> Needs:
+    """What this job needs, with as much prompt as its session has already."""
+    parts = job.parts()
+    return Needs(
+        tokens=kept_tokens + first_prompt(job, config) + (job.options.max_output_tokens or config.max_output_tokens),
+        images=any(isinstance(part, ImagePart) for part in parts),
+        files=any(isinstance(part, FilePart) for part in parts),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The slots that can take a job, and those that have a model but none that can."""
+
+    models: Mapping[Slot, ModelCard]
+    unfit: frozenset[Slot] = frozenset()
+    fallbacks: tuple[ModelCard, ...] = ()
+
+    def of(self, order: Iterable[Slot]) -> list[Slot]:
+        """Those of the given slots that can take the job."""
+        return [slot for slot in order if self.models.get(slot)]
+
+
+def slots_of(routing: Routing, cards: Sequence[ModelCard], needs: Needs) -> Slots:
+    """What each slot means with these cards. Raises Reject for a name that is neither a tier nor a model."""
+    models: dict[Slot, ModelCard] = {}
+    unfit: set[Slot] = set()
+    for slot in SLOTS:
+        name = getattr(routing, slot) or (None if slot == "reasoning" else TIER_OF[slot])
+        meant = meant_by(name, cards, tier=TIER_OF[slot], named=models.values()) if name else []
+        fit = first_fit(meant, cards, needs)
+        if fit is not None:
+            models[slot] = fit
+        elif meant:
+            unfit.add(slot)
+    return Slots(models, frozenset(unfit), fallbacks_of(routing, cards, needs, named=models.values()))
+
+
+def fallbacks_of(
+    routing: Routing, cards: Sequence[ModelCard], needs: Needs, *, named: Iterable[ModelCard] = ()
+) -> tuple[ModelCard, ...]:
+    """Who takes over when a model cannot be reached, of those that can take the job."""
+    several = (meant_by(name, cards, tier="standard", named=named) for name in routing.fallbacks)
+    fit = (first_fit(meant, cards, needs) for meant in several)
+    return tuple({card.name: card for card in fit if card is not None}.values())
+
+
+def first_fit(meant: Sequence[ModelCard], cards: Sequence[ModelCard], needs: Needs) -> ModelCard | None:
+    """The first that can take the job. What nobody knows of a model is no reason to refuse it work."""
+    return next((card for card in meant if needs.met_by(card) or card not in cards), None)
+
+
+def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier, named: Iterable[ModelCard] = ()) -> list[ModelCard]:
+    """A tier's models in the catalogue's order, or the one that is named; unknown, it stands in the given tier.
+
+    `named` are models that another slot has named already: an unknown one has one tier, whoever names it.
+
+    A local model is never meant by a tier: it answers by quoting, which is not what anybody who names a tier wants.
+    """
+    if name in TIERS:
+        return [card for card in cards if card.tier == name and card.provider not in LOCAL]
+    return [card_of(name, (*cards, *named), tier=tier)]
+
+
+def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:
+    """The card of a model; of one that nobody has described, a card that says the least and costs unknown."""
+    known = next((card for card in cards if card.name == name), None)
+    if known is not None:
+        return known
+    provider, _, model = name.partition("/")
+    if not provider or not model:
+        raise Reject(f"model {name!r} is not of the form provider/model", code="invalid_model", status=422)
+    return ModelCard(provider=provider, model=model, tier="flash" if provider in LOCAL else tier)

@@ -1,0 +1,164 @@
+"""What another routing policy would have done with the jobs that ran: decided again from their logs, calling nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from wayline.contracts.errors import Reject
+from wayline.contracts.events import JobRouted, JobSubmitted, ModelCompleted, read_event
+from wayline.contracts.money import cost_sum
+from wayline.llm.prices import cost
+from wayline.router.policy import Policy, named, overridden
+from wayline.router.routing import choose_again
+
+if TYPE_CHECKING:
+    from wayline.standalone.client import Api
+
+PAGE = 50
+JOBS_MAX = 10_000
+"""Of the newest jobs; a longer history is not read."""
+_AGE = re.compile(r"(\d+)([mhdw])")
+_MINUTES = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
+
+
+@dataclass(frozen=True)
+class Again:
+    """One job, as it was routed and as the policy routes it."""
+
+    job_id: str
+    by: str
+    """The policy that decided."""
+    was: str
+    was_tier: str
+    now: str
+    now_tier: str
+    reason: str
+    same: bool
+    """Whether the whole route is the same, with its reason and what was predicted."""
+    was_usd: Decimal | None
+    now_usd: Decimal | None
+    """None: a price is unknown."""
+
+
+def policy_of(said: str) -> Policy:
+    """A policy by its name, or the bundled one with what a JSON or YAML file says otherwise. Raises ValueError."""
+    known = named(said)
+    if known is not None:
+        return known
+    path = Path(said)
+    if not path.is_file():
+        raise ValueError(f"{said!r} is neither a policy (current, locked, all-standard, all-premium) nor a file")
+    try:
+        return overridden(path.stem, _read(path))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{path}: {where}: {first['msg']}") from None
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        said = json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.read_text())
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(said, dict):
+        raise ValueError(f"{path} must hold names and values: tiers, moves, levels, weights …")
+    return said
+
+
+def moment(said: str, now: datetime) -> datetime:
+    """`7d`, `12h`, `30m`, `2w` before now, or a date. Raises ValueError."""
+    age = _AGE.fullmatch(said)
+    if age:
+        return now - timedelta(minutes=int(age[1]) * _MINUTES[age[2]])
+    try:
+        when = datetime.fromisoformat(said)
+    except ValueError:
+        raise ValueError(f"{said!r} is neither an age like 7d or 12h nor a date like 2026-11-01") from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def again(log: Iterable[Mapping[str, Any]], policy: Policy) -> Again | None:
+    """Decide a recorded job once more; None where the log has no route."""
+    events = [read_event(dict(event)) for event in log]
+    first = next((event for event in events if isinstance(event, JobSubmitted)), None)
+    routed = next((event for event in events if isinstance(event, JobRouted)), None)
+    if first is None or routed is None:
+        return None
+    try:
+        route = choose_again(first.job, routed, policy=policy).route
+    except Reject as refused:
+        # What the policy would refuse ran all the same; its cost is kept, so that nothing is saved by refusing.
+        route = routed.route.model_copy(update={"reason": f"refused: {refused}"})
+    calls = [event for event in events if isinstance(event, ModelCompleted)]
+    was_usd = cost_sum([call.cost_usd for call in calls])
+    card = routed.candidates.card(route.name)
+    if route.name == routed.route.name:
+        now_usd = was_usd
+    else:
+        now_usd = cost_sum([cost(card, call.usage) if card else None for call in calls])
+    return Again(
+        job_id=routed.job_id,
+        by=routed.policy,
+        was=routed.route.name,
+        was_tier=routed.route.tier,
+        now=route.name,
+        now_tier=route.tier,
+        reason=route.reason,
+        same=route == routed.route,
+        was_usd=was_usd,
+        now_usd=now_usd,
+    )
+
+
+def summary(policy: Policy, decided: list[Again]) -> dict[str, Any]:
+    """Tier and cost changes, as JSON says them; costs are of the jobs whose prices are known before and after."""
+    priced = [one for one in decided if one.was_usd is not None and one.now_usd is not None]
+    tiers = Counter((one.was_tier, one.now_tier) for one in decided)
+    changed = [one for one in decided if not one.same]
+    return {
+        "policy": policy.label,
+        "jobs": len(decided),
+        "same": len(decided) - len(changed),
+        "decided_by": dict(Counter(one.by for one in decided)),
+        "tiers": [{"was": was, "now": now, "jobs": jobs} for (was, now), jobs in sorted(tiers.items())],
+        "was_usd": str(cost_sum([one.was_usd for one in priced])),
+        "now_usd": str(cost_sum([one.now_usd for one in priced])),
+        "unknown_cost": len(decided) - len(priced),
+        "changed": [_told(one) for one in changed],
+    }
+
+
+def _told(one: Again) -> dict[str, Any]:
+    usd = {name: None if value is None else str(value) for name, value in vars(one).items() if name.endswith("_usd")}
+    return {"job_id": one.job_id, "was": one.was, "now": one.now, "reason": one.reason, **usd}
+
+
+async def backtest(api: Api, policy: Policy, *, since: datetime) -> dict[str, Any]:
+    """Read every job since then and decide it again."""
+    decided = [one async for log in _logs(api, since) if (one := again(log, policy)) is not None]
+    return summary(policy, decided)
+
+
+async def _logs(api: Api, since: datetime) -> AsyncIterator[list[dict[str, Any]]]:
+    cursor, seen = None, 0
+    while seen < JOBS_MAX:
+        page = await api.get("/v1/jobs", limit=PAGE, cursor=cursor)
+        recent = [job for job in page["jobs"] if datetime.fromisoformat(job["created_at"]) >= since]
+        for job in recent:
+            yield await api.log(job["job_id"])
+        seen, cursor = seen + len(recent), page.get("next_cursor")
+        if cursor is None or len(recent) < len(page["jobs"]):
+            return

@@ -1,0 +1,43 @@
+"""Routing: what another policy would have done."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from wayline.standalone.commands.output import AsJson, answer
+
+router = typer.Typer(help="Which model takes a job.", no_args_is_help=True)
+
+
+@router.callback()
+def _group() -> None:
+    """Which model takes a job."""
+
+
+@router.command()
+def backtest(
+    policy: Annotated[
+        str, typer.Argument(help="current, locked, all-standard, all-premium, or a JSON or YAML file of overrides.")
+    ],
+    since: Annotated[str, typer.Option(help="How far back: 7d, 12h, or a date.")] = "7d",
+    as_json: AsJson = False,
+) -> None:
+    """Decide recorded jobs again, calling no provider: which tiers and costs change. `current` must change nothing."""
+    from datetime import UTC, datetime
+
+    from wayline.standalone import backtest as again
+    from wayline.standalone.drawing import backtest_table
+
+    try:
+        chosen, after = again.policy_of(policy), again.moment(since, datetime.now(UTC))
+    except ValueError as error:
+        print(f"wayline: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+    async def work(api: Any) -> dict[str, Any]:
+        return await again.backtest(api, chosen, since=after)
+
+    answer(work, as_json=as_json, draw=backtest_table)

@@ -1,0 +1,89 @@
+"""What the router's judgement is measured on, and how: gain recovered against share sent to the strong model."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+FOLDS = 5
+SEEDS = (0, 1, 2)
+
+Array = np.ndarray
+
+
+def shared() -> Path | None:
+    """Where the public data is: WAYLINE_SHARED, else beside the repository; None: it is not there."""
+    place = Path(os.environ.get("WAYLINE_SHARED") or REPOSITORY.parent / "shared")
+    return place if (place / "data/routing-routellm-dev/dev.jsonl.gz").is_file() else None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Prompts, and whether the weak and the strong model got them right."""
+
+    prompts: Sequence[str]
+    part: Array
+    subject: Array
+    weak: Array
+    strong: Array
+
+    @property
+    def gain(self) -> Array:
+        return self.strong - self.weak
+
+    def where(self, chosen: Array) -> Answered:
+        at = np.flatnonzero(chosen)
+        return Answered([self.prompts[i] for i in at], self.part[at], self.subject[at], self.weak[at], self.strong[at])
+
+
+def load(place: Path) -> Answered:
+    with gzip.open(place / "data/routing-routellm-dev/dev.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    return Answered(
+        [row["prompt"] for row in rows],
+        np.array([row["set"] for row in rows]),
+        np.array([row["domain"] for row in rows]),
+        np.array([row["weak"] for row in rows], float),
+        np.array([row["strong"] for row in rows], float),
+    )
+
+
+def splits(data: Answered, seed: int) -> Iterator[tuple[Array, Array]]:
+    """Training and test rows: MMLU by whole subjects, GSM8K (one subject) by problem."""
+    chance = np.random.default_rng(seed)
+    subjects = chance.permutation(sorted(set(data.subject[data.part == "mmlu"])))
+    problems = chance.permutation(np.flatnonzero(data.part == "gsm8k"))
+    for fold in range(FOLDS):
+        test = np.isin(data.subject, subjects[fold::FOLDS])
+        test[problems[fold::FOLDS]] = True
+        yield ~test, test
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """APGR: the area under the recovered gain. CPT(x): the share of strong calls that recovers x per cent of it."""
+
+    apgr: float
+    cpt50: float
+    cpt80: float
+
+    def __str__(self) -> str:
+        return f"{self.apgr:.3f} / {self.cpt50:.3f} / {self.cpt80:.3f}"
+
+
+def recovered(score: Array, gain: Array) -> Recovered:
+    """The highest scores go to the strong model first; equal ones in no order, each with their mean gain."""
+    _, group = np.unique(-score, return_inverse=True)
+    mean = np.bincount(group, gain) / np.bincount(group)
+    curve = np.concatenate([[0.0], np.cumsum(mean[np.sort(group)])]) / gain.sum()
+    share = np.linspace(0, 1, len(curve))
+    cpt50, cpt80 = (float(share[np.argmax(curve >= reached)]) for reached in (0.5, 0.8))
+    return Recovered(float(np.trapezoid(curve, share)), cpt50, cpt80)

@@ -1,0 +1,101 @@
+"""Jobs that really ran, decided again over HTTP."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
+from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.models import ModelCard, Prices, Rates, Tier
+from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.router import handlers
+from wayline.router.policy import current
+from wayline.router.routing import Decision, choose_route
+from wayline.standalone.backtest import backtest, policy_of
+from wayline.standalone.client import Address, Api
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import chatting
+
+TASKS = {
+    "greeting": ("Hello, are you there?", None),
+    "mood": ("The kettle is late again.", "sentiment"),
+    "letter": ("Answer the supplier, who is late again, and ask for a plan.", "drafting"),
+    "deal": ("They want more, and we have less.", "negotiation"),
+    "proof": ("Prove by induction that the sum of the first n odd numbers is n squared, and verify it.", None),
+}
+
+
+def card(name: str, tier: Tier, usd: str) -> ModelCard:
+    rates = Rates(input=Decimal(usd), output=Decimal(usd) * 5)
+    return ModelCard(provider="chat", model=name, tier=tier, prices=Prices(rates=rates))
+
+
+CARDS = (
+    card("small", "flash", "0.1"),
+    card("middle", "standard", "2"),
+    card("large", "premium", "4"),
+    card("thinker", "reasoning", "8"),
+)
+
+
+@pytest.fixture
+def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    def choose(job: SubmitJob, config: AgentConfig, **facts: Any) -> Decision:
+        return choose_route(job, config, **{**facts, "cards": CARDS})
+
+    monkeypatch.setattr(handlers, "choose_route", choose)
+
+
+async def test_the_current_policy_gives_every_recorded_job_its_route_again(platform, catalogue):
+    async with ChatServer(lambda _: Say("Yes.")) as chat:
+        await platform.start(
+            "router",
+            "tool_registry",
+            "retrieval",
+            "tracing",
+            "gateway",
+            "executor",
+            gateway=GatewaySettings(http_port=0),
+            executor=chatting(chat),
+        )
+        agent = AgentConfig(routing=Routing(reasoning="reasoning"), tools=())
+        await platform.bus.ask(PutAgent(tenant="default", name="thinking", config=agent), Agent)
+        for name, (text, task) in TASKS.items():
+            await platform.submit(name, text, agent="thinking", **({"task_type": task} if task else {}))
+        for name in ("pinned", "planned"):
+            await platform.submit(
+                name, agent="thinking", **{"pinned": {"model": "chat/x"}, "planned": {"dry_run": True}}[name]
+            )
+        for name in (*TASKS, "pinned", "planned"):
+            await platform.wait_for(name)
+
+        async with Api(Address(f"http://127.0.0.1:{platform.http_port}")) as api:
+
+            async def listed() -> bool:
+                jobs = (await api.get("/v1/jobs"))["jobs"]
+                return len(jobs) == len(TASKS) + 2 and all(job["status"] == "completed" for job in jobs)
+
+            await until(listed, within=20, why="tracing knows all jobs")
+            since = datetime.now(UTC) - timedelta(days=1)
+            called = len(chat.calls)
+            same = await backtest(api, current(), since=since)
+            dearer = await backtest(api, policy_of("all-premium"), since=since)
+            none = await backtest(api, current(), since=datetime.now(UTC))
+
+    assert (same["jobs"], same["same"], same["changed"]) == (7, 7, [])
+    assert same["decided_by"] == {current().label: 7}
+    assert {(row["was"], row["now"]) for row in same["tiers"]} == {
+        (t, t) for t in ("flash", "standard", "premium", "reasoning")
+    }
+    assert same["was_usd"] == same["now_usd"]
+    assert same["unknown_cost"] == 1, "nobody knows what chat/x costs"
+    assert {row["now"] for row in dearer["changed"]} == {"chat/large"}
+    assert Decimal(dearer["now_usd"]) > Decimal(dearer["was_usd"])
+    assert none["jobs"] == 0
+    assert len(chat.calls) == called, "nobody was asked again"
