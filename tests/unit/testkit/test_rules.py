@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,10 +11,6 @@ from wayline.testkit.simulator import Asked, Call, Offered, Say, Turn, by_rules,
 from wayline.testkit.simulator.values import value
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}, "k": {"type": "integer", "minimum": 3}}}
-PROTOCOL = """Answer with {"thinking", "action", "tool_calls", "response", "confidence"}.
-Tools:
-- send_mail: sends
-- find_docs: finds"""
 
 
 def asked(text: str = "What is JetStream?", *more: Turn, tools: tuple[str, ...] = (), **rest: Any) -> Asked:
@@ -55,6 +50,13 @@ def test_a_new_question_is_looked_up_again():
     assert by_rules(asked("What is JetStream?", *before, tools=("search",))).tools
 
 
+def test_what_a_platform_adds_in_the_user_s_name_is_no_new_question():
+    called = Turn("assistant", calls=(Call("1", "search", {}),))
+    more = (called, Turn("tool", "It is a log.", call_id="1"), Turn("user", "[CONTEXT UPDATE]\nIt is Sunday."))
+
+    assert by_rules(asked("What is JetStream?", *more, tools=("search",))).text == "From 1 results: It is a log."
+
+
 def test_a_schema_is_satisfied_once_nothing_is_left_to_look_up():
     first = by_rules(asked(tools=("search",), schema=SCHEMA))
     called = (Turn("assistant", calls=(Call("1", "search", {}),)), Turn("tool", "x", call_id="1"))
@@ -62,16 +64,6 @@ def test_a_schema_is_satisfied_once_nothing_is_left_to_look_up():
 
     assert first.tools and first.value is None
     assert then.value == {"query": "q", "k": 3}
-
-
-def test_the_json_protocol_s_tools_are_read_from_the_system_prompt():
-    first = asked("Find it.", system=PROTOCOL)
-    assert first.speaks_json
-    assert by_rules(first).tools == (("find_docs", {"query": "Find it."}),)
-
-    envelope = json.dumps({"action": "tool", "tool_calls": [{"tool": "find_docs", "parameters": {}}]})
-    then = asked("Find it.", Turn("assistant", envelope), Turn("user", "Result: a log."), system=PROTOCOL)
-    assert by_rules(then).text == "You asked: Result: a log."
 
 
 def test_thinking_is_said_only_where_it_is_asked_for():

@@ -17,6 +17,8 @@ from wayline.testkit.simulator.refusals import Refusal
 Clock = Callable[[], float]
 """Seconds; only differences matter."""
 
+PREFIXES_MAX = 100_000
+"""With more than these, ended ones are forgotten."""
 TTL_S = {"5m": 300.0, "1h": 3_600.0, "30m": 1_800.0, "12h": 43_200.0}
 
 
@@ -59,6 +61,8 @@ class Kept:
         for entry in plan.keeps:
             ttl_s = max(entry.ttl_s, self._until[entry.key][1] if self.has(entry.key) else 0.0)
             self._until[entry.key] = (now + ttl_s, ttl_s)
+        if len(self._until) > PREFIXES_MAX:
+            self._until = {key: kept for key, kept in self._until.items() if kept[0] > now}
 
 
 def _chain(start: object, pieces: Sequence[bytes]) -> Iterator[bytes]:

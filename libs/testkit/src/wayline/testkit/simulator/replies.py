@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import orjson
@@ -15,6 +15,7 @@ from wayline.testkit.simulator.cache import Plan
 from wayline.testkit.simulator.counting import block_tokens
 from wayline.testkit.simulator.faults import Fault
 from wayline.testkit.simulator.models import Facts
+from wayline.testkit.simulator.protocol import in_envelope
 from wayline.testkit.simulator.script import Asked, Say, Stop
 
 PIECE_CHARS = 24
@@ -75,7 +76,7 @@ class Reply:
 def compose(prompt: Prompt, say: Say, plan: Plan, *, fault: Fault, at_s: int) -> Reply:
     """Make a reply of what the script said."""
     if prompt.asked.speaks_json and not say.raw:
-        say = _in_envelope(say)
+        say = in_envelope(say)
     parts = tuple(_parts(prompt, say, fault))
     prewarmed = prompt.asked.output_limit == 0
     if prewarmed:
@@ -112,18 +113,3 @@ def _parts(prompt: Prompt, say: Say, fault: Fault) -> Iterator[Part]:
         written = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         call_id = f"{prompt.asked.number:08d}x{at:02d}"
         yield Part("call", written[:-1] if fault.malformed_arguments else written, id=call_id, name=name)
-
-
-def _in_envelope(say: Say) -> Say:
-    """The reply as the JSON protocol has it."""
-    called = [
-        {"tool": name, "parameters": arguments, "reasoning": f"{name} can tell."} for name, arguments in say.tools
-    ]
-    envelope = {
-        "thinking": say.thinking or "The task is clear.",
-        "action": "tool" if called else "respond",
-        "tool_calls": called,
-        "response": say.text if say.value is None else json.dumps(say.value, ensure_ascii=False),
-        "confidence": say.confidence,
-    }
-    return replace(say, text=json.dumps(envelope, ensure_ascii=False), tools=(), value=None)

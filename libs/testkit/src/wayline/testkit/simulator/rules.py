@@ -4,7 +4,6 @@
 2. A JSON Schema asked for: a value that satisfies it.
 3. Results given: answer from their first sentences.
 4. Else: say the question back.
-The JSON protocol, asked for in the system prompt, is followed; its tools are read from there.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ from wayline.testkit.simulator.values import value
 
 SEARCHES = re.compile(r"search|find|retriev|lookup|look_up|query|recall", re.IGNORECASE)
 QUOTE_CHARS_MAX = 200
-LISTED = re.compile(r"^\s*(?:[-*]\s+|#+\s+)[`*]*([A-Za-z][\w.-]*)[`*]*\s*(?:[:(]|$)", re.MULTILINE)
-NAMED = re.compile(r'"name"\s*:\s*"([\w.-]+)"')
 
 
 def by_rules(asked: Asked) -> Say:
     """The reply that the rules give."""
     thinking = f"What is asked: {_cut(asked.text)}" if asked.thinks else ""
-    if not asked.results and not _resulted(asked):
+    if not asked.results:
         calls = tuple((tool.name, _arguments(tool, asked.text)) for tool in _wanted(asked))
         if calls:
             return Say(tools=calls, thinking=thinking)
@@ -36,29 +33,14 @@ def by_rules(asked: Asked) -> Say:
     return Say(text=f"You asked: {_cut(asked.text)}", thinking=thinking)
 
 
-def _resulted(asked: Asked) -> bool:
-    """In the JSON protocol results come as the user's words, after an envelope of ours."""
-    return asked.speaks_json and any(
-        turn.role == "assistant" and '"tool_calls": [{' in turn.text for turn in asked.turns
-    )
-
-
 def _wanted(asked: Asked) -> list[Offered]:
-    offered = asked.tools or (_in_prompt(asked.system) if asked.speaks_json else ())
     words = asked.text.casefold()
-    named = [tool for tool in offered if _mentions(words, tool.name.casefold())]
-    return named or [tool for tool in offered if SEARCHES.search(tool.name)][:1]
+    named = [tool for tool in asked.tools if _mentions(words, tool.name.casefold())]
+    return named or [tool for tool in asked.tools if SEARCHES.search(tool.name)][:1]
 
 
 def _mentions(words: str, name: str) -> bool:
     return any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", words) for form in (name, name.replace("_", " ")))
-
-
-def _in_prompt(system: str) -> tuple[Offered, ...]:
-    """The tools that a system prompt lists: as list items, as headings or in JSON."""
-    names = dict.fromkeys(NAMED.findall(system) + LISTED.findall(system))
-    protocol = {"action", "tool_calls", "response", "thinking", "confidence", "tool", "parameters", "reasoning"}
-    return tuple(Offered(name, "", {}) for name in names if name not in protocol)
 
 
 def _arguments(tool: Offered, text: str) -> dict[str, Any]:

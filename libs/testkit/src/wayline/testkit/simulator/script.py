@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from wayline.testkit.simulator.faults import NO_FAULT, Fault
 
 Wire = Literal["anthropic", "openai", "openai_chat", "embeddings"]
+LABELLED = re.compile(r"\[[A-Z][A-Z ]*\]")
 Stop = Literal["end", "tools", "max_tokens", "stop_sequence", "refused"]
 
 
@@ -40,6 +42,11 @@ class Turn:
     tool: str = ""
     failed: bool = False
 
+    @property
+    def asks(self) -> bool:
+        """Whether the user speaks: what a platform adds in the user's name is labelled, `[CONTEXT] …`."""
+        return self.role == "user" and bool(self.text) and LABELLED.match(self.text) is None
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -60,27 +67,24 @@ class Asked:
     thinks: bool = False
     stream: bool = False
     output_limit: int | None = None
+    speaks_json: bool = False
+    """Whether the model has no tools of its own, and the system prompt asks for the JSON protocol."""
 
     @property
     def text(self) -> str:
         """What the user said last."""
-        return next((turn.text for turn in reversed(self.turns) if turn.role == "user" and turn.text), "")
+        return next((turn.text for turn in reversed(self.turns) if turn.asks), "")
 
     @property
     def results(self) -> tuple[Turn, ...]:
         """What tools said since the user last spoke."""
         found: list[Turn] = []
         for turn in reversed(self.turns):
-            if turn.role == "user":
+            if turn.asks:
                 break
             if turn.role == "tool":
                 found.append(turn)
         return tuple(reversed(found))
-
-    @property
-    def speaks_json(self) -> bool:
-        """Whether the system prompt asks for the JSON protocol: a model without tools of its own."""
-        return not self.tools and all(f'"{word}"' in self.system for word in ("action", "tool_calls", "response"))
 
 
 @dataclass(frozen=True)

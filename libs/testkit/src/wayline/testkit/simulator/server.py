@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from wayline.testkit.simulator.faults import NO_FAULT, Fault, Faults, no_faults
 from wayline.testkit.simulator.formats import CHAT, EMBEDDINGS, MESSAGES, RESPONSES, Format, frames_of
 from wayline.testkit.simulator.listing import Listing
 from wayline.testkit.simulator.models import Facts, known
+from wayline.testkit.simulator.protocol import understood
 from wayline.testkit.simulator.reading import Envelope
 from wayline.testkit.simulator.refusals import Refusal, broken, unknown_model
 from wayline.testkit.simulator.replies import Prompt, Reply, compose
@@ -29,6 +31,8 @@ from wayline.testkit.simulator.writing import Meter, Writer
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 BODY_BYTES_MAX = 64 * 1024 * 1024
+REQUESTS_MAX = 10_000
+"""How many of the last requests are remembered."""
 STOP_GRACE_S = 0.2
 """How long requests in flight may still take when the simulator is closed."""
 
@@ -125,6 +129,7 @@ class Simulator:
             model = str(body.get("model"))
             prompt = self._read(request, form, form.read, body, envelope)
             self.requests.append(prompt.asked)
+            del self.requests[:-REQUESTS_MAX]
             say, fault = await self._say(prompt.asked)
             # What is in the cache counts at this moment, however long the answer takes to begin.
             plan = self._plan(prompt, envelope)
@@ -149,9 +154,10 @@ class Simulator:
     ) -> Prompt:
         facts = self._facts(request, form, body.get("model"))
         try:
-            return read(body, facts, envelope)
+            prompt = read(body, facts, envelope)
         except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
             raise Refusal(f"The request cannot be read: {type(error).__name__}: {error}") from error
+        return replace(prompt, asked=understood(prompt.asked))
 
     def _facts(self, request: web.Request, form: Format, model: object) -> Facts:
         facts = self.models.get(model) if isinstance(model, str) else None
