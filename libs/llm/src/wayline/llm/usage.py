@@ -13,9 +13,11 @@ Said = Mapping[str, Any]
 def from_anthropic(said: Said) -> Usage:
     """Of Messages: their `input_tokens` leaves out what was read from or written to the cache."""
     read = _count(said, "cache_read_input_tokens")
-    written = _count(said, "cache_creation_input_tokens")
     by_ttl = said.get("cache_creation") or {}
     hour = _count(by_ttl, "ephemeral_1h_input_tokens")
+    # The sum, or where it is missing or less than its parts, the parts.
+    parts = hour + _count(by_ttl, "ephemeral_5m_input_tokens")
+    written = max(_count(said, "cache_creation_input_tokens"), parts)
     return Usage(
         input=_count(said, "input_tokens") + read + written,
         cache_read=read,

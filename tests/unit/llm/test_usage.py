@@ -1,0 +1,58 @@
+"""What providers count, in our own terms, and what it costs then."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.contracts.money import Usage
+from wayline.llm.catalogue import bundled
+from wayline.llm.prices import cost
+from wayline.llm.usage import from_anthropic, from_chat, from_responses
+
+CARDS = {card.name: card for card in bundled()}
+
+
+def test_claudes_input_is_what_was_neither_read_from_nor_written_to_the_cache():
+    usage = from_anthropic(
+        {
+            "input_tokens": 50,
+            "cache_read_input_tokens": 2_000,
+            "cache_creation_input_tokens": 1_000,
+            "cache_creation": {"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 400},
+            "output_tokens": 7,
+            "output_tokens_details": {"thinking_tokens": 3},
+        }
+    )
+
+    assert usage == Usage(input=3_050, cache_read=2_000, cache_write_5m=600, cache_write_1h=400, output=7, reasoning=3)
+    # 50 x 2.00 + 600 x 2.50 + 400 x 4.00 + 2,000 x .10 + 7 x 10.00
+    assert cost(CARDS["anthropic/claude-sonnet-5-5"], usage) == Decimal("0.00347")
+
+
+@pytest.mark.parametrize("sum_said", [{}, {"cache_creation_input_tokens": 0}, {"cache_creation_input_tokens": 300}])
+def test_writes_that_are_told_by_their_time_to_live_count_though_their_sum_is_wrong(sum_said: dict[str, int]):
+    by_ttl = {"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 400}
+
+    usage = from_anthropic({"input_tokens": 1, "output_tokens": 1, "cache_creation": by_ttl, **sum_said})
+
+    assert (usage.input, usage.cache_write_5m, usage.cache_write_1h) == (1_001, 600, 400)
+
+
+def test_openais_input_holds_what_was_cached():
+    details = {"cached_tokens": 200, "cache_write_tokens": 100}
+    responses = {"input_tokens": 1_000, "input_tokens_details": details, "output_tokens": 10}
+    chat = {"prompt_tokens": 1_000, "prompt_tokens_details": details, "completion_tokens": 10}
+
+    usage = from_responses(responses)
+
+    assert usage == from_chat(chat) == Usage(input=1_000, cache_read=200, cache_write_5m=100, output=10)
+    # 700 x .10 + 200 x .01 + 100 x .125 + 10 x .50
+    assert cost(CARDS["openai/gpt-6-luna"], usage) == Decimal("0.0000895")
+
+
+@pytest.mark.parametrize("said", [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": -5}])
+def test_what_is_missing_or_no_number_counts_as_nothing(said: dict[str, Any]):
+    assert from_chat(said) == Usage()
