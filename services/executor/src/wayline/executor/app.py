@@ -64,13 +64,13 @@ def providers(settings: Settings) -> dict[str, Model]:
 
 
 def _anthropic(at: Endpoint) -> Model:
-    from wayline.llm.anthropic import Anthropic  # pyright: ignore[reportMissingImports]
+    from wayline.llm.anthropic import Anthropic
 
     return Anthropic(at.base_url, api_key=at.api_key)
 
 
 def _openai(at: Endpoint) -> Model:
-    from wayline.llm.openai import OpenAI  # pyright: ignore[reportMissingImports]
+    from wayline.llm.openai import OpenAI
 
     return OpenAI(at.base_url, api_key=at.api_key)
 
