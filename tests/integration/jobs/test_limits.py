@@ -42,7 +42,10 @@ async def test_a_failing_provider_is_tried_again_and_each_attempt_has_its_own_id
         assert (await platform.wait_for("j1", within=30)).answer == "well then"
         assert [attempt for attempt, _ in chat.calls] == [f"default/j1/1/m{n}" for n in (1, 2, 3)]
         failed = [event for event in await platform.events("j1") if event.type == "model.failed"]
-        assert [(event.error.code, event.retryable) for event in failed] == [("http_500", True), ("stream_cut", True)]
+        assert [(event.error.code, event.retryable) for event in failed] == [
+            ("server_error", True),
+            ("stream_cut", True),
+        ]
 
 
 async def test_a_refusal_by_the_provider_is_not_tried_again(platform):
@@ -52,7 +55,7 @@ async def test_a_refusal_by_the_provider_is_not_tried_again(platform):
         await platform.submit("j1", model="chat/m")
 
         ended = await platform.wait_for("j1")
-        assert (ended.status, ended.error.code, len(chat.calls)) == ("failed", "http_400", 1)
+        assert (ended.status, ended.error.code, len(chat.calls)) == ("failed", "invalid_request", 1)
 
 
 async def test_a_job_that_requires_a_missing_tool_says_which(platform):

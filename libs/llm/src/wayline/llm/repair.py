@@ -19,7 +19,8 @@ OBJECTS_MAX = 50
 """Places where an object is looked for in one text."""
 
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
-_OPEN_NUMBER = re.compile(r"(?:^|[\[:,])\s*(-?[0-9][0-9.eE+-]*)$")
+_NOTHING_YET = re.compile(r"\s*(?:-?[0-9.eE+-]*|tr?u?|fa?l?s?|nu?l?)")
+_OPEN_NUMBER = re.compile(r"[\[:,]\s*(-?[0-9][0-9.eE+-]*)$")
 _OPEN_NUMBER_MAX_CHARS = 400
 
 
@@ -36,7 +37,7 @@ def repaired(text: str) -> Any:
         pass
     if len(text) > REPAIR_MAX_CHARS:
         raise ValueError(f"broken, and with {len(text)} characters too long to mend")
-    if _depth(text) > DEPTH_MAX:
+    if _too_deep(text):
         raise ValueError(f"broken, and nested more than {DEPTH_MAX} deep")
     from json_repair import repair_json
 
@@ -50,21 +51,26 @@ def repaired(text: str) -> Any:
 
 
 def partial(text: str) -> Any:
-    """As much of an unfinished value as is certain: what follows can only add to it. Raises ValueError."""
+    """As much of an unfinished value as is certain: what follows can only add to it. None: nothing is, so far.
+
+    Raises ValueError for what is not the beginning of JSON.
+    """
     from pydantic_core import from_json
 
+    if _NOTHING_YET.fullmatch(text):
+        return None
     # 12 may become 123.
     number = _OPEN_NUMBER.search(text, max(0, len(text) - _OPEN_NUMBER_MAX_CHARS))
     return from_json(text[: number.start(1)] if number else text, allow_partial="trailing-strings")
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _too_deep(text: str) -> bool:
+    depth = 0
     for bracket in _BRACKETS.finditer(text):
-        depth += 1 if bracket.group() in "[{" else -1
-        deepest = max(deepest, depth)
-        depth = max(depth, 0)
-    return deepest
+        depth = max(0, depth + (1 if bracket.group() in "[{" else -1))
+        if depth > DEPTH_MAX:
+            return True
+    return False
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
