@@ -64,6 +64,11 @@ def test_what_json_cannot_hold_is_taken_out():
     }
 
 
+def test_stray_quotes_do_not_hold_everything_up():
+    with pytest.raises(ValueError, match="too confused"):
+        repair.repaired('["' + '"x" y ' * 5_000)
+
+
 @given(values, st.data())
 def test_an_unfinished_value_is_never_contradicted(value, data):
     text = orjson.dumps(value).decode()

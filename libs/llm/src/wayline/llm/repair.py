@@ -10,8 +10,11 @@ from typing import Any
 
 import orjson
 
-REPAIR_MAX_CHARS = 200_000
-"""Repairing takes about 3 µs a character, and nothing else runs meanwhile."""
+from wayline.llm import lenient
+
+REPAIR_MAX_CHARS = 100_000
+READS_MAX = 600_000
+"""Characters the library may look at, most of them more than once: about half a second, and nothing else runs then."""
 DEPTH_MAX = 100
 """Deeper values would be refused by whoever writes them down."""
 
@@ -39,15 +42,40 @@ def repaired(text: str) -> Any:
         raise ValueError(f"broken, and with {len(text)} characters too long to mend")
     if _too_deep(text):
         raise ValueError(f"broken, and nested more than {DEPTH_MAX} deep")
+    try:
+        return storable(lenient.read(text))
+    except lenient.Unclear:
+        return storable(_guessed(text))
+
+
+def _guessed(text: str) -> Any:
     from json_repair import repair_json
 
     try:
-        value = repair_json(text, return_objects=True, skip_json_loads=True)
+        value = repair_json(_Metered(text), return_objects=True, skip_json_loads=True)
+    except _TooMuch:
+        raise ValueError("broken, and too confused to mend") from None
     except RecursionError:
         raise ValueError("broken, and nested too deep") from None
     if value == "" and text.strip().strip("\"'"):
         raise ValueError("holds no value")
-    return storable(value)
+    return value
+
+
+class _TooMuch(Exception):
+    """The library has looked at more characters than it may."""
+
+
+class _Metered(str):
+    """A text that counts how often it is looked at: the library has no limit, and with many stray quotes needs one."""
+
+    __slots__ = ("reads",)
+
+    def __getitem__(self, place: Any) -> str:
+        self.reads = getattr(self, "reads", 0) + 1
+        if self.reads > READS_MAX:
+            raise _TooMuch
+        return str.__getitem__(self, place)
 
 
 def partial(text: str) -> Any:
