@@ -391,10 +391,13 @@ def test_what_is_streamed_is_the_answer_however_the_text_is_cut(answer, wrapped,
     streamed, finished = asyncio.run(ask(Writer(pieces)))
 
     assert finished.message.text == answer
-    assert streamed == (answer if answer.strip() else "")
+    # A blank answer is one to be corrected.
+    assert streamed == answer or not answer.strip()
 
 
-@given(st.text(alphabet="ab \n<>/response", max_size=30))
+@given(
+    st.lists(st.sampled_from(["a", " ", "\n", "<", ">", "</", "</resp", "<action>", "<b>", "</response>"])).map("".join)
+)
 def test_tagged_answers_are_streamed_too_and_no_tag_with_them(answer):
     text = f"<thinking>t</thinking>\n<response>{answer}</response>"
     final = read(text).text

@@ -64,16 +64,29 @@ def test_what_json_cannot_hold_is_taken_out():
     }
 
 
+def test_stray_quotes_do_not_hold_everything_up():
+    with pytest.raises(ValueError, match="too confused"):
+        repair.repaired('["' + '"x" y ' * 5_000)
+
+
 @given(values, st.data())
 def test_an_unfinished_value_is_never_contradicted(value, data):
     text = orjson.dumps(value).decode()
     end = data.draw(st.integers(0, len(text)))
-    try:
-        known = repair.partial(text[:end])
-    except ValueError:
-        return
+    known = repair.partial(text[:end])
 
-    assert _begins(known, value)
+    assert known is None or _begins(known, value)
+
+
+@pytest.mark.parametrize("text", ["", " ", "12", "-", "tru", "fals", "nul"])
+def test_of_a_bare_value_nothing_is_certain_until_it_ends(text):
+    assert repair.partial(text) is None
+
+
+@pytest.mark.parametrize("text", ["x", "{x", "tru3"])
+def test_what_is_not_the_beginning_of_json_is_refused(text):
+    with pytest.raises(ValueError):
+        repair.partial(text)
 
 
 @given(st.dictionaries(texts, values, max_size=4))

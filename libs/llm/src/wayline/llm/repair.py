@@ -10,8 +10,11 @@ from typing import Any
 
 import orjson
 
-REPAIR_MAX_CHARS = 200_000
-"""Repairing takes about 3 µs a character, and nothing else runs meanwhile."""
+from wayline.llm import lenient
+
+REPAIR_MAX_CHARS = 100_000
+READS_MAX = 600_000
+"""Characters the library may look at, most of them more than once: about half a second, and nothing else runs then."""
 DEPTH_MAX = 100
 """Deeper values would be refused by whoever writes them down."""
 
@@ -19,7 +22,8 @@ OBJECTS_MAX = 50
 """Places where an object is looked for in one text."""
 
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
-_OPEN_NUMBER = re.compile(r"(?:^|[\[:,])\s*(-?[0-9][0-9.eE+-]*)$")
+_NOTHING_YET = re.compile(r"\s*(?:-?[0-9.eE+-]*|tr?u?|fa?l?s?|nu?l?)")
+_OPEN_NUMBER = re.compile(r"[\[:,]\s*(-?[0-9][0-9.eE+-]*)$")
 _OPEN_NUMBER_MAX_CHARS = 400
 
 
@@ -36,35 +40,65 @@ def repaired(text: str) -> Any:
         pass
     if len(text) > REPAIR_MAX_CHARS:
         raise ValueError(f"broken, and with {len(text)} characters too long to mend")
-    if _depth(text) > DEPTH_MAX:
+    if _too_deep(text):
         raise ValueError(f"broken, and nested more than {DEPTH_MAX} deep")
+    try:
+        return storable(lenient.read(text))
+    except lenient.Unclear:
+        return storable(_guessed(text))
+
+
+def _guessed(text: str) -> Any:
     from json_repair import repair_json
 
     try:
-        value = repair_json(text, return_objects=True, skip_json_loads=True)
+        value = repair_json(_Metered(text), return_objects=True, skip_json_loads=True)
+    except _TooMuch:
+        raise ValueError("broken, and too confused to mend") from None
     except RecursionError:
         raise ValueError("broken, and nested too deep") from None
     if value == "" and text.strip().strip("\"'"):
         raise ValueError("holds no value")
-    return storable(value)
+    return value
+
+
+class _TooMuch(Exception):
+    """The library has looked at more characters than it may."""
+
+
+class _Metered(str):
+    """A text that counts how often it is looked at: the library has no limit, and with many stray quotes needs one."""
+
+    __slots__ = ("reads",)
+
+    def __getitem__(self, place: Any) -> str:
+        self.reads = getattr(self, "reads", 0) + 1
+        if self.reads > READS_MAX:
+            raise _TooMuch
+        return str.__getitem__(self, place)
 
 
 def partial(text: str) -> Any:
-    """As much of an unfinished value as is certain: what follows can only add to it. Raises ValueError."""
+    """As much of an unfinished value as is certain: what follows can only add to it. None: nothing is, so far.
+
+    Raises ValueError for what is not the beginning of JSON.
+    """
     from pydantic_core import from_json
 
+    if _NOTHING_YET.fullmatch(text):
+        return None
     # 12 may become 123.
     number = _OPEN_NUMBER.search(text, max(0, len(text) - _OPEN_NUMBER_MAX_CHARS))
     return from_json(text[: number.start(1)] if number else text, allow_partial="trailing-strings")
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
+def _too_deep(text: str) -> bool:
+    depth = 0
     for bracket in _BRACKETS.finditer(text):
-        depth += 1 if bracket.group() in "[{" else -1
-        deepest = max(deepest, depth)
-        depth = max(depth, 0)
-    return deepest
+        depth = max(0, depth + (1 if bracket.group() in "[{" else -1))
+        if depth > DEPTH_MAX:
+            return True
+    return False
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,8 @@ LOOKS_PER_TEXT = 200
 _THINK = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s*")
 _STARTS_WITH_TAG = re.compile(r"\s*<(?:thinking|response)>")
-_RESPONSE = re.compile(r"<response>\s*(.*?)\s*(?:</response>|(?:<|</|</r|</re|</res|</resp\w*)?\Z)", re.DOTALL)
+_ENDS = re.compile(r"</response>|<(?:thinking|action|tool_calls?|response|confidence)>")
+_ENDS_MAX_CHARS = 14
 
 
 class Spoken:
@@ -62,5 +63,14 @@ def answer_in(text: str) -> str:
         response = value.get("response") if isinstance(value, dict) else None
         responds = isinstance(response, str) and str(value.get("action")).strip().lower() in RESPOND
         return response if responds and isinstance(response, str) else ""
-    found = _RESPONSE.search(body) if _STARTS_WITH_TAG.match(body) else None
-    return found[1] if found else ""
+    _, opened, inner = body.partition("<response>")
+    return _before_end(inner).strip() if opened and _STARTS_WITH_TAG.match(body) else ""
+
+
+def _before_end(inner: str) -> str:
+    """A tagged answer up to the tag that ends it, or to what may become one."""
+    end = _ENDS.search(inner)
+    if end:
+        return inner[: end.start()]
+    maybe = inner.rfind("<", max(0, len(inner) - _ENDS_MAX_CHARS))
+    return inner[:maybe] if maybe >= 0 else inner

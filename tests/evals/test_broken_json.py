@@ -1,0 +1,110 @@
+"""Public lists of broken, strict and unfinished JSON, read by our own readers.
+
+WAYLINE_SHARED=DIR pytest -s tests/evals/test_broken_json.py
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wayline.llm import arguments, repair
+
+SHARED = Path(os.environ.get("WAYLINE_SHARED", Path(__file__).parents[3] / "shared"))
+DATA = SHARED / "data"
+WRONG_MAX = 5
+CASE_MAX_S = 1.0
+CASE_MAX_BYTES = 100 * 1024 * 1024
+OPTIONS_WITHOUT_MEANING = {"return_objects"}
+"""Options of a case that change the type of its answer, not the answer."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.exists(), reason=f"no data at {DATA}; set WAYLINE_SHARED"),
+]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress((DATA / name).read_bytes()).splitlines()]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in value and in type: True is not 1 here."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def test_broken_json_is_mended_as_its_list_expects():
+    cases = [
+        case
+        for case in rows("json-repair-cases/cases.jsonl.gz")
+        if not case["empty"]
+        and OPTIONS_WITHOUT_MEANING.issuperset(case["options"])
+        and isinstance(case["expected_object"], (dict, list))
+    ]
+    wrong = [case["input"] for case in cases if not same(_mended(case["input"]), case["expected_object"])]
+    print(f"mended: {len(cases) - len(wrong)} of {len(cases)}")
+
+    assert len(wrong) <= WRONG_MAX, wrong
+
+
+def _mended(text: str) -> Any:
+    try:
+        return repair.repaired(text)
+    except ValueError:
+        return None
+
+
+def test_the_parsing_test_suite_comes_through_unchanged_and_within_its_limits():
+    slowest, largest = 0.0, 0
+    for case in rows("json-testsuite/cases.jsonl.gz"):
+        text = base64.b64decode(case["base64"]).decode(errors="replace")
+        began = time.perf_counter()
+        value = _mended(text)
+        took_s = time.perf_counter() - began
+        # Tracing makes everything slow: memory is measured in a run of its own.
+        tracemalloc.start()
+        _mended(text)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        slowest, largest = max(slowest, took_s), max(largest, peak_bytes)
+        assert took_s < CASE_MAX_S, case["name"]
+        assert peak_bytes < CASE_MAX_BYTES, case["name"]
+        if case["must"] == "accept":
+            assert same(value, json.loads(text)), case["name"]
+    print(f"slowest {slowest * 1_000:.1f} ms, largest {largest / 1e6:.1f} MB")
+
+
+def test_arguments_that_models_wrote_are_read():
+    for case in rows("json-model-output/tool_arguments.jsonl.gz"):
+        assert same(arguments.read(case["arguments"]), json.loads(case["arguments"] or "{}")), case["src"]
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_unfinished_arguments_are_never_contradicted(one_by_one: bool):
+    for case in rows("json-model-output/argument_fragments.jsonl.gz"):
+        whole = "".join(case["fragments"])
+        final, text, known = json.loads(whole), "", None
+        for piece in whole if one_by_one else case["fragments"]:
+            text += piece
+            known = repair.partial(text)
+            assert known is None or _begins(known, final), text
+        assert same(known, final)
+
+
+def _begins(known: Any, final: Any) -> bool:
+    """Whether what is known can still become the final value by being added to."""
+    if isinstance(known, dict):
+        return isinstance(final, dict) and all(key in final and _begins(known[key], final[key]) for key in known)
+    if isinstance(known, list):
+        return isinstance(final, list) and len(known) <= len(final) and all(map(_begins, known, final))
+    if isinstance(known, str):
+        return isinstance(final, str) and final.startswith(known)
+    return same(known, final)
