@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -120,7 +120,7 @@ class ModelError(Exception):
 class Model(Protocol):
     """A provider's models, behind one method."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Yield text as it comes, then `Finished`, once and last. Raises ModelError."""
         ...
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from wayline.contracts.chat import AssistantMessage, Citation, ImagePart, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.money import Usage
-from wayline.llm.model import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm.model import Finished, ModelError, ModelRequest, Piece, TextDelta
 from wayline.llm.tokens import estimate, estimate_request
 
 PROVIDER = "offline"
@@ -36,7 +36,7 @@ _COMMON = frozenset(
 class OfflineModel:
     """Behind the same protocol as every provider: asks for `search_knowledge`, reads the result, quotes it."""
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[TextDelta | Finished]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         message = respond(request)
         for piece in re.findall(r"\S+\s*", message.text):
             yield TextDelta(piece)

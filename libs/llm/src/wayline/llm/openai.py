@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ class OpenAI:
     async def close(self) -> None:
         await self._sdk.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         said, notes = asked(request)
         reply = Reply(provider=request.card.provider, model=request.model)
         async with aclosing(self._sdk.stream(request, said, reply)) as pieces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +15,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.jobs import Delta
+from wayline.contracts.models import Effort
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import (
     CallTool,
@@ -28,11 +30,15 @@ from wayline.contracts.tools import (
 from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
 from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
+from wayline.llm.json_protocol import JsonProtocol
 from wayline.telemetry import Home
 
 DELTA_S = 0.05
 """Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
 ASK_AGAIN_S = 0.2
+REASONING_EFFORT: Effort = "high"
+THINKING_TOKENS = 10_000
+"""How hard a model thinks that was chosen for its reasoning, where its agent does not say."""
 LISTINGS_MAX = 1_024
 
 
@@ -64,6 +70,7 @@ class Models:
         """What the job's model will be sent."""
         assert job.config is not None and job.limits is not None
         card, prompt = job.card, assemble(job, tools)
+        reasons = job.route is not None and job.route.slot == "reasoning"
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -73,6 +80,9 @@ class Models:
             breakpoints=prompt.breakpoints,
             max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
+            temperature=job.config.temperature,
+            effort=job.config.effort or (REASONING_EFFORT if reasons else None),
+            thinking_tokens=THINKING_TOKENS if reasons and card.reasoning == "budget" else None,
             output_schema=job.config.output_schema,
         )
 
@@ -85,13 +95,15 @@ class Models:
                 "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
         deltas, finished = _Deltas(self._bus, job, heard), None
-        async for piece in provider.stream(request):
-            if isinstance(piece, Finished):
-                finished = piece
-            elif isinstance(piece, TextDelta):
-                await deltas.add(piece.text)
-            elif isinstance(piece, UsageSeen):
-                heard.usage = piece.usage
+        model = JsonProtocol(provider) if request.card.tools == "json" else provider
+        async with aclosing(model.stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Finished):
+                    finished = piece
+                elif isinstance(piece, TextDelta):
+                    await deltas.add(piece.text)
+                elif isinstance(piece, UsageSeen):
+                    heard.usage = piece.usage
         await deltas.flush()
         if finished is None:
             raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True, billable=True)

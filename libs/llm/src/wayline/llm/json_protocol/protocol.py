@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from wayline.contracts.chat import AssistantMessage
@@ -21,7 +21,7 @@ class JsonProtocol:
     async def close(self) -> None:
         await self._model.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         spoken = Spoken()
         async for piece in self._model.stream(in_words(request)):
             if isinstance(piece, TextDelta):

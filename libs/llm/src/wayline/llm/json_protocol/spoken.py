@@ -42,7 +42,8 @@ class Spoken:
 
     def _new(self, known: str) -> str:
         # Mending may end in another answer than the one begun: then nothing is added, and the message has it whole.
-        if not known.startswith(self._said):
+        # And an answer of white space may still turn out to be none.
+        if not known.strip() or not known.startswith(self._said):
             return ""
         new = known[len(self._said) :]
         self._said = known

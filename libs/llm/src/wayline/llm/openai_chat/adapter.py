@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -40,7 +40,7 @@ class ChatCompletions:
         if self._session is not None:
             await self._session.close()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         limit = self._limits.get(request.model) or limit_name(request)
         said, notes = body(request, limit=limit)
         reply, counted, answering = Reply(), None, False
