@@ -223,6 +223,20 @@ def test_a_slot_names_a_model_or_a_tier_and_of_a_tier_the_first_model_counts():
     assert chosen(options=named("sentiment"), cards=(*CARDS, other)) == ("fast", "a/flash")
 
 
+def test_a_model_that_nobody_knows_has_one_tier_whichever_slots_name_it():
+    agent = AgentConfig(
+        routing=Routing(primary="chat/mine", escalation="chat/mine", fallbacks=("chat/mine", "a/flash"))
+    )
+    mine = ModelCard(provider="chat", model="mine", tier="standard")
+
+    assert decide(HARD, agent, cards=(FLASH,)).candidates == Candidates(
+        cards=(mine, FLASH),
+        slots={"fast": "a/flash", "primary": "chat/mine", "escalation": "chat/mine"},
+        fallbacks=("a/flash",),
+    )
+    assert decide(HARD, agent, cards=(FLASH,)).route.tier == "standard"
+
+
 def test_a_local_model_is_never_meant_by_a_tier():
     with pytest.raises(Reject, match="tier 'flash'"):
         decide(options=named("sentiment"), cards=(LOCAL, STANDARD))
@@ -382,6 +396,15 @@ def test_a_model_of_unknown_price_is_left_for_one_that_the_budget_can_pay():
     assert chosen(options=named("negotiation"), cards=(unknown,), left_usd=Decimal(1)) == ("escalation", "a/unknown")
 
 
+def test_what_any_job_may_cost_keeps_no_unknown_price_out():
+    unknown = card("a/unknown", "standard", None)
+    cards, cap = (FLASH, unknown, PREMIUM), Decimal("0.05")
+
+    assert chosen(options=named("drafting"), cards=cards, cap_usd=cap) == ("primary", "a/unknown")
+    assert chosen(options=named("drafting"), cards=cards, cap_usd=cap, left_usd=Decimal(1)) == ("fast", "a/flash")
+    assert chosen(options=named("negotiation"), cards=cards, cap_usd=cap) == ("fast", "a/flash")
+
+
 def test_a_dearer_model_that_is_worse_changes_nothing_but_the_bill():
     """Slots say who is better. A trap in the catalogue costs money, and moves no job that money does not bind."""
     trap = (card("a/flash", "flash", "90"), card("a/standard", "standard", "20"), card("a/premium", "premium", "1"))
@@ -473,6 +496,7 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         "config": AgentConfig(model=draw(seldom), routing=draw(routings), max_steps=draw(st.integers(1, 1_000))),
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
         "left_usd": draw(dollars),
+        "cap_usd": draw(dollars),
         "warm": draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
         "default_model": draw(st.sampled_from([OFFLINE, "chat/mine"])),
     }
@@ -509,7 +533,7 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         agent_version=1,
         config=config,
         route=decision.route,
-        limits=choose_limits(job.options, config),
+        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": given_["cap_usd"]}),
         candidates=decision.candidates,
         policy=decision.policy,
         left_usd=given_["left_usd"],

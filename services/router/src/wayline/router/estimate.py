@@ -42,7 +42,7 @@ class Shape:
     steps: int
     steps_max: int
     has_tools: bool
-    budget_usd: Decimal | None = None
+    cap_usd: Decimal | None = None
 
     @property
     def growth(self) -> int:
@@ -50,7 +50,14 @@ class Shape:
         return self.output_tokens + (TOOL_RESULT_TOKENS if self.has_tools else 0)
 
 
-def shape_of(job: SubmitJob, config: AgentConfig, *, level: Level = "moderate", kept_tokens: int = 0) -> Shape:
+def shape_of(
+    job: SubmitJob,
+    config: AgentConfig,
+    *,
+    level: Level = "moderate",
+    kept_tokens: int = 0,
+    cap_usd: Decimal | None = None,
+) -> Shape:
     """The size of a job; `kept_tokens` is the prompt its session has already."""
     options, has_tools = job.options, bool(config.tools)
     steps_max = options.max_steps or config.max_steps
@@ -62,7 +69,7 @@ def shape_of(job: SubmitJob, config: AgentConfig, *, level: Level = "moderate", 
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        budget_usd=options.budget_usd,
+        cap_usd=cap_usd,
     )
 
 
@@ -110,4 +117,4 @@ def span(card: ModelCard, shape: Shape) -> tuple[Decimal, Decimal] | None:
     if least is None or most is None:
         return None
     most = usd(most * shape.steps_max)
-    return least, most if shape.budget_usd is None else max(least, min(most, shape.budget_usd))
+    return least, most if shape.cap_usd is None else max(least, min(most, shape.cap_usd))

@@ -76,9 +76,23 @@ class Router:
             assert head is not None
             return head
 
-    async def _decide(self, tenant: str, job: SubmitJob, agent: Agent, *, left_usd: Decimal | None = None) -> Decision:
-        cards = await self._catalogue.usable(tenant)
-        return choose_route(job, agent.config, default_model=self._default_model, cards=cards, left_usd=left_usd)
+    async def _decide(
+        self,
+        tenant: str,
+        job: SubmitJob,
+        agent: Agent,
+        *,
+        left_usd: Decimal | None = None,
+        cap_usd: Decimal | None = None,
+    ) -> Decision:
+        return choose_route(
+            job,
+            agent.config,
+            default_model=self._default_model,
+            cards=await self._catalogue.usable(tenant),
+            left_usd=left_usd,
+            cap_usd=cap_usd,
+        )
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():

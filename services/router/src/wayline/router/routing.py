@@ -35,15 +35,18 @@ def choose_route(
     default_model: str,
     cards: Sequence[ModelCard] = (),
     left_usd: Decimal | None = None,
+    cap_usd: Decimal | None = None,
     warm: Warm | None = None,
     policy: Policy | None = None,
 ) -> Decision:
     """The job's own wish, then its agent's, then the cheapest slot that can do the work.
 
     `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
-    jobs for which nobody names a model: where it is not the offline one, or where there is no other. Raises Reject.
+    jobs for which nobody names a model: where it is not the offline one, or where there is no other. `left_usd` is what
+    budgets that somebody has set leave, `cap_usd` what any job may cost: the latter keeps no unknown price out.
+    Raises Reject.
     """
-    asked = Asked(job, config, policy or current(), left_usd, warm)
+    asked = Asked(job, config, policy or current(), left_usd, cap_usd, warm)
     if job.options.model:
         return _only(asked, _able(asked, job.options.model, cards), "the job asked for it")
     if config.model:
@@ -60,7 +63,7 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decisi
 
     Models that were not recorded cannot be chosen: a slot without one leaves the job to the next.
     """
-    asked = Asked(job, routed.config, policy, routed.left_usd, routed.warm)
+    asked = Asked(job, routed.config, policy, routed.left_usd, routed.limits.budget_usd, routed.warm)
     pinned = routed.candidates
     if job.options.model or routed.config.model or not pinned.slots:
         return Decision(routed.route, pinned, policy.label)

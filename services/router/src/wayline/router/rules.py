@@ -25,13 +25,25 @@ class Asked:
     config: AgentConfig
     policy: Policy
     left_usd: Decimal | None = None
+    """What the budgets that somebody has set leave."""
+    cap_usd: Decimal | None = None
+    """What any job may cost."""
     warm: Warm | None = None
+
+    @property
+    def own_usd(self) -> Decimal | None:
+        """What the job may cost."""
+        return _least(self.job.options.budget_usd, self.cap_usd)
 
     @property
     def spendable_usd(self) -> Decimal | None:
         """What is left of the tightest budget, the job's own among them."""
-        known = [usd for usd in (self.left_usd, self.job.options.budget_usd) if usd is not None]
-        return min(known, default=None)
+        return _least(self.left_usd, self.own_usd)
+
+    @property
+    def priced_only(self) -> bool:
+        """Whether somebody has set a limit that a model of unknown price cannot keep."""
+        return self.left_usd is not None or self.job.options.budget_usd is not None
 
     @property
     def needs(self) -> Needs:
@@ -50,7 +62,7 @@ class Asked:
         return self.job.options.task_type or self.config.task_type
 
     def shape(self, level: Level = "moderate") -> Shape:
-        return shape_of(self.job, self.config, level=level, kept_tokens=self.kept_tokens)
+        return shape_of(self.job, self.config, level=level, kept_tokens=self.kept_tokens, cap_usd=self.own_usd)
 
     def cached_tokens(self, card: ModelCard) -> int:
         """How much of the first prompt this model's provider still keeps."""
@@ -145,6 +157,8 @@ def by_budget(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choic
     costs: dict[Slot, Decimal] = {
         slot: usd for slot in down if (usd := _needed(asked, shape, slots.models[slot])) is not None
     }
+    if choice.slot not in costs and not asked.priced_only:
+        return choice
     payable: list[Slot] = [slot for slot in costs if costs[slot] <= left]
     cheapest: list[Slot] = sorted(costs, key=costs.__getitem__)
     fit = (payable or cheapest or down)[0]
@@ -163,3 +177,7 @@ def _needed(asked: Asked, shape: Shape, card: ModelCard) -> Decimal | None:
 def _plain(usd: Decimal) -> str:
     """Without the zeros at its end."""
     return f"{usd.normalize():f}"
+
+
+def _least(*several: Decimal | None) -> Decimal | None:
+    return min((usd for usd in several if usd is not None), default=None)
