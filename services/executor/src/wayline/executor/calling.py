@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,6 +34,10 @@ DELTA_S = 0.05
 """Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
 ASK_AGAIN_S = 0.2
 LISTINGS_MAX = 1_024
+REASONING_EFFORT = "high"
+"""Of the reasoning slot, unless the agent says another."""
+REASONING_TOKENS = 10_000
+"""What the reasoning slot may think, where a model takes a number."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Models:
         """What the job's model will be sent."""
         assert job.config is not None and job.limits is not None
         card, prompt = job.card, assemble(job, tools)
+        reasons = job.route is not None and job.route.slot == "reasoning"
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -74,10 +79,15 @@ class Models:
             max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=job.config.output_schema,
+            temperature=job.config.temperature,
+            effort=job.config.effort or (REASONING_EFFORT if reasons else None),
+            thinking_tokens=REASONING_TOKENS if reasons else None,
         )
 
-    async def call(self, job: Job, request: ModelRequest, heard: Heard) -> Finished:
-        """Ask the job's model and stream what it writes as deltas. Raises ModelError."""
+    async def call(
+        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+    ) -> Finished:
+        """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
         provider = self._providers.get(request.card.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
@@ -85,7 +95,11 @@ class Models:
                 "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
         deltas, finished = _Deltas(self._bus, job, heard), None
+        began = False
         async for piece in provider.stream(request):
+            if not began:
+                began = True
+                await answering()
             if isinstance(piece, Finished):
                 finished = piece
             elif isinstance(piece, TextDelta):
