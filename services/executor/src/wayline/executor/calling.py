@@ -69,6 +69,8 @@ class Models:
         assert job.config is not None and job.limits is not None
         card, prompt = job.card, assemble(job, tools)
         reasons = job.route is not None and job.route.slot == "reasoning"
+        # Thinking is part of the output: what it may take is not taken from the answer.
+        thinks = REASONING_TOKENS if reasons and card.reasoning == "budget" else 0
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -76,12 +78,12 @@ class Models:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
+            max_output_tokens=min(job.limits.max_output_tokens + thinks, card.output_limit),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=job.config.output_schema,
             temperature=job.config.temperature,
             effort=job.config.effort or (REASONING_EFFORT if reasons else None),
-            thinking_tokens=REASONING_TOKENS if reasons else None,
+            thinking_tokens=thinks or None,
         )
 
     async def call(
