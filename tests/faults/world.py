@@ -71,7 +71,8 @@ class World:
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""
         asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
-        plan = json.loads(asked if isinstance(asked, str) else asked[0]["text"])
+        # What a model is told beside the user's words follows them, in paragraphs of its own.
+        plan = json.loads((asked if isinstance(asked, str) else asked[0]["text"]).split("\n\n")[0])
         turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
         held = None
         if "hold" in turn and turn["hold"] not in self.holds:

@@ -111,13 +111,24 @@ async def test_a_breaker_opens_for_all_lets_one_probe_through_and_closes_for_all
     two.clock.now += OPEN_S
     assert await two.one.enter(MODEL) is None
     assert await two.one.enter(MODEL) == Shut(PROBE_CHECK_S, FAILING)
-    await two.one.leave(MODEL, spoke=True)
+    # Its first word is enough: the answer may take minutes.
+    await two.one.well(MODEL)
     assert await two.one.enter(MODEL) is None
 
     async def closed() -> bool:
         return two.other._gate(subject(MODEL)).breaker.closed
 
     await until(closed, why="the other executor knows that it is well")
+
+
+async def test_a_call_that_refuses_closes_it_too_because_the_provider_is_there(two: Two):
+    for _ in range(FAILURES_MAX):
+        await two.one.leave(MODEL, error=BROKEN)
+    two.clock.now += OPEN_S
+    assert await two.one.enter(MODEL) is None
+    await two.one.leave(MODEL, error=ModelError("invalid_request", "400", retryable=False))
+
+    assert [await two.one.enter(MODEL) for _ in "12"] == [None, None]
 
 
 async def test_a_probe_that_fails_keeps_it_shut_for_all(two: Two):

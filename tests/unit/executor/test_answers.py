@@ -32,6 +32,13 @@ def test_words_outside_the_protocol_are_corrected_twice_and_then_are_the_answer_
     assert unread(log, 3).next == Complete(BROKEN, reason=PLAIN)
 
 
+def test_other_notes_in_between_do_not_start_the_count_anew():
+    log = Log(config=STRUCTURED).ask().answer("{}")
+    log.take(log.next).say(e.ContextInjected, note={"label": "CONTEXT UPDATE", "text": "news"})
+
+    assert isinstance(log.ask(2).answer("{}").next, Fail)
+
+
 def test_a_model_that_was_corrected_once_long_ago_has_both_turns_again():
     log = Log(cards=(JSON_CARD,))
     log.take(unread(log, 1).next)

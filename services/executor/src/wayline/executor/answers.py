@@ -97,13 +97,14 @@ def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: b
 
 def _corrections(job: Job, wrong: Wrong) -> int:
     """How often in a row the model was told that this is wrong."""
-    # Whatever else it was told in between.
-    messages = [m for m in job.messages[:-1] if not isinstance(m, NoteMessage) or m.label == "CORRECTION"]
-    told = 0
-    while len(messages) > 1 and isinstance(note := messages.pop(), NoteMessage) and note.label == "CORRECTION":
-        before = messages.pop()
-        if not isinstance(before, AssistantMessage):
+    told, corrected = 0, False
+    for message in reversed(job.messages[:-1]):
+        if isinstance(message, NoteMessage):
+            corrected = corrected or message.label == "CORRECTION"
+        elif isinstance(message, AssistantMessage) and corrected:
+            found = _wrong(job, message)
+            told += found is not None and found[0] == wrong
+            corrected = False
+        else:
             break
-        found = _wrong(job, before)
-        told += found is not None and found[0] == wrong
     return told

@@ -143,7 +143,7 @@ async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Deci
 async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
-    call = hands.models.call(hold.pen.job, request, heard)
+    call = hands.models.call(hold.pen.job, request, heard, answering=lambda: hands.gates.well(request.card.name))
     retryable, after_s, billable = False, None, True
     try:
         async with asyncio.timeout(hold.seconds_left):

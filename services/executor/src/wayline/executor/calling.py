@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,10 +36,11 @@ from wayline.telemetry import Home
 DELTA_S = 0.05
 """Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
 ASK_AGAIN_S = 0.2
-REASONING_EFFORT: Effort = "high"
-THINKING_TOKENS = 10_000
-"""How hard a model thinks that was chosen for its reasoning, where its agent does not say."""
 LISTINGS_MAX = 1_024
+REASONING_EFFORT: Effort = "high"
+"""Of the reasoning slot, unless the agent says another."""
+REASONING_TOKENS = 10_000
+"""What the reasoning slot may think, where a model takes a number."""
 
 
 @dataclass(slots=True)
@@ -71,6 +72,8 @@ class Models:
         assert job.config is not None and job.limits is not None
         card, prompt = job.card, assemble(job, tools)
         reasons = job.route is not None and job.route.slot == "reasoning"
+        # Thinking is part of the output: what it may take is not taken from the answer.
+        thinks = REASONING_TOKENS if reasons and card.reasoning == "budget" else 0
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -78,16 +81,18 @@ class Models:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=min(job.limits.max_output_tokens, card.output_limit),
+            max_output_tokens=min(job.limits.max_output_tokens + thinks, card.output_limit),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
+            output_schema=job.config.output_schema,
             temperature=job.config.temperature,
             effort=job.config.effort or (REASONING_EFFORT if reasons else None),
-            thinking_tokens=THINKING_TOKENS if reasons and card.reasoning == "budget" else None,
-            output_schema=job.config.output_schema,
+            thinking_tokens=thinks or None,
         )
 
-    async def call(self, job: Job, request: ModelRequest, heard: Heard) -> Finished:
-        """Ask the job's model and stream what it writes as deltas. Raises ModelError."""
+    async def call(
+        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+    ) -> Finished:
+        """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
         provider = self._providers.get(request.card.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
@@ -95,9 +100,13 @@ class Models:
                 "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
         deltas, finished = _Deltas(self._bus, job, heard), None
+        began = False
         model = JsonProtocol(provider) if request.card.tools == "json" else provider
         async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
+                if not began:
+                    began = True
+                    await answering()
                 if isinstance(piece, Finished):
                     finished = piece
                 elif isinstance(piece, TextDelta):

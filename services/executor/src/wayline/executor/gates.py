@@ -112,7 +112,15 @@ class Gates:
                 await self._tell(name, Word(until=until, why="keeps failing"))
         elif error is None and not spoke:
             gate.breaker.left()
-        elif gate.breaker.succeeded(now):
+        else:
+            await self.well(name)
+
+    async def well(self, name: str) -> None:
+        """A model has begun to answer: nobody need wait for the end of a probe that writes for minutes."""
+        if _local(name):
+            return
+        now = self._clock()
+        if self._gate(subject(name)).breaker.succeeded(now):
             await self._tell(name, Word(until=now, why="is well"))
 
     def _gate(self, key: str) -> _Gate:
