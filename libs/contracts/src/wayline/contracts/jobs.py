@@ -105,8 +105,12 @@ class Answer(Frozen):
 
 
 class RaiseBudget(Frozen):
+    """The job may spend more."""
+
     type: Literal["budget"] = "budget"
-    budget_usd: Decimal = Field(ge=0)
+    budget_usd: Decimal | None = Field(
+        default=None, ge=0, description="Its own budget from now on; None: as it is, but one it shares has room again."
+    )
     by: str = ""
 
 

@@ -64,3 +64,11 @@ queue_redelivered = Gauge(
 )
 stream_messages = Gauge("jetstream_stream_total_messages", "Messages in a stream.", ["stream_name"])
 stream_bytes = Gauge("jetstream_stream_total_bytes", "Bytes in a stream.", ["stream_name"])
+budget_usd = Gauge(
+    "wayline_budget_usd",
+    "A budget's dollars in its present window: limit, spent, reserved, unsettled.",
+    ["tenant", "budget", "figure"],
+)
+budget_alerts = Counter(
+    "wayline_budget_alerts_total", "Thresholds that budgets have reached, once a window.", ["tenant", "budget"]
+)

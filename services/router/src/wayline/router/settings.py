@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -16,3 +18,9 @@ class Settings(BaseSettings):
     )
     slots: int = Field(default=64, description="Messages of one kind handled at once.")
     tenants_fresh_s: float = Field(default=5.0, description="How long a known tenant is believed without asking.")
+    job_budget_usd: Decimal = Field(
+        default=Decimal("0.10"), ge=0, description="What a job may spend where neither it nor a budget says so."
+    )
+    budgets_every_s: float = Field(
+        default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
+    )
