@@ -266,7 +266,7 @@ async def test_a_new_limit_leaves_the_counters_and_a_new_scope_counts_anew(offic
     ],
 )
 async def test_a_window_begins_and_ends_by_the_clocks_of_its_zone(
-    office: Office, clock: Clock, window: str, zone: str, at: str, starts_at: str | None, ends_at: str | None
+    office: Office, clock: Clock, *, window: str, zone: str, at: str, starts_at: str | None, ends_at: str | None
 ):
     clock.at = datetime.fromisoformat(at)
 

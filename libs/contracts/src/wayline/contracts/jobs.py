@@ -14,7 +14,7 @@ from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId
 from wayline.contracts.models import Slot, Tier
-from wayline.contracts.money import Usage
+from wayline.contracts.money import JobCosts, Usage
 
 SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
@@ -235,6 +235,7 @@ class JobView(Frozen):
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
+    costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     answer: str | None = None
     partial: bool = False
     citations: tuple[Citation, ...] = ()

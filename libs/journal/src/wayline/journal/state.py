@@ -14,11 +14,13 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
-from wayline.contracts.money import Usage
+from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.journal.costs import cached, plus, spent, unsettled
 
 _NOTHING = Usage()
 _NO_CANDIDATES = e.Candidates()
+_NO_COSTS = JobCosts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Job:
 
     usage: Usage = _NOTHING
     cost_usd: Decimal | None = Decimal(0)
+    costs: JobCosts = _NO_COSTS
     budget_usd: Decimal | None = None
     cancel: e.CancelRequested | None = None
     waiting: Waiting | None = None
@@ -142,13 +145,21 @@ def _rerouted(_: Job, event: e.JobRerouted) -> Changes:
 
 def _claimed(job: Job, event: e.JobClaimed) -> Changes:
     # A call that was open when its holder died stays unanswered: the new holder makes a new attempt.
-    return {"status": Status.RUNNING, "epoch": event.epoch, "model_open": None}
+    return {"status": Status.RUNNING, "epoch": event.epoch, "model_open": None, "costs": _interrupted(job)}
+
+
+def _interrupted(job: Job) -> JobCosts:
+    """The job's costs, with a call in them that is open and whose end will not come."""
+    if job.model_open is None:
+        return job.costs
+    return unsettled(job.costs, e.Bounds(lower_usd=Decimal(0), upper_usd=job.model_open.worst_usd))
 
 
 def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
     return {
         "step": event.step,
         "model_open": event,
+        "costs": _interrupted(job),
         "model_failed": None,
         "model_attempt": event.attempt,
         "tools": job.tools if event.tools is None else event.tools,
@@ -162,15 +173,37 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "model_attempt": 0,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
         "usage": job.usage + event.usage,
-        "cost_usd": _plus(job.cost_usd, event.cost_usd),
+        "cost_usd": plus(job.cost_usd, event.cost_usd),
+        "costs": cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd),
     }
+
+
+def _called(job: Job) -> str:
+    """The model whose call has ended."""
+    if job.model_open is not None:
+        return f"{job.model_open.provider}/{job.model_open.model}"
+    return job.route.name if job.route else "-"
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
     changes: Changes = {"model_open": None, "model_failed": event}
     if event.usage is not None:
-        changes |= {"usage": job.usage + event.usage, "cost_usd": _plus(job.cost_usd, event.cost_usd)}
+        changes |= {
+            "usage": job.usage + event.usage,
+            "cost_usd": plus(job.cost_usd, event.cost_usd),
+            "costs": spent(job.costs, "model", _called(job), event.cost_usd),
+        }
+    elif event.unsettled is not None:
+        changes["costs"] = unsettled(job.costs, event.unsettled)
     return changes
+
+
+def _aux_completed(job: Job, event: e.AuxiliaryCompleted) -> Changes:
+    return {
+        "usage": job.usage + event.usage,
+        "cost_usd": plus(job.cost_usd, event.cost_usd),
+        "costs": spent(job.costs, "aux", event.purpose, event.cost_usd),
+    }
 
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
@@ -188,7 +221,8 @@ def _tool_unknown(job: Job, event: e.ToolUnknown) -> Changes:
 def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
     changes = _call(job, event.call, done=event)
     if event.cost_usd is not None:
-        changes["cost_usd"] = _plus(job.cost_usd, event.cost_usd)
+        changes["cost_usd"] = plus(job.cost_usd, event.cost_usd)
+        changes["costs"] = spent(job.costs, "tool", event.tool, event.cost_usd)
     calls: tuple[Call, ...] = changes["calls"]
     if all(call.done for call in calls):
         # The model is shown the results in the order it asked for them, whichever ended first.
@@ -234,11 +268,13 @@ def _raised(_: Job, event: e.BudgetRaised) -> Changes:
 
 
 def _ended(status: Status) -> Callable[[Job, Any], Changes]:
-    return lambda job, event: {"status": status, "ended": event, "ended_at": event.at, "waiting": None}
-
-
-def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    return None if one is None or other is None else one + other
+    return lambda job, event: {
+        "status": status,
+        "ended": event,
+        "ended_at": event.at,
+        "waiting": None,
+        "costs": _interrupted(job),
+    }
 
 
 _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
@@ -249,6 +285,7 @@ _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelRequested: _model_requested,
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
+    e.AuxiliaryCompleted: _aux_completed,
     e.ContextInjected: _injected,
     e.ToolRequested: _tool_requested,
     e.ToolUnknown: _tool_unknown,

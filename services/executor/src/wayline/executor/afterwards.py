@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from decimal import Decimal
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
@@ -27,7 +28,12 @@ class Afterwards:
         """Tell whoever asked, settle what was reserved, then let the ticket go."""
         await send_result(self._bus, job)
         reach(Failpoint.EXECUTOR_REPLY_AFTER)
-        settle = SettleJob(tenant=job.tenant, job_id=job.job_id, cost_usd=job.cost_usd)
+        settle = SettleJob(
+            tenant=job.tenant,
+            job_id=job.job_id,
+            cost_usd=job.cost_usd,
+            unsettled_usd=job.costs.unsettled_upper_usd or Decimal(0),
+        )
         while True:
             try:
                 await self._bus.ask(settle, Settled)
