@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.ids import Name
+from wayline.contracts.money import Dollars
 
 OWN = "job"
 """Who refused, when it was the job's own budget."""
@@ -19,7 +20,8 @@ ALERTS_MAX = 10
 Window = Literal["job", "hour", "day", "week", "month", "total"]
 """How long a budget lasts; `job`: each job has it anew."""
 
-Share = Annotated[Decimal, Field(gt=0, le=1)]
+Share = Annotated[Decimal, Field(gt=0, le=1, decimal_places=6)]
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 
 
 def _free(name: str) -> str:
@@ -37,13 +39,17 @@ class BudgetConfig(Frozen):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    limit_usd: Decimal = Field(ge=0)
+    limit_usd: Dollars
     window: Window = Field(
         default="month", description="It begins anew at the local start of each; `job`: what each job may spend."
     )
     timezone: TimeZone = Field(default="UTC", description="IANA name, for instance `Europe/Berlin`.")
-    agent: str | None = Field(default=None, min_length=1, max_length=64, description="Only this agent's jobs.")
-    user_id: str | None = Field(default=None, min_length=1, max_length=128, description="Only this user's jobs.")
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)] | None = Field(
+        default=None, description="Only this agent's jobs."
+    )
+    user_id: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)] | None = Field(
+        default=None, description="Only this user's jobs."
+    )
     hard: bool = Field(default=True, description="No call that could exceed it is made; else it only alerts.")
     alerts: tuple[Share, ...] = Field(
         default=(Decimal("0.8"),), max_length=ALERTS_MAX, description="Shares of the limit at which it alerts."

@@ -14,7 +14,7 @@ from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId
 from wayline.contracts.models import Slot, Tier
-from wayline.contracts.money import JobCosts, Usage
+from wayline.contracts.money import Dollars, JobCosts, Usage
 
 SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
@@ -47,7 +47,7 @@ class JobOptions(Frozen):
     max_steps: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
-    budget_usd: Decimal | None = Field(default=None, ge=0)
+    budget_usd: Dollars | None = None
     at_cap: Literal["partial", "park"] = "partial"
     required_tools: tuple[str, ...] = Field(default=(), description="Refuse the job when one of these is not there.")
     lane: Lane = "interactive"
@@ -108,8 +108,8 @@ class RaiseBudget(Frozen):
     """The job may spend more."""
 
     type: Literal["budget"] = "budget"
-    budget_usd: Decimal | None = Field(
-        default=None, ge=0, description="Its own budget from now on; None: as it is, but one it shares has room again."
+    budget_usd: Dollars | None = Field(
+        default=None, description="Its own budget from now on; None: as it is, but one it shares has room again."
     )
     by: str = ""
 

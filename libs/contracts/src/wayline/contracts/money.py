@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field
 
 from wayline.contracts.base import Frozen
 
 NANO_USD = Decimal("1e-9")
+
+Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000_000, decimal_places=9)]
+"""What somebody asks for, in USD; bounded, so that any sum of it is a number that Postgres and JSON take."""
 
 
 def usd(amount: Decimal) -> Decimal:
