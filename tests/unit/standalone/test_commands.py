@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wayline.standalone.drawing import usd
+from wayline.standalone.money import usd
 from wayline.standalone.first_run import sample_files
 from wayline.standalone.ingesting import File, find_files
 
