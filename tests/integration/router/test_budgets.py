@@ -71,9 +71,9 @@ async def test_many_routers_that_hold_settle_and_release_at_once_never_wait_in_a
         await here.admit(job, agent="critic" if n % 3 else "assistant", user="alice" if n % 2 else None)
         await asyncio.gather(here.extend(job, "0.02"), there.extend(job, "0.04"), here.extend(job, "0.03"))
         await asyncio.gather(there.release(job, "0.02"), here.extend(job, "0.05"))
-        await asyncio.gather(
-            here.settle(job, "0.02"), there.settle(job, "0.02"), routers[n % 3].put("spare", f"{n + 1}")
-        )
+        # A budget that appears in the middle of it all counts everything exactly once, too.
+        appear = [routers[n % 3].put(f"late{n}", "9")] if n % 8 == 0 else []
+        await asyncio.gather(here.settle(job, "0.02"), there.settle(job, "0.02"), *appear)
 
     async with asyncio.timeout(60):
         await asyncio.gather(*(live(n, job) for n, job in enumerate(jobs)))
@@ -81,6 +81,9 @@ async def test_many_routers_that_hold_settle_and_release_at_once_never_wait_in_a
     tenant, alice, critic = [await routers[0].budget(name) for name in ("tenant", "alice", "critic")]
     assert (tenant.spent_usd, alice.spent_usd, critic.spent_usd) == (USD("0.80"), USD("0.40"), USD("0.52"))
     assert tenant.reserved_usd == alice.reserved_usd == critic.reserved_usd == 0
+    for n in range(0, 40, 8):
+        late = await routers[0].budget(f"late{n}")
+        assert (late.spent_usd, late.reserved_usd) == (USD("0.80"), 0)
 
 
 async def test_a_job_is_held_by_the_tighter_of_its_own_budget_and_the_tenants(office: Office):
@@ -158,6 +161,7 @@ async def test_asking_settling_and_releasing_again_change_nothing(office: Office
 
     cap = await office.budget("cap")
     assert (cap.spent_usd, cap.reserved_usd, cap.left_usd) == (USD("0.04"), 0, USD("0.96"))
+    assert await office.store.fetchval(TENANT, "SELECT count(*) FROM budget_holds") == 0
     late = await office.extend("j1", "0.09")
     assert (late.granted, late.limited_by) == (False, "ended")
     assert await office.admit("j1")
@@ -325,6 +329,23 @@ async def test_an_alert_is_raised_once_a_window_and_again_when_the_limit_was_rai
     assert (await office.put("cap", "1.00", window="day", alerts=(USD("0.5"), USD("0.8")))).raised == ()
     clock.at = NOON + timedelta(days=1)
     assert (await office.budget("cap")).raised == ()
+
+
+async def test_a_job_that_was_refused_again_while_it_was_woken_waits_on(office: Office, clock: Clock):
+    sql = office.store.sql
+    await office.put("cap", "0.01")
+    await office.admit("j1")
+    await office.extend("j1", "0.02")
+    await office.put("cap", "0.02")
+    async with office.store.system() as conn:
+        [seen] = await conn.fetch(sql.wakeable, clock.at, 10)
+    clock.at = NOON + timedelta(seconds=1)
+    await office.put("cap", "0.01")
+    await office.extend("j1", "0.02")
+
+    await office.store.execute(TENANT, sql.woken, TENANT, "j1", seen["waits_since"])
+
+    assert (await office.budget("cap")).waiting_jobs == 1
 
 
 async def test_a_time_zone_that_nobody_knows_is_refused(office: Office):
