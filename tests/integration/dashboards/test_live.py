@@ -67,8 +67,8 @@ async def test_a_panel_with_a_misspelt_metric_is_found_by_the_same_check(world, 
         assert await world.unanswered(changed) == [f"{one.panel}: no data" for one in changed] != [], name
 
 
-async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: World, dashboard: Json):
-    tables = [asked for asked in questions(dashboard) if asked.sql]
+async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: World, overview: Json):
+    tables = [asked for asked in questions(overview) if asked.sql]
     spoilt = [replace(asked, sql=asked.sql.replace("sum(cost_usd)", "sum(cost_euro)")) for asked in tables]
 
     refused = await world.unanswered(spoilt)
