@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from cost import COST
 from overview import OVERVIEW
 
 ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
@@ -16,7 +17,7 @@ def files() -> dict[Path, str]:
     """Every generated file and what must be in it."""
     return {
         ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n"
-        for page in (OVERVIEW,)
+        for page in (OVERVIEW, COST)
     }
 
 

@@ -381,7 +381,7 @@ async def test_rule_10_a_router_that_slept_reserves_nothing_again_and_begins_no_
     """The row is never deleted, so that a reservation after the settlement changes nothing; the first record
     is expected at 0."""
     async with running(world, *ALL):
-        await world.submit("r10", says("done"), budget_usd=1)
+        await world.submit("r10", says("done"))
         await world.until_ended("r10")
         await world.until_quiet()
         before, real = await world.records("r10"), JobLog.last
@@ -538,7 +538,7 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
 async def test_rule_18_a_job_is_settled_before_its_ticket_is_acked(world: World, wire: Wire):
     """While the router is away the ticket stays: whoever gets it next settles from the recorded cost."""
     async with running(world, "router"):
-        await world.submit("r18", says("done"), budget_usd=1)
+        await world.submit("r18", says("done"))
         await until(lambda: wire.find(ack("SUBMIT")), within=20, why="the submission is acked")
     async with running(world, "executor", "tool_registry"):
         await until(lambda: wire.find(on("budgets.settle.")), within=20, why="the job has ended and is to be settled")
@@ -553,7 +553,7 @@ async def test_rule_18_a_job_is_settled_before_its_ticket_is_acked(world: World,
 
 async def test_rule_18_any_ticket_that_finds_the_job_ended_settles_it(world: World):
     async with running(world, *ALL):
-        await world.submit("r18-late", says("done"), budget_usd=1)
+        await world.submit("r18-late", says("done"))
         await world.until_ended("r18-late")
         await world.until_quiet()
         await world.sql("UPDATE router.reservations SET state = 'reserved' WHERE job_id = 'r18-late'")
@@ -564,7 +564,7 @@ async def test_rule_18_any_ticket_that_finds_the_job_ended_settles_it(world: Wor
 async def test_rule_18_a_ticket_that_waits_for_the_router_is_kept_and_takes_one_slot(world: World):
     """Settling an ended job may take as long as the router is away: the ticket is not redelivered into every slot."""
     async with running(world, *ALL):
-        await world.submit("r18-slots", says("done"), budget_usd=1)
+        await world.submit("r18-slots", says("done"))
         await world.until_ended("r18-slots")
         await world.until_quiet()
     await world.bus.publish(RunJob(tenant=TENANT, job="r18-slots", at=1), msg_id="r18-slots-again")

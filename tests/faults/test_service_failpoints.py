@@ -78,7 +78,7 @@ async def test_a_router_killed_there_leaves_every_job_one_log_one_ticket_and_one
     await world.forget_outcome(asking, 1, "1")
 
     doomed = await armed(world, point, nth)
-    await world.submit(plain, says("done"), budget_usd=Decimal(1))
+    await world.submit(plain, says("done"))
     await world.submit(asking, calls(ONCE), says("decided"))
     await world.until_dead(doomed, plain, asking)
     await world.fleet.start("router")
@@ -86,8 +86,8 @@ async def test_a_router_killed_there_leaves_every_job_one_log_one_ticket_and_one
     await world.until_quiet()
 
     await world.check(plain, asking)
-    rows = await world.sql("SELECT state, reserved_usd FROM router.reservations WHERE job_id = $1", plain)
-    assert [(row["state"], row["reserved_usd"]) for row in rows] == [("settled", Decimal(1))]
+    rows = await world.sql("SELECT state, cap_usd FROM router.reservations WHERE job_id = $1", plain)
+    assert [(row["state"], row["cap_usd"]) for row in rows] == [("settled", Decimal("0.10"))]
     assert await world.dead_letters() == []
 
 

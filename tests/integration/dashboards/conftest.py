@@ -56,6 +56,16 @@ def dashboard(request: pytest.FixtureRequest) -> Json:
 
 
 @pytest.fixture
+def overview() -> Json:
+    return json.loads((DEPLOY / "grafana/dashboards/overview.json").read_text())
+
+
+@pytest.fixture
+def cost() -> Json:
+    return json.loads((DEPLOY / "grafana/dashboards/cost.json").read_text())
+
+
+@pytest.fixture
 def prometheus_config() -> Json:
     return yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())
 

@@ -72,9 +72,9 @@ def test_every_panel_asks_for_metrics_and_labels_that_the_code_declares(dashboar
     assert unknown_in(dashboard) == []
 
 
-def test_a_misspelt_metric_or_label_is_refused_wherever_it_stands(dashboard: Json):
-    asked = [question.promql for question in questions(dashboard) if question.promql]
-    text = json.dumps(dashboard)
+def test_a_misspelt_metric_or_label_is_refused_wherever_it_stands(overview: Json):
+    asked = [question.promql for question in questions(overview) if question.promql]
+    text = json.dumps(overview)
     names = {name for query in asked for name in samples_of(expand_promql(query, WINDOW))}
 
     assert len(names) >= 10
@@ -109,15 +109,22 @@ def test_a_variable_that_nobody_fills_in_is_refused(text: str):
         expand_promql(text, WINDOW)
 
 
-def test_costs_are_shown_by_model_agent_and_day_and_in_dollars(dashboard: Json):
+def test_costs_are_shown_by_model_agent_and_day_and_in_dollars(overview: Json):
     units = {
         panel["title"]: panel["fieldConfig"]["defaults"].get("unit")
-        for panel in dashboard["panels"][1:]
+        for panel in overview["panels"][1:]
         if "fieldConfig" in panel
     }
 
     dollars = {title for title, unit in units.items() if unit == "currencyUSD"}
     assert dollars == {"Ledger", "Cost by model", "Cost by agent", "Cost by day"}
+
+
+def test_the_money_page_shows_who_spends_what_caches_do_and_what_is_left(cost: Json):
+    titles = {panel["title"] for panel in cost["panels"]}
+
+    assert {f"Dollars by {what}" for what in ("model", "agent", "user", "tool", "kind", "day and model")} <= titles
+    assert {"Cache hits", "Saved by caches", "Lost on caches", "Unsettled calls", "Budgets used"} <= titles
 
 
 def test_grafana_asks_as_often_as_prometheus_scrapes(prometheus_config: Json):

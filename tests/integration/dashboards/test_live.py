@@ -67,8 +67,8 @@ async def test_a_panel_with_a_misspelt_metric_is_found_by_the_same_check(world, 
         assert await world.unanswered(changed) == [f"{one.panel}: no data" for one in changed] != [], name
 
 
-async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: World, dashboard: Json):
-    tables = [asked for asked in questions(dashboard) if asked.sql]
+async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: World, overview: Json):
+    tables = [asked for asked in questions(overview) if asked.sql]
     spoilt = [replace(asked, sql=asked.sql.replace("sum(cost_usd)", "sum(cost_euro)")) for asked in tables]
 
     refused = await world.unanswered(spoilt)
@@ -76,16 +76,16 @@ async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: 
 
 
 @pytest.mark.parametrize("title", COSTS)
-async def test_costs_in_tables_add_up_to_the_ledger(world: World, dashboard: Json, title: str):
-    rows = await world.answer(question(dashboard, title))
+async def test_costs_in_tables_add_up_to_the_ledger(world: World, overview: Json, title: str):
+    rows = await world.answer(question(overview, title))
 
     [ledger] = await world.fetch("SELECT sum(cost_usd) AS cost FROM tracing.ledger")
     assert dollars([row["cost"] for row in rows]) == ledger["cost"] == PAID
 
 
-async def test_the_cost_that_prometheus_knows_is_the_ledgers(world: World, dashboard: Json, binaries: Path):
-    spent = await world.answer(question(dashboard, "Ledger"))
-    unknown = await world.answer(question(dashboard, "Calls of unknown price"))
+async def test_the_cost_that_prometheus_knows_is_the_ledgers(world: World, overview: Json, binaries: Path):
+    spent = await world.answer(question(overview, "Ledger"))
+    unknown = await world.answer(question(overview, "Calls of unknown price"))
 
     [ledger] = await world.fetch(
         "SELECT sum(cost_usd) AS cost, count(*) FILTER (WHERE cost_usd IS NULL) AS unknown FROM tracing.ledger"
@@ -94,16 +94,16 @@ async def test_the_cost_that_prometheus_knows_is_the_ledgers(world: World, dashb
     assert unknown[-1]["value"] == ledger["unknown"] > 0
 
 
-async def test_outcomes_and_dead_letters_are_those_of_the_script(world: World, dashboard: Json, binaries: Path):
-    outcomes = await world.answer(question(dashboard, "Outcomes"))
-    dead = await world.answer(question(dashboard, "Dead letters"))
+async def test_outcomes_and_dead_letters_are_those_of_the_script(world: World, overview: Json, binaries: Path):
+    outcomes = await world.answer(question(overview, "Outcomes"))
+    dead = await world.answer(question(overview, "Dead letters"))
 
     assert {row["status"]: row["jobs"] for row in outcomes} == {"completed": 2 * WAVES, "failed": WAVES}
     assert dead[-1]["value"] == WAVES
 
 
-async def test_each_tool_call_of_the_script_is_shown_once(world: World, dashboard: Json):
-    rows = await world.answer(question(dashboard, "Tool calls"))
+async def test_each_tool_call_of_the_script_is_shown_once(world: World, overview: Json):
+    rows = await world.answer(question(overview, "Tool calls"))
 
     shown = Counter({row["metric"]: 0 for row in rows})
     for row in rows:
@@ -112,11 +112,11 @@ async def test_each_tool_call_of_the_script_is_shown_once(world: World, dashboar
 
 
 @pytest.mark.parametrize("title", ["Slowest traces", "Dearest traces"])
-async def test_a_job_in_a_table_leads_to_its_trace(world: World, dashboard: Json, title: str):
-    [panel] = [panel for panel in panels(dashboard) if panel["title"] == title]
+async def test_a_job_in_a_table_leads_to_its_trace(world: World, overview: Json, title: str):
+    [panel] = [panel for panel in panels(overview) if panel["title"] == title]
     [column] = [column for column in panel["fieldConfig"]["overrides"] if column["matcher"]["options"] == "job"]
     [link] = column["properties"][0]["value"]
-    jobs = {row["job"] for row in await world.answer(question(dashboard, title))}
+    jobs = {row["job"] for row in await world.answer(question(overview, title))}
 
     assert jobs == {f"{name}-{n}" for name in JOBS for n in range(WAVES)} - (
         set() if title == "Slowest traces" else {f"fails-{n}" for n in range(WAVES)}

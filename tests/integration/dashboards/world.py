@@ -132,6 +132,7 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
         bus = await Bus.connect(BusSettings(nats_url=nats.url), service="client", exit_when_closed=False)
         stack.push_async_callback(bus.close)
         await _tools_are_there(bus)
+        await _set_a_budget(gateway)
         for n in range(WAVES):
             await _play(world, bus, n)
         world.window = _until_now(world.window.start)
@@ -149,6 +150,7 @@ async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) 
     environment.setenv("WAYLINE_CHAT_BASE_URL", chat.url)
     environment.setenv("WAYLINE_TOOL_REGISTRY_SERVERS", json.dumps([effects.settings()]))
     environment.setenv("WAYLINE_TRACING_GAUGES_EVERY_S", "0.1")
+    environment.setenv("WAYLINE_ROUTER_BUDGETS_EVERY_S", "0.1")
 
     def settings_of(member: Member) -> BusSettings:
         dsn = place.dsn_of(member.role, member.identity) if member.schema else None
@@ -166,6 +168,13 @@ async def _tools_are_there(bus: Bus) -> None:
         return {tool.name for tool in found.tools} >= TOOLS
 
     await until(listed, within=RUN_WITHIN_S, why="the registry has reached its servers")
+
+
+async def _set_a_budget(gateway: str) -> None:
+    """A soft one: the script's jobs have models of unknown price."""
+    async with httpx2.AsyncClient(timeout=30) as client:
+        saved = await client.put(f"{gateway}/v1/budgets/month", json={"limit_usd": "5", "hard": False})
+    assert saved.status_code == 200, saved.text
 
 
 async def _play(world: World, bus: Bus, n: int) -> None:

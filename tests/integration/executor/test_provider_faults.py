@@ -50,9 +50,9 @@ async def test_a_fault_that_may_pass_is_tried_again(stage: Stage, fault: Say, co
     job = await stage.job("j1")
     if billable:
         assert failed.unsettled is not None and failed.unsettled.upper_usd is not None
-        assert Decimal(0) < job.unsettled.upper_usd == failed.unsettled.upper_usd
+        assert Decimal(0) < job.costs.unsettled_upper_usd == failed.unsettled.upper_usd
     else:
-        assert failed.unsettled is None and job.unsettled.upper_usd == 0
+        assert failed.unsettled is None and job.costs.unsettled_upper_usd == 0
 
 
 async def test_a_spend_cap_is_asked_once_and_says_what_to_do(stage: Stage):

@@ -9,6 +9,7 @@ from typing import Any
 from wayline.chassis import Bus, asks
 from wayline.chassis.responder import Responder
 from wayline.contracts import agents as a
+from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
 from wayline.contracts import models as m
 from wayline.contracts import traces as t
@@ -24,6 +25,7 @@ CARD = m.ModelCard(
     tier="standard",
     prices=m.Prices(rates=m.Rates(input=Decimal("0.1"), output=Decimal("0.5"))),
 )
+BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
 ROOT = t.Span(
     trace_id="a" * 32,
@@ -58,6 +60,9 @@ ANSWERS: dict[type[Request], Any] = {
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
     t.GetCosts: t.CostTable(rows=()),
     t.ListJobs: t.JobPage(jobs=()),
+    b.ListBudgets: b.BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10")),
+    b.PutBudget: BUDGET,
+    b.DeleteBudget: b.BudgetDeleted(deleted=True),
 }
 
 

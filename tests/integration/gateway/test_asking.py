@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts import traces as t
 from wayline.contracts.agents import DeleteAgent, GetAgent, ListAgents, PutAgent
+from wayline.contracts.budgets import BudgetConfig, BudgetList, DeleteBudget, ListBudgets, PutBudget
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
@@ -27,7 +29,7 @@ from wayline.contracts.models import DeleteModel, ListModels, PutModel
 from wayline.contracts.tools import ListTools
 
 from .conftest import Running
-from .others import AGENT, ANSWERS, CARD, Others
+from .others import AGENT, ANSWERS, BUDGET, CARD, Others
 
 
 async def indexed(bus: Bus) -> list[IndexDocument]:
@@ -208,6 +210,55 @@ async def test_traces_steps_costs_and_pages_of_jobs_come_from_tracing(gateway: R
         t.GetCosts(tenant="default", group_by=("model", "day"), since=datetime(2026, 5, 1, tzinfo=UTC)),
         t.ListJobs(tenant="default", limit=1, status=Status.COMPLETED),
     ]
+
+
+async def test_budgets_are_saved_shown_and_taken_away(gateway: Running, others: Others):
+    for kind in (PutBudget, DeleteBudget):
+        await others.answer(kind)
+    known = BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10"))
+    none = known.model_copy(update={"budgets": ()})
+    await others.answer(ListBudgets, lambda asked: known if asked.name in (None, "month") else none)
+    wanted = {"limit_usd": "5", "window": "day", "timezone": "Europe/Berlin", "alerts": ["0.5"]}
+    shown = BUDGET.model_dump(mode="json")
+
+    saved = await gateway.client.put("/v1/budgets/month", json=wanted)
+
+    assert (saved.status_code, saved.json()) == (200, shown)
+    assert others.asked == [PutBudget(tenant="default", name="month", config=BudgetConfig.model_validate(wanted))]
+    assert (await gateway.client.get("/v1/budgets/month")).json() == shown
+    assert (await gateway.client.get("/v1/budgets")).json() == {"budgets": [shown], "job_budget_usd": "0.10"}
+    assert (await gateway.client.delete("/v1/budgets/month")).json() == {"deleted": True}
+    missing = await gateway.client.get("/v1/budgets/year")
+    assert (missing.status_code, missing.json()["detail"]) == (404, "no budget 'year'")
+
+
+async def test_a_budget_that_makes_no_sense_is_refused_by_the_field_that_is_wrong(gateway: Running):
+    for name, wrong, field in (
+        ("job", {"limit_usd": 1}, "name"),
+        ("month", {"limit_usd": -1}, "limit_usd"),
+        ("month", {"limit_usd": "1e999999"}, "limit_usd"),
+        ("month", {"limit_usd": 1, "window": "year"}, "window"),
+        ("month", {"limit_usd": 1, "window": "job", "hard": False}, "hard"),
+        ("month", {"limit_usd": 1, "alerts": [80]}, "alerts"),
+        ("month", {"limit_usd": 1, "timezone": "a b"}, "timezone"),
+        ("month", {"limit": 1}, "limit"),
+    ):
+        answer = await gateway.client.put(f"/v1/budgets/{name}", json=wrong)
+        assert answer.status_code == 422, wrong
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert field in answer.text, wrong
+
+
+async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, others: Others):
+    await others.answer(t.GetCosts)
+
+    await gateway.client.get("/v1/costs?group_by=kind,session,job,tenant&tz=Europe/Berlin")
+    refused = await gateway.client.get("/v1/costs?group_by=colour")
+
+    assert others.asked == [
+        t.GetCosts(tenant="default", group_by=("kind", "session", "job", "tenant"), tz="Europe/Berlin")
+    ]
+    assert refused.status_code == 422
 
 
 async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: Running, others: Others):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from wayline.chassis import Bus
-from wayline.contracts.jobs import Answer, Cancel, Signal
+from wayline.contracts.jobs import Answer, Cancel, RaiseBudget, Signal
 
 from .conftest import Running
 from .story import Story
@@ -29,13 +31,25 @@ async def test_a_cancel_is_stored_as_a_signal_also_for_a_job_without_a_log(gatew
     ]
 
 
+async def test_a_jobs_budget_is_changed_by_a_signal(gateway: Running, bus: Bus):
+    await Story(bus, "default", "running").begin()
+
+    raised = await gateway.client.post("/v1/jobs/running/budget", json={"budget_usd": "0.50"})
+    wrong = await gateway.client.post("/v1/jobs/running/budget", json={"budget_usd": "-1"})
+
+    assert (raised.status_code, raised.json()["signal"], wrong.status_code) == (202, "budget", 422)
+    said = RaiseBudget(budget_usd=Decimal("0.50"), by="local")
+    assert await signals(bus) == [Signal(tenant="default", job_id="running", signal=said)]
+
+
 async def test_an_ended_job_takes_no_more_signals(gateway: Running, bus: Bus):
     await Story(bus, "default", "j1").tell()
 
     cancel = await gateway.client.post("/v1/jobs/j1/cancel")
+    budget = await gateway.client.post("/v1/jobs/j1/budget", json={"budget_usd": 1})
     answer = await gateway.client.post("/v1/jobs/j1/answers/d1", json={"outcome": "retry"})
 
-    assert [(a.status_code, a.json()["code"]) for a in (cancel, answer)] == [(409, "job_ended")] * 2
+    assert [(a.status_code, a.json()["code"]) for a in (cancel, budget, answer)] == [(409, "job_ended")] * 3
     assert await signals(bus) == []
 
 

@@ -183,7 +183,7 @@ async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(pla
         {"attempt_id": "acme/j1/1/m2", "settled": True, "open": False, "cost_usd": Decimal("0.001")},
     ]
     trace = await platform.trace("j1")
-    assert trace.totals.cost_usd is None
+    assert (trace.totals.cost_usd, trace.totals.calls_unsettled) == (Decimal("0.001"), 1)
     assert [span.attributes.get("error.type") for span in flat(trace.root) if span.name == "chat claude"] == [
         "interrupted",
         None,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wayline.standalone.drawing import usd
 from wayline.standalone.first_run import sample_files
 from wayline.standalone.ingesting import File, find_files
+from wayline.standalone.money import usd
 
 HEAVY = ("asyncpg", "fastapi", "httpx2", "mcp", "nats", "opentelemetry", "pydantic", "structlog", "wayline.chassis")
 

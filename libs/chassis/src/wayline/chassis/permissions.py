@@ -67,6 +67,7 @@ IDENTITIES = {
                 "retrieval.search.*",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
+                *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 "tools.list.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 "jobs.list.*",
@@ -100,7 +101,7 @@ IDENTITIES = {
             subscribe=(
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
-                *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
+                *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release", "list", "put", "delete")),
                 "jobs.plan.*",
             ),
         ),

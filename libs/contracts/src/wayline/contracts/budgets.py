@@ -1,12 +1,124 @@
-"""Reservations: what a job may spend, held from its first record to its end."""
+"""Budgets: what may be spent, in which window, and what of it is held for jobs that have not ended."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from wayline.contracts.base import Frozen, Request
+from wayline.contracts.ids import Name
+from wayline.contracts.money import Dollars
+
+OWN = "job"
+"""Who refused, when it was the job's own budget."""
+RESERVED = frozenset({OWN, "ended"})
+ALERTS_MAX = 10
+
+Window = Literal["job", "hour", "day", "week", "month", "total"]
+"""How long a budget lasts; `job`: each job has it anew."""
+
+Share = Annotated[Decimal, Field(gt=0, le=1, decimal_places=6)]
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
+
+
+def _free(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"{name!r} has a meaning of its own; call the budget something else")
+    return name
+
+
+BudgetName = Annotated[Name, AfterValidator(_free)]
+TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$", max_length=64)]
+
+
+class BudgetConfig(Frozen):
+    """A limit on what a tenant, one of its agents or one of its users spends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    limit_usd: Dollars
+    window: Window = Field(
+        default="month", description="It begins anew at the local start of each; `job`: what each job may spend."
+    )
+    timezone: TimeZone = Field(default="UTC", description="IANA name, for instance `Europe/Berlin`.")
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)] | None = Field(
+        default=None, description="Only this agent's jobs."
+    )
+    user_id: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=ONE_LINE)] | None = Field(
+        default=None, description="Only this user's jobs."
+    )
+    hard: bool = Field(default=True, description="No call that could exceed it is made; else it only alerts.")
+    alerts: tuple[Share, ...] = Field(
+        default=(Decimal("0.8"),), max_length=ALERTS_MAX, description="Shares of the limit at which it alerts."
+    )
+
+    @model_validator(mode="after")
+    def _hard_for_each_job(self) -> Self:
+        if self.window == "job" and not self.hard:
+            raise ValueError("a budget for each job is a cap: it is always hard")
+        return self
+
+
+class BudgetAlert(Frozen):
+    """A threshold that was reached; told once a window."""
+
+    threshold: Decimal
+    at: datetime
+    used_usd: Decimal
+    limit_usd: Decimal
+
+
+class Budget(BudgetConfig):
+    """A budget and how much of it is used in its present window.
+
+    `limit_usd` = `spent_usd` + `reserved_usd` + `unsettled_usd` + `left_usd`, while nothing was overspent.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: Name
+    spent_usd: Decimal = Decimal(0)
+    reserved_usd: Decimal = Field(default=Decimal(0), description="Held by jobs that have not ended.")
+    unsettled_usd: Decimal = Field(
+        default=Decimal(0), description="What may have been spent beside it: a price or the end of a call is unknown."
+    )
+    unsettled_jobs: int = Field(default=0, description="Ended jobs whose cost is unknown.")
+    left_usd: Decimal | None = Field(default=None, description="None: every job has it anew.")
+    waiting_jobs: int = Field(default=0, description="Jobs that it refused and that have not ended.")
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    raised: tuple[BudgetAlert, ...] = ()
+
+
+class BudgetList(Frozen):
+    budgets: tuple[Budget, ...]
+    job_budget_usd: Decimal = Field(description="What a job may spend where neither it nor a budget says so.")
+
+
+class BudgetDeleted(Frozen):
+    deleted: bool
+
+
+class ListBudgets(Request, subject="budgets.list.{tenant}", replies=BudgetList):
+    """Ask for a tenant's budgets, or for the one of that name."""
+
+    name: str | None = None
+
+
+class PutBudget(Request, subject="budgets.put.{tenant}", replies=Budget):
+    """Save a budget. It counts what its present window has seen already; raising it wakes jobs that waited for it."""
+
+    name: BudgetName
+    config: BudgetConfig
+
+
+class DeleteBudget(Request, subject="budgets.delete.{tenant}", replies=BudgetDeleted):
+    """Take a budget away; jobs that waited for it go on."""
+
+    name: str
 
 
 class Settled(Frozen):
@@ -29,7 +141,12 @@ class Extended(Frozen):
     granted: bool
     held_usd: Decimal = Field(description="What is held for the job now, spent and unspent together.")
     left_usd: Decimal | None = Field(default=None, description="What the tightest budget has left; None: no budget.")
-    limited_by: str = Field(default="", description="The budget that refused.")
+    limited_by: str = Field(
+        default="", description="The budget that refused; `job`: its own; `ended`: it was settled already."
+    )
+    resets_at: datetime | None = Field(
+        default=None, description="When the budget that refused begins anew, where it ever does."
+    )
 
 
 class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended):

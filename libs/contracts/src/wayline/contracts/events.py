@@ -183,6 +183,19 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
+class AuxiliaryCompleted(Event):
+    """A priced call beside the conversation: no message of it is part of a prompt."""
+
+    type: Literal["aux.completed"] = "aux.completed"
+    purpose: Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+    attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
+    provider: str
+    model: str
+    usage: Usage = Usage()
+    cost_usd: Decimal | None
+    duration_ms: float = 0
+
+
 class ContextInjected(Event):
     """The platform told the model something; it stays where it was said."""
 
@@ -315,6 +328,7 @@ AnyEvent = Annotated[
     | ModelRequested
     | ModelCompleted
     | ModelFailed
+    | AuxiliaryCompleted
     | ContextInjected
     | ContextCompacted
     | ToolsDiscovered

@@ -14,7 +14,7 @@ from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId
 from wayline.contracts.models import Slot, Tier
-from wayline.contracts.money import Usage
+from wayline.contracts.money import Dollars, JobCosts, Usage
 
 SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
@@ -47,7 +47,7 @@ class JobOptions(Frozen):
     max_steps: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
-    budget_usd: Decimal | None = Field(default=None, ge=0)
+    budget_usd: Dollars | None = None
     at_cap: Literal["partial", "park"] = "partial"
     required_tools: tuple[str, ...] = Field(default=(), description="Refuse the job when one of these is not there.")
     lane: Lane = "interactive"
@@ -105,8 +105,12 @@ class Answer(Frozen):
 
 
 class RaiseBudget(Frozen):
+    """The job may spend more."""
+
     type: Literal["budget"] = "budget"
-    budget_usd: Decimal = Field(ge=0)
+    budget_usd: Dollars | None = Field(
+        default=None, description="Its own budget from now on; None: as it is, but one it shares has room again."
+    )
     by: str = ""
 
 
@@ -231,6 +235,7 @@ class JobView(Frozen):
     steps: int = 0
     usage: Usage = Usage()
     cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
+    costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     answer: str | None = None
     partial: bool = False
     citations: tuple[Citation, ...] = ()

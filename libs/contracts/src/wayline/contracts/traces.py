@@ -40,6 +40,7 @@ class Totals(Frozen):
     tokens: int
     cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
     spans: int = 0
+    calls_unsettled: int = Field(default=0, description="Calls that nobody saw end: in no sum.")
 
 
 class Trace(Frozen):
@@ -110,22 +111,35 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
 
 
 class CostRow(Frozen):
-    """The cost of one group; `calls_unknown` counts calls whose price nobody knows."""
+    """The cost of one group."""
 
     group: dict[str, str]
     calls: int
-    calls_unknown: int
+    calls_unknown: int = Field(description="Calls whose price nobody knows: in no sum.")
     usage: Usage
     cost_usd: Decimal
+    cache_read_share: float | None = Field(
+        default=None, description="Input tokens that came from a prompt cache; None: there were none."
+    )
+    saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
+    lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
+    calls_unsettled: int = Field(default=0, description="Calls that nobody saw end: in no sum but the next two.")
+    unsettled_lower_usd: Decimal = Decimal(0)
+    unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="None: a price is unknown.")
 
 
 class CostTable(Frozen):
     rows: tuple[CostRow, ...]
 
 
+CostGroup = Literal["model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind"]
+"""`kind`: a call of the conversation's model, of a tool, or an auxiliary one."""
+
+
 class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
-    group_by: tuple[Literal["model", "agent", "day", "tool", "user"], ...] = ("model",)
+    group_by: tuple[CostGroup, ...] = ("model",)
     since: datetime | None = None
+    tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")
 
 
 class Spans(Message, subject="telemetry.traces"):

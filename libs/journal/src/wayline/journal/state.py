@@ -17,12 +17,13 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.jobs import SECONDS_MAX, Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
-from wayline.contracts.money import Usage
+from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
+from wayline.journal.costs import cached, plus, spent, unsettled
 
 _NOTHING = Usage()
 _NO_CANDIDATES = e.Candidates()
-_SETTLED = e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(0))
+_NO_COSTS = JobCosts()
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 
 
@@ -112,8 +113,8 @@ class Job:
 
     usage: Usage = _NOTHING
     cost_usd: Decimal | None = Decimal(0)
-    unsettled: e.Bounds = _SETTLED
-    """What calls that nobody saw end may have cost beside `cost_usd`."""
+    costs: JobCosts = _NO_COSTS
+    """What `cost_usd` is made of, and what calls that nobody saw end may have cost beside it."""
     held_usd: Decimal | None = None
     """What is held for the job, spent and unspent together; None: no budget counts it."""
     budget_usd: Decimal | None = None
@@ -155,7 +156,7 @@ class Job:
     @property
     def spent_usd(self) -> Decimal | None:
         """The most it can have cost by now; None: a price is unknown."""
-        return _plus(self.cost_usd, self.unsettled.upper_usd)
+        return plus(self.cost_usd, self.costs.unsettled_upper_usd)
 
     @property
     def last_said(self) -> AssistantMessage | None:
@@ -243,22 +244,39 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "stop_reason": event.stop_reason,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
         "usage": job.usage + event.usage,
-        "cost_usd": _plus(job.cost_usd, event.cost_usd),
+        "cost_usd": plus(job.cost_usd, event.cost_usd),
+        "costs": cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd),
     }
+
+
+def _called(job: Job) -> str:
+    """The model whose call has ended."""
+    if job.model_open is not None:
+        return f"{job.model_open.provider}/{job.model_open.model}"
+    return job.route.name if job.route else "-"
 
 
 def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
     changes: Changes = {"model_open": None, "model_failed": event}
     if event.error.code != e.LOST:
         changes["failures"] = job.failures + 1
-    if event.unsettled is not None:
-        changes["unsettled"] = e.Bounds(
-            lower_usd=_plus(job.unsettled.lower_usd, event.unsettled.lower_usd),
-            upper_usd=_plus(job.unsettled.upper_usd, event.unsettled.upper_usd),
-        )
     if event.usage is not None:
-        changes |= {"usage": job.usage + event.usage, "cost_usd": _plus(job.cost_usd, event.cost_usd)}
+        changes |= {
+            "usage": job.usage + event.usage,
+            "cost_usd": plus(job.cost_usd, event.cost_usd),
+            "costs": spent(job.costs, "model", _called(job), event.cost_usd),
+        }
+    elif event.unsettled is not None:
+        changes["costs"] = unsettled(job.costs, event.unsettled)
     return changes
+
+
+def _aux_completed(job: Job, event: e.AuxiliaryCompleted) -> Changes:
+    return {
+        "usage": job.usage + event.usage,
+        "cost_usd": plus(job.cost_usd, event.cost_usd),
+        "costs": spent(job.costs, "aux", event.purpose, event.cost_usd),
+    }
 
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
@@ -285,7 +303,8 @@ def _tool_unknown(job: Job, event: e.ToolUnknown) -> Changes:
 def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
     changes = _call(job, event.call, done=event)
     if event.cost_usd is not None:
-        changes["cost_usd"] = _plus(job.cost_usd, event.cost_usd)
+        changes["cost_usd"] = plus(job.cost_usd, event.cost_usd)
+        changes["costs"] = spent(job.costs, "tool", event.tool, event.cost_usd)
     calls: tuple[Call, ...] = changes["calls"]
     if all(call.done for call in calls):
         # The model is shown the results in the order it asked for them, whichever ended first.
@@ -341,12 +360,21 @@ def _raised(_: Job, event: e.BudgetRaised) -> Changes:
     return {"budget_usd": event.budget_usd, "unanswered": False}
 
 
+def _interrupted(job: Job) -> JobCosts:
+    """The job's costs, with a call in them that was open when the job was given up."""
+    if job.model_open is None:
+        return job.costs
+    return unsettled(job.costs, e.Bounds(lower_usd=Decimal(0), upper_usd=job.model_open.worst_usd))
+
+
 def _ended(status: Status) -> Callable[[Job, Any], Changes]:
-    return lambda job, event: {"status": status, "ended": event, "ended_at": event.at, "waiting": None}
-
-
-def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    return None if one is None or other is None else one + other
+    return lambda job, event: {
+        "status": status,
+        "ended": event,
+        "ended_at": event.at,
+        "waiting": None,
+        "costs": _interrupted(job),
+    }
 
 
 _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
@@ -357,6 +385,7 @@ _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelRequested: _model_requested,
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
+    e.AuxiliaryCompleted: _aux_completed,
     e.ContextInjected: _injected,
     e.ContextCompacted: _compacted,
     e.ToolsDiscovered: _discovered,

@@ -23,6 +23,7 @@ def view(job: Job) -> JobView:
         steps=job.step,
         usage=job.usage,
         cost_usd=job.cost_usd,
+        costs=job.costs,
         answer=done.answer if done else None,
         partial=done.partial if done else False,
         citations=done.citations if done else (),

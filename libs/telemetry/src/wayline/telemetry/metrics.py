@@ -66,6 +66,17 @@ cost_usd = Gauge("wayline_ledger_cost_usd", "Dollars in the ledger, from Postgre
 calls_unpriced = Gauge(
     "wayline_ledger_unpriced_calls", "Calls in the ledger whose price nobody knows.", ["model", "agent"]
 )
+calls_unsettled = Gauge(
+    "wayline_ledger_unsettled_calls", "Calls in the ledger that nobody saw end.", ["model", "agent"]
+)
+cache_saved_usd = Gauge("wayline_ledger_cache_saved_usd", "Dollars that prompt caches saved.", ["model", "agent"])
+cache_lost_usd = Gauge(
+    "wayline_ledger_cache_lost_usd", "Dollars that were written into prompt caches in vain.", ["model", "agent"]
+)
+ledger_input_tokens = Gauge("wayline_ledger_input_tokens", "Input tokens in the ledger.", ["model", "agent"])
+ledger_cache_read_tokens = Gauge(
+    "wayline_ledger_cache_read_tokens", "Input tokens in the ledger that came from a prompt cache.", ["model", "agent"]
+)
 queue_pending = Gauge("jetstream_consumer_num_pending", "Messages waiting.", ["stream_name", "consumer_name"])
 queue_ack_pending = Gauge(
     "jetstream_consumer_num_ack_pending", "Messages out and not acked.", ["stream_name", "consumer_name"]
@@ -75,3 +86,11 @@ queue_redelivered = Gauge(
 )
 stream_messages = Gauge("jetstream_stream_total_messages", "Messages in a stream.", ["stream_name"])
 stream_bytes = Gauge("jetstream_stream_total_bytes", "Bytes in a stream.", ["stream_name"])
+budget_usd = Gauge(
+    "wayline_budget_usd",
+    "A budget's dollars in its present window: limit, spent, reserved, unsettled.",
+    ["tenant", "budget", "figure"],
+)
+budget_alerts = Counter(
+    "wayline_budget_alerts_total", "Thresholds that budgets have reached, once a window.", ["tenant", "budget"]
+)

@@ -41,7 +41,8 @@ def _note(pen: Pen, heard: Signal) -> None:
         if job.cancel is None:
             pen.note(CancelRequested, reason=signal.reason, by=signal.by)
     elif isinstance(signal, RaiseBudget):
-        pen.note(BudgetRaised, budget_usd=signal.budget_usd, by=signal.by)
+        if signal.budget_usd is not None:
+            pen.note(BudgetRaised, budget_usd=signal.budget_usd, by=signal.by)
     else:
         _note_decision(pen, signal)
 

@@ -7,7 +7,17 @@ from fastapi import FastAPI
 from wayline.gateway import problems
 from wayline.gateway.doors import Gateway
 from wayline.gateway.front import Front
-from wayline.gateway.handlers import agents, dead_letters, documents, events, jobs, models, operations, traces
+from wayline.gateway.handlers import (
+    agents,
+    budgets,
+    dead_letters,
+    documents,
+    events,
+    jobs,
+    models,
+    operations,
+    traces,
+)
 from wayline.gateway.openapi import describe
 
 _SILENT = ("/health/", "/metrics")
@@ -34,7 +44,7 @@ def application(door: Gateway) -> Front:
     )
     app.state.gateway = door
     problems.install(app)
-    for module in (jobs, events, traces, documents, agents, models, dead_letters, operations):
+    for module in (jobs, events, traces, budgets, documents, agents, models, dead_letters, operations):
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=door.settings.document_max_bytes)
     describe(app)

@@ -12,6 +12,7 @@ from wayline.contracts import ids
 from wayline.contracts.chat import Part
 from wayline.contracts.jobs import JobOptions, JobView, Status
 from wayline.contracts.knowledge import Filter
+from wayline.contracts.money import Dollars
 
 METADATA_MAX_BYTES = 16 * 1024
 TEXT_WITHOUT_NUL = r"^[^\x00]*$"
@@ -104,11 +105,19 @@ class AnswerBody(Body):
     )
 
 
+class BudgetBody(Body):
+    """What a job may spend from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"budget_usd": "0.50"}]})
+
+    budget_usd: Dollars
+
+
 class Signalled(BaseModel):
     """A signal that the bus has stored: the job's executor turns it into an event."""
 
     job_id: str
-    signal: Literal["cancel", "answer"]
+    signal: Literal["cancel", "answer", "budget"]
     links: dict[str, str]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -14,10 +15,51 @@ from wayline.chassis import Delivery
 from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
+from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef, Warm
-from wayline.contracts.jobs import Failure, SubmitJob, may_reply_to
+from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
 from wayline.router.routing import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a job asks for that admitting it depends on."""
+
+    job_id: str
+    agent: str
+    user_id: str | None = None
+    budget_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Who answers a job, and what it may spend."""
+
+    agent: Agent
+    cap_usd: Decimal
+    """Its own budget."""
+    cap_set: bool = False
+    """Somebody chose it: it is not the built-in default."""
+    left_usd: Decimal | None = None
+    """What the tightest hard budget of the tenant has left; None: none counts this job."""
+    tightest: str = ""
+
+    @property
+    def priced_only(self) -> bool:
+        """Whether a budget that somebody set forbids calls whose price is unknown."""
+        return self.cap_set or self.left_usd is not None
+
+    @property
+    def used_up(self) -> str:
+        """The budget that has nothing left for the job."""
+        if self.left_usd is not None and self.left_usd <= 0:
+            return self.tightest
+        return OWN if self.cap_usd <= 0 else ""
+
+    def held_usd(self, route: Route) -> Decimal | None:
+        """What is held at once: nothing yet. None: no call has to ask, because nothing that anybody set limits it."""
+        return None if route.estimated_cost_usd is None and not self.priced_only else Decimal(0)
 
 
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
@@ -73,28 +115,35 @@ def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> 
     )
 
 
+def unaffordable(job: SubmitJob, route: Route, admitted: Admitted) -> tuple[str, str] | None:
+    """Why a job cannot be paid for, as code and reason; one that would rather wait than end is let in, and parks."""
+    if route.estimated_cost_usd is None and admitted.priced_only:
+        budget = f"budget {admitted.tightest!r}" if admitted.tightest else "the job's own budget"
+        reason = f"nobody knows what {route.name} costs, and {budget} is a hard limit: use a model with a price"
+        return "price_unknown", reason
+    if route.estimated_cost_usd == 0 or job.options.at_cap == "park" or not admitted.used_up:
+        return None
+    budget = "the job's own budget" if admitted.used_up == OWN else f"budget {admitted.used_up!r}"
+    return "budget_exhausted", f"{budget} has nothing left: raise it, or submit the job when it begins anew"
+
+
 def routed(
-    first: JobSubmitted,
-    agent: Agent,
-    decision: Decision,
-    limits: Limits,
-    *,
-    left_usd: Decimal | None = None,
-    warm: Warm | None = None,
+    first: JobSubmitted, admitted: Admitted, decision: Decision, limits: Limits, *, warm: Warm | None = None
 ) -> JobRouted:
     return JobRouted(
         job_id=first.job_id,
         seq=2,
         at=first.at,
         trace=first.trace,
-        agent=agent.name,
-        agent_version=agent.version,
-        config=agent.config,
+        agent=admitted.agent.name,
+        agent_version=admitted.agent.version,
+        config=admitted.agent.config,
         route=decision.route,
         limits=limits,
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=left_usd,
+        left_usd=admitted.left_usd,
+        held_usd=admitted.held_usd(decision.route),
         warm=warm,
     )
 

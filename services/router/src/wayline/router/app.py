@@ -8,17 +8,18 @@ from pathlib import Path
 
 from wayline.chassis import Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, models
-from wayline.contracts.budgets import SettleJob
+from wayline.contracts import agents, budgets, models
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
+from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.handlers import Router
 from wayline.router.settings import Settings
+from wayline.router.waking import Waker
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Home, Telemetry
 
@@ -41,12 +42,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
     bus = await Bus.connect(shared, service=NAME)
     exporter = BusExporter(NAME)
-    desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s)
+    desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
     await desk.seed(bundled())
     catalogue = Catalogue(
         store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
     )
-    router = Router(bus, desk, catalogue, default_model=settings.default_model)
+    waker = Waker(bus, store, every_s=settings.budgets_every_s)
+    money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
+    router = Router(bus, desk, catalogue, money, default_model=settings.default_model)
     return Service(
         name=NAME,
         settings=shared,
@@ -76,7 +79,12 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         ],
         asks=[
             asks(PlanJob, router.on_plan),
-            asks(SettleJob, router.on_settle),
+            asks(budgets.SettleJob, money.on_settle),
+            asks(budgets.ExtendBudget, money.on_extend),
+            asks(budgets.ReleaseBudget, money.on_release),
+            asks(budgets.ListBudgets, money.on_list),
+            asks(budgets.PutBudget, money.on_put),
+            asks(budgets.DeleteBudget, money.on_delete),
             asks(agents.GetAgent, router.on_get_agent),
             asks(agents.ListAgents, router.on_list_agents),
             asks(agents.PutAgent, router.on_put_agent),
@@ -85,6 +93,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(models.PutModel, router.on_put_model),
             asks(models.DeleteModel, router.on_delete_model),
         ],
+        parts=[waker],
         needs={"postgres": desk.ready},
         close=store.close,
     )

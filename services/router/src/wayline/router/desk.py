@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
-from wayline.store import Store, Together
+from wayline.router.admission import Admitted, Wish
+from wayline.store import Record, Store, Together
 
 Row = dict[str, object]
 
@@ -16,12 +17,12 @@ Row = dict[str, object]
 class Desk:
     """What the router keeps in Postgres."""
 
-    def __init__(self, store: Store, *, tenants_fresh_s: float) -> None:
+    def __init__(self, store: Store, *, tenants_fresh_s: float, job_budget_usd: Decimal) -> None:
         self._store = store
         self._fresh_s = tenants_fresh_s
+        self._job_budget_usd = job_budget_usd
         self._known: dict[str, float] = {}
         self._admissions = Together(self._admit)
-        self._settlements = Together(self._settle)
 
     async def is_tenant(self, tenant: str) -> bool:
         """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
@@ -32,28 +33,38 @@ class Desk:
         self._known[tenant] = time.monotonic() + self._fresh_s
         return True
 
-    async def admit(self, tenant: str, job_id: str, agent: str, reserve_usd: Decimal) -> Agent | None:
-        """The newest version of an agent, with the job's reservation made in the same statement.
+    async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
+        """The newest version of an agent and what the job may spend, with its reservation begun in the same statement.
 
-        A reservation is made once for a job id, whoever asks how often. None: there is no such agent.
+        A reservation is begun once for a job id, whoever asks how often. None: there is no such agent.
         """
-        return await self._admissions.ask(tenant, (job_id, agent, reserve_usd))
+        return await self._admissions.ask(tenant, wish)
 
-    async def _admit(self, tenant: str, asked: Sequence[tuple[str, str, Decimal]]) -> list[Agent | None]:
-        job_ids, names, usd = map(list, zip(*asked, strict=True))
-        rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, job_ids, names, usd)
-        found = {row["name"]: _agent(row["name"], row) for row in rows}
-        return [found.get(name) for name in names]
+    async def _admit(self, tenant: str, asked: Sequence[Wish]) -> list[Admitted | None]:
+        ids, names, users, usd = map(
+            list, zip(*((w.job_id, w.agent, w.user_id, w.budget_usd) for w in asked), strict=True)
+        )
+        rows = await self._store.fetch(
+            tenant, self._store.sql.admit, tenant, ids, names, users, usd, self._job_budget_usd, None
+        )
+        agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
+        bounds = {row["job_id"]: row for row in rows if row["job_id"] is not None}
+        return [
+            self._admitted(wish, agents[wish.agent], bounds.get(wish.job_id)) if wish.agent in agents else None
+            for wish in asked
+        ]
 
-    async def settle(self, tenant: str, job_id: str, cost_usd: Decimal | None) -> bool:
-        """Turn the reservation into what the job cost; only the first call changes anything."""
-        return await self._settlements.ask(tenant, (job_id, cost_usd))
-
-    async def _settle(self, tenant: str, asked: Sequence[tuple[str, Decimal | None]]) -> list[bool]:
-        job_ids, usd = map(list, zip(*asked, strict=True))
-        rows = await self._store.fetch(tenant, self._store.sql.settle, tenant, job_ids, usd)
-        settled = {row["job_id"] for row in rows}
-        return [job_id in settled for job_id in job_ids]
+    def _admitted(self, wish: Wish, agent: Agent, bound: Record | None) -> Admitted:
+        chosen = wish.budget_usd
+        if chosen is None and bound is not None:
+            chosen = bound["cap_usd"]
+        return Admitted(
+            agent=agent,
+            cap_usd=self._job_budget_usd if chosen is None else chosen,
+            cap_set=chosen is not None,
+            left_usd=bound["left_usd"] if bound is not None else None,
+            tightest=(bound["tightest"] if bound is not None else None) or "",
+        )
 
     async def agent(self, tenant: str, name: str) -> Agent:
         """The newest version. Raises NotFound."""

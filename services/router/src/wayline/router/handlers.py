@@ -9,13 +9,13 @@ from decimal import Decimal
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
-from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.events import Event, JobSubmitted
-from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RunJob, Signal, SubmitJob
+from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
+from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
@@ -31,11 +31,21 @@ def now() -> datetime:
 class Router:
     """Accepts jobs, pins their agent, decides their route and wakes the parked."""
 
-    def __init__(self, bus: Bus, desk: Desk, catalogue: Catalogue, *, default_model: str, clock: Clock = now) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        desk: Desk,
+        catalogue: Catalogue,
+        budgets: Budgets,
+        *,
+        default_model: str,
+        clock: Clock = now,
+    ) -> None:
         self._bus = bus
         self._room = Room(bus)
         self._desk = desk
         self._catalogue = catalogue
+        self._budgets = budgets
         self._default_model = default_model
         self._clock = clock
 
@@ -51,20 +61,28 @@ class Router:
             await self._room.require()
             head = await self._begin(log, job, job_id, delivery)
         said = self._spoken(job, job_id, head)
-        if job.options.dry_run:
+        if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
         return said
 
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
-        agent = await self._desk.admit(job.tenant, job_id, job.agent, job.options.budget_usd or Decimal(0))
+        wish = admission.Wish(job_id, job.agent, job.user_id, job.options.budget_usd)
+        admitted = await self._desk.admit(job.tenant, wish)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
-        if agent is None:
+        if admitted is None:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
-        decision = await self._decide(job.tenant, job, agent)
+        agent = admitted.agent
+        cap_usd = admitted.cap_usd
+        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.left_usd, cap_usd=cap_usd)
         first = admission.submitted(job, job_id, delivery, self._clock())
-        decided = admission.routed(first, agent, decision, choose_limits(job.options, agent.config))
-        record = admission.planned(first, decided) if job.options.dry_run else [first, decided]
+        limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
+        decided = admission.routed(first, admitted, decision, limits)
+        if job.options.dry_run:
+            record = admission.planned(first, decided)
+        else:
+            refusal = admission.unaffordable(job, decision.route, admitted)
+            record = admission.refused(first, *refusal) if refusal else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -125,10 +143,13 @@ class Router:
     async def _conclude(self, log: JobLog, record: Sequence[Event]) -> None:
         """What follows the end of a job that no executor ever held; each part may be repeated."""
         await send_result(self._bus, fold(record))
-        await self._desk.settle(log.tenant, log.job_id, Decimal(0))
+        await self._budgets.settle(log.tenant, log.job_id, Decimal(0))
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; anybody else reads it by themselves."""
+        if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
+            # Before the job is woken: it will ask at once.
+            await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)
         head = await JobLog(self._bus, heard.tenant, heard.job_id).last()
         if head is None or head.state is not State.PARKED or delivery.sequence <= head.signals_seen:
             return []
@@ -145,9 +166,6 @@ class Router:
         agent = await self._desk.agent(asked.tenant, job.agent)
         decision = await self._decide(asked.tenant, job, agent)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
-
-    async def on_settle(self, asked: SettleJob) -> Settled:
-        return Settled(settled=await self._desk.settle(asked.tenant, asked.job_id, asked.cost_usd))
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
         return await self._desk.agent(asked.tenant, asked.name)

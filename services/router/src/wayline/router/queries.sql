@@ -2,24 +2,114 @@
 SELECT EXISTS (SELECT FROM tenants WHERE tenant = $1);
 
 -- name: admit
+-- One row an agent; and one a job that some budget of the tenant counts, with the tightest of them.
 WITH asked AS (
-    SELECT * FROM unnest($2::text[], $3::text[], $4::numeric[]) AS asked (job_id, agent, reserve_usd)
+    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[]) AS asked (job_id, agent, user_id, budget_usd)
 ), agent AS (
     SELECT DISTINCT ON (name) name, version, config FROM agents
     WHERE tenant = $1 AND name = ANY ($3) AND retired_at IS NULL
     ORDER BY name, version DESC
+), counted AS (
+    SELECT asked.job_id, budgets.name, budgets.period, budgets.hard, budgets.limit_usd,
+        limit_usd - coalesce(spent_usd + reserved_usd + unsettled_usd, 0) AS free
+    FROM asked
+    JOIN budgets ON budgets.tenant = $1 AND in_scope(budgets.agent, budgets.user_id, asked.agent, asked.user_id)
+    LEFT JOIN budget_windows AS now_in ON now_in.tenant = $1 AND now_in.budget = budgets.name
+        AND starts_at = window_start(coalesce($7::timestamptz, now()), period, timezone)
+), bound AS (
+    SELECT job_id,
+        min(limit_usd) FILTER (WHERE period = 'job') AS cap_usd,
+        min(free) FILTER (WHERE period <> 'job' AND hard) AS left_usd,
+        (array_agg(name ORDER BY free, name) FILTER (WHERE period <> 'job' AND hard))[1] AS tightest
+    FROM counted GROUP BY job_id
 ), held AS (
-    INSERT INTO reservations (tenant, job_id, reserved_usd)
-    SELECT $1, job_id, reserve_usd FROM asked JOIN agent ON agent.name = asked.agent
+    INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at)
+    SELECT $1, asked.job_id, 0, asked.agent, asked.user_id, coalesce(asked.budget_usd, bound.cap_usd, $6),
+        coalesce(asked.budget_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
+    FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
     ON CONFLICT (tenant, job_id) DO NOTHING
 )
-SELECT name, version, config FROM agent;
+SELECT NULL AS job_id, name, version, config, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest FROM agent
+UNION ALL
+SELECT job_id, NULL, NULL, NULL, cap_usd, left_usd, tightest FROM bound;
+
+-- name: hold
+SELECT * FROM hold_money($1, $2, $3, $4, $5, coalesce($6::timestamptz, now()));
 
 -- name: settle
-UPDATE reservations AS held SET settled_usd = cost.usd, state = 'settled', settled_at = now()
-FROM unnest($2::text[], $3::numeric[]) AS cost (job_id, usd)
-WHERE held.tenant = $1 AND held.job_id = cost.job_id AND held.state = 'reserved'
-RETURNING held.job_id;
+SELECT settle_money($1, $2, $3, $4, coalesce($5::timestamptz, now())) AS job_id;
+
+-- name: release
+SELECT release_money($1, $2, $3, $4);
+
+-- name: raise_cap
+UPDATE reservations SET cap_usd = $3, cap_set = true WHERE tenant = $1 AND job_id = $2 AND state = 'reserved';
+
+-- name: put_budget
+SELECT put_budget($1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($10::timestamptz, now()));
+
+-- name: count_budgets
+SELECT count(*) FROM budgets WHERE tenant = $1 AND name <> $2;
+
+-- name: delete_budget
+WITH locked AS MATERIALIZED (SELECT lock_budgets($1))
+DELETE FROM budgets USING locked WHERE tenant = $1 AND name = $2;
+
+-- name: list_budgets
+SELECT budgets.*, nullif(here.starts_at, '-infinity') AS starts_at,
+    nullif(window_end(here.starts_at, period, timezone), 'infinity') AS ends_at,
+    coalesce(spent_usd, 0) AS spent_usd, coalesce(reserved_usd, 0) AS reserved_usd,
+    coalesce(unsettled_usd, 0) AS unsettled_usd, coalesce(unsettled_jobs, 0) AS unsettled_jobs,
+    (SELECT count(*) FROM reservations WHERE tenant = $1 AND waits_for = budgets.name) AS waiting_jobs,
+    ARRAY(
+        SELECT jsonb_build_object(
+            'threshold', threshold::text, 'at', at, 'used_usd', used_usd::text, 'limit_usd', alert.limit_usd::text
+        )
+        FROM budget_alerts AS alert
+        WHERE alert.tenant = $1 AND alert.budget = budgets.name AND alert.starts_at = here.starts_at ORDER BY threshold
+    ) AS raised
+FROM budgets
+CROSS JOIN LATERAL (SELECT window_start(coalesce($3::timestamptz, now()), period, timezone) AS starts_at) AS here
+LEFT JOIN budget_windows AS now_in ON now_in.tenant = $1 AND now_in.budget = budgets.name
+    AND now_in.starts_at = here.starts_at
+WHERE budgets.tenant = $1 AND ($2::text IS NULL OR budgets.name = $2)
+ORDER BY budgets.name;
+
+-- name: wakeable
+-- Jobs that a budget refused and that would fit now, the longest waiting first, no more of them than fit together.
+WITH waiting AS (
+    SELECT job.tenant, job.job_id, job.waits_for, job.waits_since, job.waits_usd - job.reserved_usd AS need, (
+            SELECT min(limit_usd - coalesce(spent_usd + reserved_usd + unsettled_usd, 0))
+            FROM budgets
+            LEFT JOIN budget_windows AS now_in ON now_in.tenant = job.tenant AND now_in.budget = budgets.name
+                AND now_in.starts_at = window_start(coalesce($1::timestamptz, now()), period, timezone)
+            WHERE budgets.tenant = job.tenant AND period <> 'job' AND hard
+                AND in_scope(budgets.agent, budgets.user_id, job.agent, job.user_id)
+        ) AS free
+    FROM reservations AS job
+    WHERE waits_for IS NOT NULL AND state = 'reserved'
+), fitting AS (
+    SELECT *, sum(need) OVER (PARTITION BY tenant, waits_for ORDER BY waits_since, job_id) AS queue
+    FROM waiting WHERE free IS NULL OR need <= free
+)
+SELECT tenant, job_id, waits_since FROM fitting WHERE free IS NULL OR queue <= free ORDER BY waits_since LIMIT $2;
+
+-- name: woken
+-- Only what was seen: a job that was refused again meanwhile waits on.
+UPDATE reservations SET waits_for = NULL, waits_usd = NULL, waits_since = NULL
+WHERE tenant = $1 AND job_id = $2 AND waits_since = $3;
+
+-- name: tell_alerts
+UPDATE budget_alerts SET told = true WHERE NOT told
+RETURNING tenant, budget, starts_at, threshold, used_usd, limit_usd;
+
+-- name: use_of_budgets
+SELECT budgets.tenant, name AS budget, limit_usd::float8 AS "limit", coalesce(spent_usd, 0)::float8 AS spent,
+    coalesce(reserved_usd, 0)::float8 AS reserved, coalesce(unsettled_usd, 0)::float8 AS unsettled
+FROM budgets
+LEFT JOIN budget_windows AS now_in ON now_in.tenant = budgets.tenant AND now_in.budget = budgets.name
+    AND now_in.starts_at = window_start(now(), period, timezone)
+WHERE period <> 'job';
 
 -- name: get_agent
 SELECT version, config FROM agents

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -25,6 +27,12 @@ class Settings(BaseSettings, EndpointSettings):
     providers: tuple[str, ...] | None = Field(
         default=None,
         description="Providers that executors can call, as JSON, where the router does not see their variables.",
+    )
+    job_budget_usd: Decimal = Field(
+        default=Decimal("0.10"), ge=0, description="What a job may spend where neither it nor a budget says so."
+    )
+    budgets_every_s: float = Field(
+        default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )
 
     def reachable(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import administration, jobs, knowledge, models, routing
+from wayline.standalone.commands import administration, jobs, knowledge, models, money, routing
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.simulate import simulate
 
@@ -99,7 +99,8 @@ app.command()(knowledge.ingest)
 app.command()(knowledge.search)
 app.add_typer(jobs.app, name="jobs")
 app.command()(jobs.trace)
-app.command()(jobs.costs)
+app.command()(money.costs)
+app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")
 app.add_typer(administration.agents, name="agents")
 app.add_typer(models.app, name="models")

@@ -11,6 +11,9 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from wayline.standalone.money import job_costs, usd
+from wayline.standalone.tables import table
+
 QUOTE_MAX = 300
 STATUS_STYLE = {
     "completed": "green",
@@ -21,14 +24,6 @@ STATUS_STYLE = {
     "cancelled": "yellow",
     "parked": "yellow",
 }
-
-
-def usd(cost: str | None) -> str:
-    """A price as people read it; unknown is never zero."""
-    if cost is None:
-        return "cost unknown"
-    amount = format(float(cost), ".6f").rstrip("0").rstrip(".")
-    return f"${amount or '0'}"
 
 
 def ms(duration: float | None) -> str:
@@ -68,6 +63,9 @@ def _citation(number: int, citation: dict[str, Any]) -> Text:
 def job_line(job: dict[str, Any]) -> str:
     """One line about a job: how it ended and what it took."""
     words = [status(job["status"]), f"{job['steps']} steps", f"{tokens(job['usage'])} tokens", usd(job["cost_usd"])]
+    saved = (job.get("costs") or {}).get("saved_usd", "0")
+    if float(saved):
+        words.append(f"cache saved {usd(saved)}")
     if job["partial"]:
         words.insert(1, "[yellow]partial: a limit was reached[/yellow]")
     return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
@@ -87,6 +85,7 @@ def job_details(job: dict[str, Any]) -> RenderableType:
         ("created", job["created_at"]),
         ("ended", job["ended_at"]),
         ("trace", job["trace_id"]),
+        ("cost", job_costs(job)),
         ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
     ]
     table = Table.grid(padding=(0, 2))
@@ -98,8 +97,9 @@ def job_details(job: dict[str, Any]) -> RenderableType:
 
 def _waiting(job: dict[str, Any]) -> str:
     waiting = job["waiting_for"]
-    if waiting["why"] != "needs_decision":
-        return waiting["why"]
+    if waiting["why"] == "budget":
+        raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
+        return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
     return (
         f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
         f"answer with: wayline jobs answer {job['job_id']} {waiting['wait_id']} succeeded|failed|retry"
@@ -152,25 +152,6 @@ def _span(span: dict[str, Any]) -> Text:
         text.append(f"  {tokens(span['usage'])} tokens")
         text.append(f"  {usd(span['cost_usd'])}")
     return text
-
-
-def costs_table(costs: dict[str, Any]) -> RenderableType:
-    rows = costs["rows"]
-    groups = list(rows[0]["group"]) if rows else []
-    return table(
-        (*groups, "calls", "input", "output", "cost"),
-        (
-            (
-                *(escape(row["group"][name]) for name in groups),
-                str(row["calls"]),
-                str(row["usage"]["input"]),
-                str(row["usage"]["output"]),
-                usd(row["cost_usd"]) + (f" + {row['calls_unknown']} unknown" if row["calls_unknown"] else ""),
-            )
-            for row in rows
-        ),
-        nothing="nothing was spent yet",
-    )
 
 
 def hits(result: dict[str, Any]) -> RenderableType:
@@ -239,17 +220,6 @@ def dead_letters_table(page: dict[str, Any]) -> RenderableType:
         ),
         nothing="no dead letters",
     )
-
-
-def table(columns: Iterable[str], rows: Iterable[Iterable[str]], *, nothing: str) -> RenderableType:
-    """Rows under a heading, without lines; or what it means that there are none."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        # What begins a line is what one copies into the next command: never broken.
-        drawn.add_column(column, overflow="fold", no_wrap=not drawn.columns)
-    for row in rows:
-        drawn.add_row(*row)
-    return drawn if drawn.row_count else Text(nothing)
 
 
 def backtest_table(said: dict[str, Any]) -> RenderableType:

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from wayline.standalone.drawing import table
+from wayline.standalone.tables import table
 
 UNKNOWN = "unknown"
 RATES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")

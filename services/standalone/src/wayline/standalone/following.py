@@ -12,7 +12,8 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from wayline.standalone.client import Api
-from wayline.standalone.drawing import ms, tokens, usd
+from wayline.standalone.drawing import ms, tokens
+from wayline.standalone.money import usd
 
 ARGUMENTS_MAX = 80
 TEXT_TAIL_MAX = 400

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from wayline.contracts.events import Bounds
 from wayline.contracts.money import Usage
 from wayline.telemetry import names
 from wayline.tracing.rows import LedgerRow, SpanRow, StepRow, as_json, clean, usage_json
@@ -165,7 +166,7 @@ class StepDraft:
 
 @dataclass(slots=True)
 class Entry:
-    """A ledger entry: one model attempt, or one tool call that cost money."""
+    """A ledger entry: one model attempt, one auxiliary call, or one tool call that cost money."""
 
     attempt_id: str
     step: int
@@ -174,18 +175,25 @@ class Entry:
     provider: str | None = None
     model: str | None = None
     tool: str | None = None
+    purpose: str | None = None
     usage: Usage = Usage()  # noqa: RUF009 - frozen
     cost_usd: Decimal | None = None
+    saved_usd: Decimal | None = None
+    worst_usd: Decimal | None = None
+    bounds: Bounds | None = None
+    """Between what it can have cost, where nobody will ever know."""
     open: bool = True
     settled: bool = False
     seq: int = 0
 
-    def settle(self, usage: Usage | None, cost_usd: Decimal | None) -> None:
-        """The call is over; without a final usage what it cost stays unknown."""
-        self.open = False
-        self.settled = usage is not None
-        self.usage = usage or Usage()
-        self.cost_usd = cost_usd
+    def settle(self, usage: Usage, cost_usd: Decimal | None, saved_usd: Decimal | None = None) -> None:
+        """The call is over, and what it used is known."""
+        self.open, self.settled = False, True
+        self.usage, self.cost_usd, self.saved_usd = usage, cost_usd, saved_usd
+
+    def leave(self, bounds: Bounds) -> None:
+        """The call is over, and nobody will ever know what it used."""
+        self.open, self.settled, self.bounds = False, False, bounds
 
     def row(self, *, tenant: str, job_id: str, agent: str, user_id: str | None, session_id: str | None) -> LedgerRow:
         u = self.usage
@@ -212,6 +220,10 @@ class Entry:
             self.open,
             self.settled,
             self.at,
+            self.purpose,
+            self.saved_usd,
+            self.bounds.lower_usd if self.bounds else None,
+            self.bounds.upper_usd if self.bounds else None,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from wayline.contracts import events as e
@@ -78,7 +79,8 @@ class Drawing:
         """Close the model calls that are under way: their outcome will not come."""
         for chat, entry in self._chats.values():
             chat.close(event.at, status, error=error)
-            entry.settle(None, None)
+            entry.leave(e.Bounds(lower_usd=Decimal(0), upper_usd=entry.worst_usd))
+            genai.bound_chat(chat, entry.bounds)
             self._span(chat, event)
             self._entry(entry, event)
         self._chats.clear()
@@ -98,7 +100,8 @@ class Drawing:
         self._interrupt(event, error=INTERRUPTED)
         for step in [step for step in self._steps.values() if step.step != event.step and step.span.open]:
             self._finish(step, event)
-        span, _ = self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        span, entry = self._begin_chat(event, root, provider=event.provider, model=event.model, at=event.at)
+        entry.worst_usd = event.worst_usd
         if event.cache_break:
             span.attributes[names.CACHE_BREAK] = event.cache_break
 
@@ -136,12 +139,32 @@ class Drawing:
         span, entry = self._chats.pop(event.attempt_id)
         self._span(span, event)
         self._entry(entry, event)
-        entry.settle(event.usage, event.cost_usd)
-        if event.usage is not None:
-            genai.price_chat(span, event.usage, event)
+        self._settle(span, entry, event)
         seconds = event.duration_ms / 1_000
         self.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", event.usage, seconds))
         return span, entry
+
+    def _settle(self, span: Draft, entry: Entry, event: e.ModelCompleted | e.ModelFailed) -> None:
+        if event.usage is not None:
+            saved_usd = event.saved_usd if isinstance(event, e.ModelCompleted) else None
+            entry.settle(event.usage, event.cost_usd, saved_usd)
+            genai.price_chat(span, event.usage, event)
+        elif isinstance(event, e.ModelFailed) and event.unsettled is not None:
+            entry.leave(event.unsettled)
+            genai.bound_chat(span, event.unsettled)
+        else:
+            # The provider refused before it had begun: nothing was used, and nothing is owed.
+            entry.settle(Usage(), Decimal(0))
+
+    def _aux_completed(self, event: e.AuxiliaryCompleted, root: Draft, job: Job) -> None:
+        span = genai.aux_span(self.tenant, self.job_id, event, root)
+        self._span(span, event)
+        began = event.at - timedelta(milliseconds=event.duration_ms)
+        entry = Entry(clean(event.attempt_id), job.step, "aux", began, provider=clean(event.provider))
+        entry.model, entry.purpose = clean(event.model), event.purpose
+        entry.settle(event.usage, event.cost_usd)
+        self._entry(entry, event)
+        self.facts.append(ModelEnded(event.provider, event.model, event.usage, event.duration_ms / 1_000))
 
     def _model_completed(self, event: e.ModelCompleted, root: Draft, job: Job) -> None:
         span, _ = self._end_chat(event, root, job)
@@ -265,6 +288,7 @@ _MEANING: dict[type[e.Event], Callable[[Drawing, Any, Draft, Job], None]] = {
     e.ModelRequested: Drawing._model_requested,
     e.ModelCompleted: Drawing._model_completed,
     e.ModelFailed: Drawing._model_failed,
+    e.AuxiliaryCompleted: Drawing._aux_completed,
     e.ToolRequested: Drawing._tool_requested,
     e.ToolCompleted: Drawing._tool_completed,
     e.DecisionMade: Drawing._noted,

@@ -4,7 +4,8 @@ WaylineError
 └── Reject
     ├── NotARecord        a message on `events.>` that is no record of a job
     ├── NotSpans          a message on `telemetry.traces` that is no OTLP batch
-    └── BadCursor         a page was asked for with a cursor that no page gave
+    ├── BadCursor         a page was asked for with a cursor that no page gave
+    └── UnknownTimeZone   days were asked for by a clock that nobody knows
 """
 
 from __future__ import annotations
@@ -38,3 +39,13 @@ class BadCursor(Reject):
 
     def __init__(self, cursor: str) -> None:
         super().__init__(f"{cursor[:64]!r} is no cursor: use the `next_cursor` of the page before, unchanged")
+
+
+class UnknownTimeZone(Reject):
+    """Days were asked for by a clock that nobody knows."""
+
+    code = "unknown_timezone"
+    status = 422
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no time zone {name[:64]!r}: use an IANA name such as Europe/Berlin")

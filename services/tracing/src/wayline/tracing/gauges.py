@@ -30,12 +30,22 @@ class Gauges:
             metrics.stream_bytes.labels(stream.name).set(state.bytes)
 
     async def read_ledger(self) -> None:
-        """What was spent by model and agent, and how many calls nobody knows the price of."""
+        """What was spent, saved and left open by model and agent."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.spent)
         # No await between clearing and setting: a scrape never sees half of it.
-        metrics.cost_usd.clear()
-        metrics.calls_unpriced.clear()
-        for row in rows:
-            metrics.cost_usd.labels(row["model"], row["agent"]).set(row["cost_usd"])
-            metrics.calls_unpriced.labels(row["model"], row["agent"]).set(row["unknown"])
+        for gauge, column in _LEDGER:
+            gauge.clear()
+            for row in rows:
+                gauge.labels(row["model"], row["agent"]).set(row[column])
+
+
+_LEDGER = (
+    (metrics.cost_usd, "cost_usd"),
+    (metrics.calls_unpriced, "unknown"),
+    (metrics.calls_unsettled, "unsettled"),
+    (metrics.cache_saved_usd, "saved_usd"),
+    (metrics.cache_lost_usd, "lost_usd"),
+    (metrics.ledger_input_tokens, "input_tokens"),
+    (metrics.ledger_cache_read_tokens, "cache_read_tokens"),
+)

@@ -81,7 +81,14 @@ def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
         span.attributes[names.GEN_AI_FIRST_CHUNK] = event.first_token_ms / 1_000
 
 
-def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFailed) -> None:
+def bound_chat(span: Draft, bounds: e.Bounds | None) -> None:
+    """Between what a call can have cost that nobody saw end; in no sum of costs."""
+    if bounds is not None:
+        said = {names.COST_LOWER: bounds.lower_usd, names.COST_UPPER: bounds.upper_usd}
+        span.attributes.update({name: str(usd) for name, usd in said.items() if usd is not None})
+
+
+def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFailed | e.AuxiliaryCompleted) -> None:
     """What the call used and cost: only here, so that nothing is added twice."""
     span.usage, span.cost_usd = usage, event.cost_usd
     span.attributes[names.GEN_AI_INPUT_TOKENS] = usage.input
@@ -97,6 +104,23 @@ def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFaile
     span.attributes.update({name: tokens for name, tokens in optional.items() if tokens})
     if event.cost_usd is not None:
         span.attributes[names.COST] = str(event.cost_usd)
+    if isinstance(event, e.ModelCompleted) and event.saved_usd:
+        span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
+
+
+def aux_span(tenant: str, job_id: str, event: e.AuxiliaryCompleted, root: Draft) -> Draft:
+    """A priced call beside the conversation."""
+    span = Draft(
+        ids.span_id(tenant, job_id, "aux", event.attempt_id),
+        root.span_id,
+        f"{event.purpose} {event.model}",
+        event.at - timedelta(milliseconds=event.duration_ms),
+        kind="client",
+        attributes={names.GEN_AI_PROVIDER: event.provider, names.GEN_AI_REQUEST_MODEL: event.model},
+    )
+    price_chat(span, event.usage, event)
+    span.close(event.at, "ok", took_ms=event.duration_ms)
+    return span
 
 
 def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: Draft) -> Draft:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncpg
+
 from wayline.contracts.errors import InvalidMessage, NotFound
 from wayline.contracts.traces import (
     CostTable,
@@ -16,6 +18,7 @@ from wayline.contracts.traces import (
 )
 from wayline.store import Record, Store
 from wayline.tracing import reading, tree
+from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
 
 SPANS_MAX = 20_000
@@ -84,9 +87,12 @@ class Answers:
         )
 
     async def get_costs(self, asked: GetCosts) -> CostTable:
-        rows = await self._store.fetch(
-            asked.tenant, self._store.sql.costs, asked.tenant, list(asked.group_by), asked.since, COST_ROWS_MAX
-        )
+        """What was spent, grouped. Raises UnknownTimeZone."""
+        said = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
+        try:
+            rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *said)
+        except asyncpg.InvalidParameterValueError:
+            raise UnknownTimeZone(asked.tz) from None
         return CostTable(rows=tuple(reading.cost_row(row, asked.group_by) for row in rows))
 
 
@@ -103,6 +109,7 @@ def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Rec
         tokens=spent["tokens"] if spent else 0,
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
         spans=len(nodes),
+        calls_unsettled=spent["unsettled"] if spent else 0,
     )
     job_id = job["job_id"] if job else None
     return Trace(trace_id=trace_id, job_id=job_id, root=tree.shown(root, trace_id), totals=totals)

@@ -1,21 +1,21 @@
 -- name: put_jobs
 INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, answer, partial, citations, error_code,
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, citations, error_code,
     error_message, waiting_for, created_at, ended_at
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, answer, partial, citations::jsonb,
-    error_code, error_message, waiting_for::jsonb, created_at, ended_at
+    route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial,
+    citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at
 FROM unnest(
     $1::text[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::text[],
     $10::text[], $11::text[], $12::text[], $13::text[], $14::numeric[], $15::int[], $16::text[], $17::bigint[],
-    $18::numeric[], $19::text[], $20::bool[], $21::text[], $22::text[], $23::text[], $24::text[], $25::timestamptz[],
-    $26::timestamptz[]
+    $18::numeric[], $19::text[], $20::text[], $21::bool[], $22::text[], $23::text[], $24::text[], $25::text[],
+    $26::timestamptz[], $27::timestamptz[]
 ) AS new (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, answer, partial, citations, error_code,
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, citations, error_code,
     error_message, waiting_for, created_at, ended_at
 )
 ON CONFLICT (tenant, job_id) DO UPDATE SET
@@ -23,8 +23,8 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
     model = excluded.model, tier = excluded.tier, route_reason = excluded.route_reason,
     estimated_cost_usd = excluded.estimated_cost_usd, steps = excluded.steps, usage = excluded.usage,
-    tokens = excluded.tokens, cost_usd = excluded.cost_usd, answer = excluded.answer, partial = excluded.partial,
-    citations = excluded.citations, error_code = excluded.error_code, error_message = excluded.error_message,
+    tokens = excluded.tokens, cost_usd = excluded.cost_usd, costs = excluded.costs, answer = excluded.answer,
+    partial = excluded.partial, citations = excluded.citations, error_code = excluded.error_code, error_message = excluded.error_message,
     waiting_for = excluded.waiting_for, created_at = excluded.created_at, ended_at = excluded.ended_at
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
@@ -48,12 +48,13 @@ WHERE old.seq < excluded.seq
 INSERT INTO ledger AS old (
     tenant, job_id, attempt_id, seq, step, kind, provider, model, tool, agent, user_id, session_id, input_tokens,
     cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_usd, open,
-    settled, at
+    settled, at, purpose, saved_usd, lower_usd, upper_usd
 )
 SELECT * FROM unnest(
     $1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
     $10::text[], $11::text[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[],
-    $18::bigint[], $19::numeric[], $20::bool[], $21::bool[], $22::timestamptz[]
+    $18::bigint[], $19::numeric[], $20::bool[], $21::bool[], $22::timestamptz[], $23::text[], $24::numeric[],
+    $25::numeric[], $26::numeric[]
 )
 ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
     seq = excluded.seq, provider = excluded.provider, model = excluded.model, tool = excluded.tool,
@@ -61,7 +62,9 @@ ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
     input_tokens = excluded.input_tokens, cache_read_tokens = excluded.cache_read_tokens,
     cache_write_5m_tokens = excluded.cache_write_5m_tokens, cache_write_1h_tokens = excluded.cache_write_1h_tokens,
     output_tokens = excluded.output_tokens, reasoning_tokens = excluded.reasoning_tokens,
-    cost_usd = excluded.cost_usd, open = excluded.open, settled = excluded.settled, at = excluded.at
+    cost_usd = excluded.cost_usd, open = excluded.open, settled = excluded.settled, at = excluded.at,
+    purpose = excluded.purpose, saved_usd = excluded.saved_usd, lower_usd = excluded.lower_usd,
+    upper_usd = excluded.upper_usd
 WHERE old.seq < excluded.seq
 
 -- name: put_spans
@@ -103,7 +106,8 @@ SELECT
     count(*) AS calls,
     coalesce(sum(input_tokens + output_tokens), 0)::bigint AS tokens,
     coalesce(sum(cost_usd), 0) AS cost_usd,
-    bool_or(cost_usd IS NULL) AS unknown
+    bool_or(settled AND cost_usd IS NULL) AS unknown,
+    count(*) FILTER (WHERE NOT settled) AS unsettled
 FROM ledger
 WHERE tenant = $1 AND job_id = $2 AND NOT open
 
@@ -133,27 +137,41 @@ LIMIT $6
 SELECT
     CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(model, '-') END AS model,
     CASE WHEN 'agent' = ANY ($2) THEN agent END AS agent,
-    CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD') END AS day,
+    CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE $5::text, 'YYYY-MM-DD') END AS day,
     CASE WHEN 'tool' = ANY ($2) THEN coalesce(tool, '-') END AS tool,
     CASE WHEN 'user' = ANY ($2) THEN coalesce(user_id, '-') END AS "user",
+    CASE WHEN 'tenant' = ANY ($2) THEN tenant END AS tenant,
+    CASE WHEN 'session' = ANY ($2) THEN coalesce(session_id, '-') END AS session,
+    CASE WHEN 'job' = ANY ($2) THEN job_id END AS job,
+    CASE WHEN 'kind' = ANY ($2) THEN kind END AS kind,
     count(*) AS calls,
-    count(*) FILTER (WHERE cost_usd IS NULL) AS calls_unknown,
+    count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
+    count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
     sum(input_tokens)::bigint AS input,
     sum(cache_read_tokens)::bigint AS cache_read,
     sum(cache_write_5m_tokens)::bigint AS cache_write_5m,
     sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
     sum(output_tokens)::bigint AS output,
     sum(reasoning_tokens)::bigint AS reasoning,
-    coalesce(sum(cost_usd), 0) AS cost_usd
+    coalesce(sum(cost_usd), 0) AS cost_usd,
+    coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0) AS saved_usd,
+    coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0) AS lost_usd,
+    coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0) AS unsettled_lower_usd,
+    CASE WHEN bool_or(NOT settled AND upper_usd IS NULL) THEN NULL
+        ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
 FROM ledger
 WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
-GROUP BY 1, 2, 3, 4, 5
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
 ORDER BY cost_usd DESC, calls DESC
 LIMIT $4
 
 -- name: spent
 SELECT coalesce(model, 'tool ' || tool) AS model, agent, coalesce(sum(cost_usd), 0)::float8 AS cost_usd,
-    count(*) FILTER (WHERE cost_usd IS NULL) AS unknown
+    count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS unknown,
+    count(*) FILTER (WHERE NOT settled) AS unsettled,
+    coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0)::float8 AS saved_usd,
+    coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0)::float8 AS lost_usd,
+    sum(input_tokens)::bigint AS input_tokens, sum(cache_read_tokens)::bigint AS cache_read_tokens
 FROM ledger
 WHERE NOT open
 GROUP BY 1, 2

@@ -40,6 +40,7 @@ def job_view(row: Record) -> JobView:
             "error": error,
             "usage": row["usage"],
             "citations": row["citations"],
+            "costs": row["costs"],
             "waiting_for": row["waiting_for"],
         }
     )
@@ -65,13 +66,19 @@ def step(row: Record) -> Step:
 
 
 def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
+    usage = Usage(**{name: row[name] for name in Usage.model_fields})
     return CostRow(
         group={name: row[name] for name in group_by},
-        calls=row["calls"],
-        calls_unknown=row["calls_unknown"],
-        usage=Usage(**{name: row[name] for name in Usage.model_fields}),
-        cost_usd=row["cost_usd"],
+        usage=usage,
+        cache_read_share=round(usage.cache_read / usage.input, 6) if usage.input else None,
+        **{name: row[name] for name in _SUMS},
     )
+
+
+_SUMS = (
+    *("calls", "calls_unknown", "calls_unsettled", "cost_usd", "saved_usd", "lost_usd"),
+    *("unsettled_lower_usd", "unsettled_upper_usd"),
+)
 
 
 def node(row: Record) -> Node:

@@ -36,6 +36,7 @@ class JobRow(NamedTuple):
     usage: Json
     tokens: int
     cost_usd: Decimal | None
+    costs: Json
     answer: str | None
     partial: bool
     citations: Json
@@ -84,6 +85,10 @@ class LedgerRow(NamedTuple):
     open: bool
     settled: bool
     at: datetime
+    purpose: str | None
+    saved_usd: Decimal | None
+    lower_usd: Decimal | None
+    upper_usd: Decimal | None
 
 
 class SpanRow(NamedTuple):

@@ -97,6 +97,7 @@ class Story:
             usage=usage_json(job.usage),
             tokens=job.usage.total,
             cost_usd=job.cost_usd,
+            costs=as_json(job.costs.model_dump(mode="json", exclude_defaults=True)) if job.costs else None,
             answer=_clean(job.answer),
             partial=job.partial,
             citations=as_json([citation.model_dump() for citation in job.citations]),

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, Signal, Status, SubmitJob
+from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
 from wayline.gateway.errors import Ended, NotWaiting
@@ -20,6 +20,7 @@ from wayline.gateway.shapes import (
     ONE_LINE,
     Accepted,
     AnswerBody,
+    BudgetBody,
     CancelBody,
     Signalled,
     SubmitBody,
@@ -148,7 +149,17 @@ async def answer_decision(
     return Signalled(job_id=job_id, signal="answer", links=links(job_id))
 
 
-async def _signal(door: Gateway, tenant: str, job_id: str, said: Cancel | Answer) -> None:
+@router.post("/{job_id}/budget", status_code=202, response_model=Signalled, responses=fails(404, 409, 429))
+async def change_budget(job_id: JobPath, body: BudgetBody, door: Door, caller: Writer) -> Any:
+    """Change what a job may spend; one that is parked at its cap goes on. Its `budget.raised` event says so."""
+    head = await find_log(door, caller.tenant, job_id)
+    if head is not None and head.state == State.ENDED:
+        raise Ended(job_id=job_id)
+    await _signal(door, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
+    return Signalled(job_id=job_id, signal="budget", links=links(job_id))
+
+
+async def _signal(door: Gateway, tenant: str, job_id: str, said: Cancel | Answer | RaiseBudget) -> None:
     await door.bus.publish(Signal(tenant=tenant, job_id=job_id, signal=said), msg_id=ids.new_id("signal"))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Path, Query
 
-from wayline.contracts.traces import CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
+from wayline.contracts.budgets import TimeZone
+from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.doors import Door, Reader
 from wayline.gateway.handlers.jobs import JobPath
 from wayline.gateway.openapi import fails
@@ -15,7 +16,8 @@ from wayline.gateway.routes import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
 
-_GROUP = "(model|agent|day|tool|user)"
+_GROUPS = get_args(CostGroup)
+_GROUP = f"({'|'.join(_GROUPS)})"
 
 
 @router.get("/jobs/{job_id}/trace", response_model=Trace, responses=fails(404))
@@ -41,12 +43,18 @@ async def get_costs(
     door: Door,
     caller: Reader,
     group_by: Annotated[
-        str, Query(pattern=rf"^{_GROUP}(,{_GROUP}){{0,4}}$", description="Comma-separated.", examples=["model,day"])
+        str,
+        Query(
+            pattern=rf"^{_GROUP}(,{_GROUP}){{0,{len(_GROUPS) - 1}}}$",
+            description="Comma-separated.",
+            examples=["model,day"],
+        ),
     ] = "model",
     since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
+    tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
 ) -> Any:
-    """What was spent, grouped."""
+    """What was spent, grouped: dollars, tokens, what prompt caches saved, and what nobody knows."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     groups: Any = tuple(dict.fromkeys(group_by.split(",")))
-    return await door.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since), CostTable)
+    return await door.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since, tz=tz), CostTable)

@@ -152,6 +152,20 @@ def cancel(
     )
 
 
+@app.command("raise")
+def raise_budget(
+    job: JobId,
+    budget: Annotated[str, typer.Argument(metavar="USD", help="What it may spend from now on.")],
+    as_json: AsJson = False,
+) -> None:
+    """Change what a job may spend; one that waits at its cap goes on."""
+    answer(
+        lambda api: api.post(f"/v1/jobs/{job}/budget", {"budget_usd": budget}),
+        as_json=as_json,
+        draw=lambda said: f"{said['job_id']}: it may spend ${budget}; `wayline jobs tail {job}` shows how it goes on",
+    )
+
+
 @app.command("answer")
 def answer_decision(
     job: JobId,
@@ -173,14 +187,3 @@ def trace(job: JobId, as_json: AsJson = False) -> None:
     from wayline.standalone.drawing import trace_tree
 
     answer(lambda api: api.get(f"/v1/jobs/{job}/trace"), as_json=as_json, draw=trace_tree)
-
-
-def costs(
-    by: Annotated[str, typer.Option(help="Comma-separated: model, agent, day, tool, user.")] = "model",
-    since: Annotated[str | None, typer.Option(help="From when on, for instance 2026-11-01.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """What was spent."""
-    from wayline.standalone.drawing import costs_table
-
-    answer(lambda api: api.get("/v1/costs", group_by=by, since=since), as_json=as_json, draw=costs_table)

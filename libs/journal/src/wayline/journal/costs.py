@@ -1,0 +1,42 @@
+"""What a job's money went into: small sums that the fold carries along."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from wayline.contracts.events import Bounds
+from wayline.contracts.money import JobCosts
+
+_NOTHING = Decimal(0)
+
+
+def plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    """A sum; one unknown makes it unknown."""
+    return None if one is None or other is None else one + other
+
+
+def spent(costs: JobCosts, kind: Literal["model", "tool", "aux"], name: str, usd: Decimal | None) -> JobCosts:
+    """With one more call."""
+    before: dict[str, Decimal | None] = getattr(costs, kind)
+    return costs.model_copy(update={kind: {**before, name: plus(before.get(name, _NOTHING), usd)}})
+
+
+def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:
+    """With what a prompt cache saved, or cost where that is below zero."""
+    if not saved_usd:
+        return costs
+    if saved_usd > 0:
+        return costs.model_copy(update={"saved_usd": costs.saved_usd + saved_usd})
+    return costs.model_copy(update={"lost_usd": costs.lost_usd - saved_usd})
+
+
+def unsettled(costs: JobCosts, bounds: Bounds) -> JobCosts:
+    """With a call that nobody saw end."""
+    return costs.model_copy(
+        update={
+            "unsettled_calls": costs.unsettled_calls + 1,
+            "unsettled_lower_usd": costs.unsettled_lower_usd + (bounds.lower_usd or _NOTHING),
+            "unsettled_upper_usd": plus(costs.unsettled_upper_usd, bounds.upper_usd),
+        }
+    )

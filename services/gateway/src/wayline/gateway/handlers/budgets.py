@@ -1,0 +1,55 @@
+"""Budgets: what may be spent, and how much of it is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import APIRouter, Path
+
+from wayline.contracts import ids
+from wayline.contracts.budgets import (
+    Budget,
+    BudgetConfig,
+    BudgetDeleted,
+    BudgetList,
+    BudgetName,
+    DeleteBudget,
+    ListBudgets,
+    PutBudget,
+)
+from wayline.contracts.errors import NotFound
+from wayline.gateway.doors import Admin, Door, Reader
+from wayline.gateway.openapi import fails
+from wayline.gateway.routes import StrictRoute
+
+router = APIRouter(prefix="/v1/budgets", tags=["budgets"], route_class=StrictRoute)
+
+BudgetPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["month"])]
+NewBudgetPath: TypeAlias = Annotated[BudgetName, Path(examples=["month"])]
+
+
+@router.get("", response_model=BudgetList, responses=fails())
+async def list_budgets(door: Door, caller: Reader) -> Any:
+    """Every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
+    return await door.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
+
+
+@router.get("/{name}", response_model=Budget, responses=fails(404))
+async def get_budget(name: BudgetPath, door: Door, caller: Reader) -> Any:
+    """One budget."""
+    found = await door.bus.ask(ListBudgets(tenant=caller.tenant, name=name), BudgetList)
+    if not found.budgets:
+        raise NotFound("budget", name)
+    return found.budgets[0]
+
+
+@router.put("/{name}", response_model=Budget, responses=fails(404, 409, 413))
+async def put_budget(name: NewBudgetPath, config: BudgetConfig, door: Door, caller: Admin) -> Any:
+    """Save a budget. It counts what its present window has seen; raising it wakes the jobs that waited for it."""
+    return await door.bus.ask(PutBudget(tenant=caller.tenant, name=name, config=config), Budget)
+
+
+@router.delete("/{name}", response_model=BudgetDeleted, responses=fails(404))
+async def delete_budget(name: BudgetPath, door: Door, caller: Admin) -> Any:
+    """Take a budget away: jobs that waited for it go on."""
+    return await door.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)

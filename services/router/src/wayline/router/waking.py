@@ -1,0 +1,102 @@
+"""Looks every so often who can go on: jobs that a budget refused and that would fit now.
+
+Whom to wake is read from the tables, not remembered: so it is the same whether a budget was raised, another job gave
+money back or a new window began, and a router that dies in between is followed by one that looks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import asyncpg
+import structlog
+from nats import errors as nats_errors
+
+from wayline.chassis import Bus
+from wayline.contracts.errors import WaylineError
+from wayline.contracts.jobs import RaiseBudget, Signal
+from wayline.store import PostgresUnavailable, Record, Store
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+AWAY = (PostgresUnavailable, asyncpg.PostgresError, nats_errors.Error, WaylineError, TimeoutError, OSError)
+WAKES_MAX = 1_000
+"""Jobs woken at one look; the others are woken at the next."""
+
+
+class Waker:
+    """Wakes jobs that waited for a budget, says what budgets have reached, and shows how much of them is used."""
+
+    def __init__(self, bus: Bus, store: Store, *, every_s: float) -> None:
+        self._bus = bus
+        self._store = store
+        self._every_s = every_s
+        self._stopping = False
+        self._looking = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="budget waker")
+
+    async def stop(self, grace_s: float) -> None:
+        """End after the present look, or in the middle of it when the grace is over."""
+        self._stopping = True
+        self.look()
+        if self._task is not None:
+            _, late = await asyncio.wait({self._task}, timeout=grace_s)
+            for task in late:
+                task.cancel()
+
+    def look(self) -> None:
+        """Look now: something has changed."""
+        self._looking.set()
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            self._looking.clear()
+            try:
+                await self.wake()
+                await self.tell()
+            except AWAY as error:
+                log.warning("put off", what="budgets", why=str(error) or type(error).__name__)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._looking.wait(), self._every_s)
+
+    async def wake(self) -> int:
+        """Signal every job that would fit; returns how many."""
+        async with self._store.system() as conn:
+            waiting = await conn.fetch(self._store.sql.wakeable, None, WAKES_MAX)
+        for row in waiting:
+            await self._signal(row)
+            # Only after the signal is stored: whoever dies in between is followed by the same signal again.
+            await self._store.execute(
+                row["tenant"], self._store.sql.woken, row["tenant"], row["job_id"], row["waits_since"]
+            )
+        return len(waiting)
+
+    async def _signal(self, row: Record) -> None:
+        tenant, job_id, since = row["tenant"], row["job_id"], row["waits_since"]
+        signal = Signal(tenant=tenant, job_id=job_id, signal=RaiseBudget(by="router"))
+        await self._bus.publish(signal, msg_id=f"{tenant}/{job_id}:budget:{since.timestamp()}")
+
+    async def tell(self) -> None:
+        """Log and count each alert once, whichever router finds it, and show how much is used."""
+        async with self._store.system() as conn:
+            alerts = await conn.fetch(self._store.sql.tell_alerts)
+            used = await conn.fetch(self._store.sql.use_of_budgets)
+        for alert in alerts:
+            metrics.budget_alerts.labels(alert["tenant"], alert["budget"]).inc()
+            log.warning(
+                "a budget is nearly used up",
+                tenant=alert["tenant"],
+                budget=alert["budget"],
+                reached=f"{alert['threshold']:.0%}",
+                used_usd=str(alert["used_usd"]),
+                limit_usd=str(alert["limit_usd"]),
+            )
+        metrics.budget_usd.clear()
+        for row in used:
+            for figure in ("limit", "spent", "reserved", "unsettled"):
+                metrics.budget_usd.labels(row["tenant"], row["budget"], figure).set(row[figure])

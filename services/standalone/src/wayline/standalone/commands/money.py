@@ -1,0 +1,75 @@
+"""Money: what was spent, and what may be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wayline.standalone.commands.output import AsJson, answer
+
+budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
+
+
+def costs(
+    by: Annotated[
+        str, typer.Option(help="Comma-separated: model, agent, day, tool, user, tenant, session, job, kind.")
+    ] = "model",
+    since: Annotated[str | None, typer.Option(help="From when on, for instance 2026-11-01.")] = None,
+    tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What was spent, what prompt caches saved, and what nobody knows."""
+    from wayline.standalone.money import costs_table
+
+    answer(lambda api: api.get("/v1/costs", group_by=by, since=since, tz=tz), as_json=as_json, draw=costs_table)
+
+
+@budgets.command("list")
+def list_budgets(as_json: AsJson = False) -> None:
+    """Every budget, and how much of it is used."""
+    from wayline.standalone.money import budgets_table
+
+    answer(lambda api: api.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
+
+
+@budgets.command("set")
+def set_budget(
+    name: Annotated[str, typer.Argument(help="What it is called; the same name again changes it.")],
+    limit: Annotated[str, typer.Argument(metavar="USD", help="At most so many dollars.")],
+    *,
+    window: Annotated[str, typer.Option(help="job, hour, day, week, month or total.")] = "month",
+    timezone: Annotated[str, typer.Option(help="By whose clock it begins, for instance Europe/Berlin.")] = "UTC",
+    agent: Annotated[str | None, typer.Option(help="Only for this agent's jobs.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only for this user's jobs.")] = None,
+    hard: Annotated[bool, typer.Option("--hard/--soft", help="Refuse what exceeds it, or only alert.")] = True,
+    alert: Annotated[list[str] | None, typer.Option(help="Alert at this share of it; may be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save a budget; raising it wakes the jobs that waited for it."""
+    from wayline.standalone.money import budgets_table
+
+    body: dict[str, Any] = {
+        "limit_usd": limit,
+        "window": window,
+        "timezone": timezone,
+        "agent": agent,
+        "user_id": user,
+        "hard": hard,
+        **({"alerts": alert} if alert else {}),
+    }
+    answer(
+        lambda api: api.put(f"/v1/budgets/{name}", body),
+        as_json=as_json,
+        draw=lambda said: budgets_table({"budgets": [said]}),
+    )
+
+
+@budgets.command("remove")
+def remove_budget(name: str, as_json: AsJson = False) -> None:
+    """Take a budget away; jobs that waited for it go on."""
+    answer(
+        lambda api: api.delete(f"/v1/budgets/{name}"),
+        as_json=as_json,
+        draw=lambda said: f"{name} is gone" if said["deleted"] else f"there was no budget {name}",
+    )

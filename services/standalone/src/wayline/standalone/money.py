@@ -1,0 +1,108 @@
+"""Money, drawn for a terminal: costs by group, what a job's cost is made of, budgets."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+
+from wayline.standalone.tables import table
+
+
+def usd(cost: str | None) -> str:
+    """A price as people read it; unknown is never zero."""
+    if cost is None:
+        return "cost unknown"
+    amount = format(float(cost), ".6f").rstrip("0").rstrip(".")
+    return f"${amount or '0'}"
+
+
+def costs_table(costs: dict[str, Any]) -> RenderableType:
+    """What was spent, a line a group."""
+    rows = costs["rows"]
+    groups = list(rows[0]["group"]) if rows else []
+    shown = [[*(escape(row["group"][name]) for name in groups), *_cost_columns(row)] for row in rows]
+    if len(rows) > 1:
+        total = Decimal(sum(Decimal(row["cost_usd"]) for row in rows))
+        shown.append(
+            ["total", *([""] * (len(groups) - 1)), str(sum(row["calls"] for row in rows)), "", "", "", usd(str(total))]
+        )
+    columns = (*groups, "calls", "input", "cached", "output", "cost", "cache saved", "cache lost", "unsettled")
+    return table(columns, shown, nothing="nothing was spent yet")
+
+
+def _cost_columns(row: dict[str, Any]) -> list[str]:
+    unknown = f" + {row['calls_unknown']} unknown" if row["calls_unknown"] else ""
+    return [
+        str(row["calls"]),
+        str(row["usage"]["input"]),
+        "" if row["cache_read_share"] is None else f"{row['cache_read_share']:.0%}",
+        str(row["usage"]["output"]),
+        usd(row["cost_usd"]) + unknown,
+        some(row["saved_usd"]),
+        some(row["lost_usd"]),
+        unsettled(row["calls_unsettled"], row["unsettled_lower_usd"], row["unsettled_upper_usd"]),
+    ]
+
+
+def some(amount: str) -> str:
+    """An amount, or nothing where there is none."""
+    return usd(amount) if Decimal(amount) else ""
+
+
+def unsettled(calls: int, lower: str, upper: str | None) -> str:
+    """Calls that nobody saw end, and between what they can have cost."""
+    if not calls:
+        return ""
+    most = "unknown" if upper is None else usd(upper)
+    return f"{calls} calls, {usd(lower)} to {most}"
+
+
+def job_costs(job: dict[str, Any]) -> str:
+    """What a job's cost is made of, in one line; empty where there is nothing to tell apart."""
+    costs = job.get("costs") or {}
+    words = [
+        f"{escape(name)} {usd(spent)}"
+        for kind in ("model", "tool", "aux")
+        for name, spent in costs.get(kind, {}).items()
+        if spent is None or Decimal(spent)
+    ]
+    if Decimal(costs.get("saved_usd", 0)):
+        words.append(f"the prompt cache saved {usd(costs['saved_usd'])}")
+    if Decimal(costs.get("lost_usd", 0)):
+        words.append(f"cache writes lost {usd(costs['lost_usd'])}")
+    if costs.get("unsettled_calls"):
+        figures = (costs["unsettled_calls"], costs["unsettled_lower_usd"], costs["unsettled_upper_usd"])
+        words.append(f"unsettled: {unsettled(*figures)}")
+    return " · ".join(words)
+
+
+def budgets_table(said: dict[str, Any]) -> RenderableType:
+    """Every budget and how much of it is used."""
+    if not said["budgets"]:
+        return f"no budgets: a job may spend {usd(said['job_budget_usd'])} of its own"
+    return table(
+        ("budget", "limit", "window", "for", "spent", "held", "unsettled", "left", "waiting", "alerts"),
+        (_budget_columns(budget) for budget in said["budgets"]),
+        nothing="",
+    )
+
+
+def _budget_columns(budget: dict[str, Any]) -> list[str]:
+    scope = [f"agent {escape(budget['agent'])}"] if budget["agent"] else []
+    scope += [f"user {escape(budget['user_id'])}"] if budget["user_id"] else []
+    zone = "" if budget["timezone"] == "UTC" or budget["window"] in ("job", "total") else f" {budget['timezone']}"
+    return [
+        budget["name"],
+        usd(budget["limit_usd"]) + ("" if budget["hard"] else " soft"),
+        budget["window"] + zone,
+        ", ".join(scope) or "everybody",
+        usd(budget["spent_usd"]),
+        usd(budget["reserved_usd"]),
+        some(budget["unsettled_usd"]),
+        "" if budget["left_usd"] is None else usd(budget["left_usd"]),
+        str(budget["waiting_jobs"] or ""),
+        ", ".join(f"{Decimal(alert['threshold']):.0%}" for alert in budget["raised"]),
+    ]

@@ -1,0 +1,233 @@
+"""Money in the ledger: every call once, what caches did, what nobody knows, and the same sum wherever one looks."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.chat import AssistantMessage
+from wayline.contracts.errors import Refused
+from wayline.contracts.jobs import Failure
+from wayline.contracts.money import JobCosts, Usage
+from wayline.contracts.traces import CostRow, CostTable, GetCosts, JobPage, ListJobs
+from wayline.journal import fold, view
+from wayline.testkit import until
+
+from .conftest import Log, Platform, Start, flat
+
+USD = Decimal
+
+
+class Spender(Log):
+    """A log whose calls have prices, caches and accidents."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.told: list[e.Event] = []
+
+    def _say(self, kind: type[e.Event], **fields: Any) -> e.Event:
+        event = super()._say(kind, **fields)
+        self.told.append(event)
+        return event
+
+    def _call(self, step: int, attempt: int) -> dict[str, Any]:
+        attempt_id = ids.attempt_id(self.tenant, self.job_id, step, attempt)
+        return {"step": step, "attempt": attempt, "attempt_id": attempt_id}
+
+    def asks(self, step: int, attempt: int = 1, *, worst: str | None = "0.05", model: str = "claude") -> e.Event:
+        usd = None if worst is None else USD(worst)
+        return self._say(
+            e.ModelRequested, **self._call(step, attempt), provider="anthropic", model=model, worst_usd=usd
+        )
+
+    def hears(self, step: int, attempt: int = 1, *, cost: str | None = "0.001", saved: str | None = None) -> e.Event:
+        return self._say(
+            e.ModelCompleted,
+            **self._call(step, attempt),
+            message=AssistantMessage(text="so"),
+            usage=Usage(input=10, cache_read=4, output=5),
+            cost_usd=None if cost is None else USD(cost),
+            saved_usd=None if saved is None else USD(saved),
+            stop_reason="end",
+            duration_ms=10,
+        )
+
+    def loses(self, step: int, attempt: int = 1, *, bounds: tuple[str, str | None] | None = None) -> e.Event:
+        unsettled = None
+        if bounds is not None:
+            upper = None if bounds[1] is None else USD(bounds[1])
+            unsettled = e.Bounds(lower_usd=USD(bounds[0]), upper_usd=upper)
+        error = Failure(code="stream_cut" if bounds else "rate_limited", message="gone")
+        return self._say(e.ModelFailed, **self._call(step, attempt), error=error, retryable=True, unsettled=unsettled)
+
+    def aside(self, purpose: str, cost: str | None, n: int = 1) -> e.Event:
+        return self._say(
+            e.AuxiliaryCompleted,
+            purpose=purpose,
+            attempt_id=f"{self.tenant}/{self.job_id}/aux/{n}",
+            provider="anthropic",
+            model="haiku",
+            usage=Usage(input=3, output=1),
+            cost_usd=None if cost is None else USD(cost),
+            duration_ms=5,
+        )
+
+
+async def rows(platform: Platform, *group_by: str, tz: str = "UTC") -> list[CostRow]:
+    asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by, "tz": tz})
+    return list((await platform.bus.ask(asked, CostTable)).rows)
+
+
+async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platform: Platform, start: Start):
+    await start()
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed(), log.aside("classification", "0.0004"))
+    await log.append(log.claimed(), log.asks(1))
+    await log.append(log.loses(1, bounds=("0.002", "0.03")), log.asks(1, 2), log.loses(1, 2), log.asks(1, 3))
+    await log.append(log.claimed(epoch=2), log.asks(1, 4), log.hears(1, 4, saved="0.0005"))
+    await log.append(log.asked_tool(1), log.tool_said(1, cost="0.01"), log.asks(2), log.hears(2, saved="-0.0002"))
+    await log.append(log.completed())
+    await platform.drained()
+
+    shown = view(fold(log.told))
+    assert shown.costs == JobCosts(
+        model={"anthropic/claude": USD("0.002")},
+        tool={"search": USD("0.01")},
+        aux={"classification": USD("0.0004")},
+        saved_usd=USD("0.0005"),
+        lost_usd=USD("0.0002"),
+        unsettled_calls=2,
+        unsettled_lower_usd=USD("0.002"),
+        unsettled_upper_usd=USD("0.08"),
+    )
+    [listed] = (await platform.bus.ask(ListJobs(tenant="acme"), JobPage)).jobs
+    assert listed.costs == shown.costs
+    [all_of_it] = await rows(platform, "job")
+    assert (all_of_it.cost_usd, all_of_it.calls, all_of_it.calls_unknown) == (shown.cost_usd, 7, 0)
+    assert (all_of_it.saved_usd, all_of_it.lost_usd) == (USD("0.0005"), USD("0.0002"))
+    assert (all_of_it.calls_unsettled, all_of_it.unsettled_lower_usd, all_of_it.unsettled_upper_usd) == (
+        2, USD("0.002"), USD("0.08"),
+    )  # fmt: skip
+    trace = await platform.trace("j1")
+    assert trace.totals.cost_usd == sum(span.cost_usd or 0 for span in flat(trace.root)) == shown.cost_usd
+    assert trace.totals.calls_unsettled == 2
+
+
+async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Platform, start: Start):
+    await start()
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed(), log.aside("embedding", "0.0004"))
+    await log.append(log.claimed(), log.asks(1), log.hears(1), log.asked_tool(1), log.tool_said(1, cost="0.01"))
+    await log.append(log.completed())
+    await platform.drained()
+
+    kinds = {row.group["kind"]: row.cost_usd for row in await rows(platform, "kind")}
+    assert kinds == {"model": USD("0.001"), "tool": USD("0.01"), "aux": USD("0.0004")}
+    [row] = await rows(platform, "tenant", "session", "job", "user")
+    assert row.group == {"tenant": "acme", "session": "s1", "job": "j1", "user": "u1"}
+    assert row.cache_read_share == round(4 / 13, 6)
+
+
+async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: Platform, start: Start):
+    await start()
+    log = Spender(platform.bus, at=datetime(2026, 3, 28, 23, 30, tzinfo=UTC))
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.hears(1), log.completed())
+    await platform.drained()
+
+    assert [row.group["day"] for row in await rows(platform, "day")] == ["2026-03-28"]
+    assert [row.group["day"] for row in await rows(platform, "day", tz="Europe/Berlin")] == ["2026-03-29"]
+    with pytest.raises(Refused, match="Europe/Atlantis") as refused:
+        await rows(platform, "day", tz="Europe/Atlantis")
+    assert refused.value.code == "unknown_timezone"
+
+
+async def test_a_call_that_was_refused_outright_costs_nothing_and_is_not_unknown(platform: Platform, start: Start):
+    await start()
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.loses(1), log.asks(1, 2))
+    await log.append(log.hears(1, 2, cost=None), log.completed())
+    await platform.drained()
+
+    [row] = await rows(platform, "model")
+    assert (row.calls, row.calls_unknown, row.calls_unsettled, row.cost_usd) == (2, 1, 0, 0)
+
+
+async def test_an_unknown_bound_makes_the_upper_bound_unknown(platform: Platform, start: Start):
+    await start()
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1, worst=None), log.cancelled())
+    await platform.drained()
+
+    [row] = await rows(platform, "model")
+    assert (row.calls_unsettled, row.unsettled_lower_usd, row.unsettled_upper_usd) == (1, 0, None)
+    assert (await platform.trace("j1")).totals.cost_usd == 0
+
+
+async def test_sums_are_the_same_in_the_log_the_ledger_the_spans_and_the_metric(platform: Platform, start: Start):
+    """Of random jobs with retries, cuts, aborts, auxiliary calls and dead holders."""
+    await start()
+    chance = random.Random(20261122)
+    logs = [Spender(platform.bus, job_id=f"r{n}") for n in range(40)]
+    for log in logs:
+        await live(log, chance)
+    await platform.drained()
+
+    total = sum((view(fold(log.told)).cost_usd or USD(0) for log in logs), USD(0))
+    ledger = sum((row.cost_usd for row in await rows(platform, "model", "tool", "kind")), USD(0))
+    spans = await platform.rows("SELECT sum(cost_usd) AS usd FROM spans")
+    assert total == ledger == spans[0]["usd"] > 0
+    lost = {call for log in logs for call in unsettled_calls(log)}
+    kept = {row["attempt_id"] for row in await platform.rows("SELECT attempt_id FROM ledger WHERE NOT settled")}
+    assert kept == lost != set()
+
+    def exported() -> Decimal:
+        samples = [s for metric in REGISTRY.collect() for s in metric.samples if s.name == "wayline_ledger_cost_usd"]
+        return USD(str(sum(sample.value for sample in samples))).quantize(USD("1e-9"))
+
+    await until(lambda: exported() == total, why="the gauge has read the ledger")
+
+
+async def live(log: Spender, chance: random.Random) -> None:
+    """One random job, to its end."""
+
+    def price() -> str:
+        return f"0.{chance.randrange(10**9):09d}"
+
+    await log.append(log.submitted(), log.routed())
+    await log.append(log.claimed())
+    for step in range(1, chance.randrange(2, 5)):
+        attempt = 1
+        await log.append(log.asks(step))
+        while (fate := chance.choice(("ends", "ends", "refused", "cut", "killed"))) != "ends":
+            if fate == "killed":
+                await log.append(log.claimed(epoch=attempt + 1))
+            else:
+                await log.append(log.loses(step, attempt, bounds=("0", price()) if fate == "cut" else None))
+            attempt += 1
+            await log.append(log.asks(step, attempt))
+        await log.append(log.hears(step, attempt, cost=price()))
+        if chance.random() < 0.3:
+            await log.append(log.aside("rerank", price(), n=step))
+    if chance.random() < 0.3:
+        await log.append(log.asks(9))
+        await log.append(log.cancelled())
+    else:
+        await log.append(log.completed())
+
+
+def unsettled_calls(log: Spender) -> set[str]:
+    """The attempts that began and whose usage never came, unless the provider refused them."""
+    began = {event.attempt_id for event in log.told if isinstance(event, e.ModelRequested)}
+    known = {
+        event.attempt_id
+        for event in log.told
+        if isinstance(event, e.ModelCompleted) or (isinstance(event, e.ModelFailed) and event.unsettled is None)
+    }
+    return began - known

@@ -1,0 +1,80 @@
+"""Money as the command line shows it: what is unknown is said, what is nothing is left out."""
+
+from typing import Any
+
+from rich.console import Console
+
+from wayline.standalone.drawing import job_line
+from wayline.standalone.money import budgets_table, costs_table, job_costs
+
+
+def shown(what: Any) -> list[list[str]]:
+    console = Console(width=250, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(what)
+    return [[word.strip() for word in line.split("  ") if word.strip()] for line in console.export_text().splitlines()]
+
+
+def row(cost: str, **more: Any) -> dict[str, Any]:
+    return {
+        "group": {"model": "claude", "day": "2026-05-01"},
+        "calls": 3,
+        "calls_unknown": 0,
+        "usage": {"input": 1000, "output": 20},
+        "cost_usd": cost,
+        "cache_read_share": 0.9,
+        "saved_usd": "0.004",
+        "lost_usd": "0",
+        "calls_unsettled": 0,
+        "unsettled_lower_usd": "0",
+        "unsettled_upper_usd": "0",
+        **more,
+    }
+
+
+def test_costs_show_caches_unknown_prices_and_bounds_and_a_total():
+    open_call = {"calls_unsettled": 1, "unsettled_lower_usd": "0.001", "unsettled_upper_usd": None}
+    lines = shown(costs_table({"rows": [row("0.1"), row("0.2", calls_unknown=2, **open_call)]}))
+
+    assert lines[1] == ["claude", "2026-05-01", "3", "1000", "90%", "20", "$0.1", "$0.004"]
+    assert lines[2][6:] == ["$0.2 + 2 unknown", "$0.004", "1 calls, $0.001 to unknown"]
+    assert lines[3] == ["total", "6", "$0.3"]
+
+
+def test_a_jobs_cost_is_told_by_what_it_was_for():
+    costs = {"model": {"p/a": "0.01", "p/b": None}, "tool": {"search": "0.002"}, "aux": {"classification": "0"}}
+    job = {"costs": {**costs, "saved_usd": "0.003", "lost_usd": "0"}}
+
+    assert job_costs(job) == "p/a $0.01 · p/b cost unknown · search $0.002 · the prompt cache saved $0.003"
+    assert job_costs({"costs": None}) == ""
+
+
+def test_a_jobs_last_line_says_what_the_cache_saved():
+    job = {"job_id": "j1", "status": "completed", "steps": 2, "usage": None, "cost_usd": "0.01", "partial": False}
+
+    assert "cache saved $0.003" in job_line({**job, "costs": {"saved_usd": "0.003"}})
+    assert "cache" not in job_line({**job, "costs": {"saved_usd": "0"}})
+
+
+def test_budgets_show_what_is_spent_held_and_left():
+    budget = {
+        "name": "day",
+        "limit_usd": "5",
+        "window": "day",
+        "timezone": "Europe/Berlin",
+        "agent": None,
+        "user_id": "alice",
+        "hard": False,
+        "spent_usd": "3",
+        "reserved_usd": "1.5",
+        "unsettled_usd": "0",
+        "left_usd": "0.5",
+        "waiting_jobs": 2,
+        "raised": [{"threshold": "0.8"}],
+    }
+
+    lines = shown(budgets_table({"budgets": [budget]}))
+
+    assert lines[1] == ["day", "$5 soft", "day Europe/Berlin", "user alice", "$3", "$1.5", "$0.5", "2", "80%"]
+    assert shown(budgets_table({"budgets": [], "job_budget_usd": "0.10"})) == [
+        ["no budgets: a job may spend $0.1 of its own"]
+    ]

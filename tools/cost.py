@@ -1,0 +1,197 @@
+"""The money page of Grafana: who spends on what, what prompt caches do, and what is left of budgets."""
+
+from __future__ import annotations
+
+from overview import CENTS_OF_CENTS, DOLLARS, newest, spent
+from panels import Column, Dashboard, Metric, Panel, Row, Sql
+
+MODEL = "coalesce(model, 'tool ' || tool)"
+SHOWN_MAX = 50
+USED, LIMIT = 'wayline_budget_usd{figure!="limit"}', 'wayline_budget_usd{figure="limit"}'
+
+
+def over_time(what: str, cost: str = "coalesce(sum(cost_usd), 0)", where: str = "true") -> Sql:
+    """Dollars by day and something else."""
+    return Sql(
+        f"""SELECT $__timeGroupAlias(at, '1d'), {what} AS metric, ({cost})::float8 AS cost
+            FROM tracing.ledger WHERE NOT open AND {where} AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
+        over_time=True,
+    )
+
+
+def dollars(title: str, description: str, ask: Sql | Metric, *, width: int = 8) -> Panel:
+    return Panel(title, description, [ask], unit=DOLLARS, kind="bargauge", width=width, decimals=CENTS_OF_CENTS)
+
+
+def figure(title: str, description: str, gauge: str, *, unit: str = DOLLARS) -> Panel:
+    """One number of the whole ledger, whatever the window (400 days)."""
+    ask = Metric(f"sum({newest(gauge, 'model', 'agent')})", title.lower())
+    decimals = CENTS_OF_CENTS if unit == DOLLARS else None
+    return Panel(title, description, [ask], unit=unit, kind="stat", width=4, height=5, decimals=decimals)
+
+
+LEDGER = Row(
+    "The whole ledger",
+    [
+        figure("Spent", "Dollars in the ledger (400 days).", "wayline_ledger_cost_usd"),
+        figure("Saved by caches", "What cached prompts cost less than fresh ones.", "wayline_ledger_cache_saved_usd"),
+        figure(
+            "Lost on caches", "What was written into prompt caches and never read.", "wayline_ledger_cache_lost_usd"
+        ),
+        Panel(
+            "Cache hits",
+            "The share of all input tokens that came from a prompt cache.",
+            [
+                Metric(
+                    f"sum({newest('wayline_ledger_cache_read_tokens', 'model', 'agent')})"
+                    f" / sum({newest('wayline_ledger_input_tokens', 'model', 'agent')})",
+                    "share",
+                )
+            ],
+            unit="percentunit",
+            kind="stat",
+            width=4,
+            height=5,
+            decimals=1,
+        ),
+        figure(
+            "Unsettled calls",
+            "Calls that nobody saw end, killed or cut: in no sum, but between the bounds below.",
+            "wayline_ledger_unsettled_calls",
+            unit="short",
+        ),
+        figure(
+            "Unpriced calls",
+            "Calls that no sum of dollars contains, because nobody knows their price.",
+            "wayline_ledger_unpriced_calls",
+            unit="short",
+        ),
+    ],
+)
+
+SPENDING = Row(
+    "Who spends on what",
+    [
+        dollars(
+            "Dollars by model", "In this window; a tool that costs money stands alone.", Sql(spent(MODEL, by="model"))
+        ),
+        dollars("Dollars by agent", "In this window, by agent.", Sql(spent("agent", by="agent"))),
+        dollars(
+            "Dollars by user",
+            "In this window; `-` is a job without one.",
+            Sql(spent("coalesce(user_id, '-')", by="who")),
+        ),
+        dollars(
+            "Dollars by tool", "In this window; `-` is a call of a model.", Sql(spent("coalesce(tool, '-')", by="tool"))
+        ),
+        dollars(
+            "Dollars by kind",
+            "Calls of the conversation's model, of tools, and auxiliary ones.",
+            Sql(spent("kind", by="kind")),
+        ),
+        dollars("Dollars by tenant", "In this window, by tenant.", Sql(spent("tenant", by="who"))),
+        Panel(
+            "Dollars by day and model",
+            "By day (UTC). The window's first and last day may be cut.",
+            [over_time(MODEL)],
+            unit=DOLLARS,
+            width=12,
+            decimals=CENTS_OF_CENTS,
+            bars=True,
+        ),
+        Panel(
+            "Dollars by day and agent",
+            "By day (UTC). The window's first and last day may be cut.",
+            [over_time("agent")],
+            unit=DOLLARS,
+            width=12,
+            decimals=CENTS_OF_CENTS,
+            bars=True,
+        ),
+    ],
+)
+
+CACHES = Row(
+    "Prompt caches and what is not settled",
+    [
+        Panel(
+            "Cache by model",
+            "Input tokens, the share that was cached, and what that saved or lost in this window.",
+            [
+                Sql("""SELECT model, count(*) AS calls, sum(input_tokens)::bigint AS input,
+                        (sum(cache_read_tokens) / nullif(sum(input_tokens), 0))::float8 AS cached,
+                        coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0)::float8 AS saved,
+                        coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0)::float8 AS lost
+                    FROM tracing.ledger WHERE NOT open AND kind = 'model' AND $__timeFilter(at)
+                    GROUP BY model ORDER BY input DESC""")
+            ],
+            unit="short",
+            kind="table",
+            width=12,
+            columns=[Column("cached", unit="percentunit"), Column("saved", unit=DOLLARS), Column("lost", unit=DOLLARS)],
+        ),
+        Panel(
+            "Unsettled by model",
+            "Calls that nobody saw end, and between what they can have cost; `unbounded` ones have no upper bound.",
+            [
+                Sql("""SELECT coalesce(model, '-') AS model, count(*) FILTER (WHERE NOT settled) AS unsettled,
+                        coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0)::float8 AS least,
+                        coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0)::float8 AS most,
+                        count(*) FILTER (WHERE NOT settled AND upper_usd IS NULL) AS unbounded
+                    FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1 ORDER BY unsettled DESC""")
+            ],
+            unit="short",
+            kind="table",
+            width=12,
+            columns=[Column("least", unit=DOLLARS), Column("most", unit=DOLLARS)],
+        ),
+    ],
+)
+
+BUDGETS = Row(
+    "Budgets",
+    [
+        Panel(
+            "Budgets used",
+            "What is spent, held by running jobs or unsettled, as a share of the limit, in the present window.",
+            [
+                Metric(
+                    f"sum by (tenant, budget) ({newest(USED, 'tenant', 'budget', 'figure')})"
+                    f" / on (tenant, budget) {newest(LIMIT, 'tenant', 'budget')}",
+                    "{{tenant}} {{budget}}",
+                    instant=True,
+                )
+            ],
+            unit="percentunit",
+            kind="bargauge",
+            alarm_above=0.8,
+        ),
+        Panel(
+            "Budgets over time",
+            "Dollars that are spent, held and unsettled, and the limit; they begin anew with each window.",
+            [Metric(newest("wayline_budget_usd", "tenant", "budget", "figure"), "{{tenant}} {{budget}} {{figure}}")],
+            unit=DOLLARS,
+            decimals=CENTS_OF_CENTS,
+        ),
+        Panel(
+            "Dearest jobs",
+            f"The {SHOWN_MAX} jobs that cost most in this window, and what they were expected to cost.",
+            [
+                Sql(f"""SELECT tenant, job_id AS job, agent, model, cost_usd::float8 AS cost,
+                        estimated_cost_usd::float8 AS expected, steps
+                    FROM tracing.jobs WHERE $__timeFilter(created_at)
+                    ORDER BY cost_usd DESC NULLS LAST LIMIT {SHOWN_MAX}""")
+            ],
+            unit="short",
+            kind="table",
+            columns=[Column("cost", unit=DOLLARS), Column("expected", unit=DOLLARS)],
+        ),
+    ],
+)
+
+COST = Dashboard(
+    uid="wayline-cost",
+    title="Wayline cost",
+    description="Who spends on what, prompt caches, unsettled calls and budgets. Generated by `make dashboards`.",
+    rows=[LEDGER, SPENDING, CACHES, BUDGETS],
+)
