@@ -101,9 +101,10 @@ def _assistant(message: AssistantMessage, request: ModelRequest) -> dict[str, An
 
 def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str, Any]]:
     """One string where there is only text: every endpoint takes that."""
-    style = (f"Answer in this style: {message.style}",) if message.style else ()
-    if all(isinstance(part, TextPart) for part in message.parts):
-        return "\n\n".join([*(part.text for part in message.parts if isinstance(part, TextPart)), *style])
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    style = [f"Answer in this style: {message.style}"] if message.style else []
+    if len(texts) == len(message.parts):
+        return "\n\n".join(texts + style)
     parts = [_part(part, request) for part in message.parts]
     return [*parts, *({"type": "text", "text": text} for text in style)]
 
