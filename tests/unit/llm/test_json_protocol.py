@@ -185,7 +185,7 @@ def test_confidence_is_from_0_to_1_or_unknown(said, meant):
 
 
 def test_a_call_that_the_output_limit_cut_keeps_no_half_parameters():
-    calls = '[{"tool": "look", "parameters": {"at": 1}}, {"tool": "write", "parameters": {"t'
+    calls = '[{"tool": "look", "parameters": {"at": 1}}, {"tool": "write", "parameters": {"text": "half of'
     text = f'{{"action": "tool", "tool_calls": {calls}'
     first, last = read(text, cut=True).tool_calls
 
@@ -339,6 +339,12 @@ async def test_an_answer_is_streamed_without_its_envelope():
 
     assert streamed == "A cat."
     assert finished == Finished(ANSWERED, Usage(output=2), "end", ("n",))
+
+
+async def test_an_answer_that_turns_out_otherwise_is_not_added_to_the_one_begun():
+    streamed, finished = await ask(Writer(list('{"action": "respond", "response": "x", "response": "yes"}')))
+
+    assert (streamed, finished.message.text) == ("x", "yes")
 
 
 async def test_calls_are_not_streamed():

@@ -48,12 +48,14 @@ def test_a_good_schema_has_no_problem():
     assert schema_problem(PERSON) is None
 
 
-def test_a_schema_is_never_fetched():
-    elsewhere = {"$ref": "http://127.0.0.1:9/schema.json"}
+def test_a_schema_is_never_fetched(monkeypatch):
+    fetched = []
+    monkeypatch.setattr("urllib.request.urlopen", fetched.append)
 
-    assert problem(elsewhere, "{}") == (
-        "cannot be checked: the schema refers to 'http://127.0.0.1:9/schema.json', which is not in it"
-    )
+    found = problem({"$ref": "http://127.0.0.1:9/schema.json"}, "{}")
+
+    assert found == "cannot be checked: the schema refers to 'http://127.0.0.1:9/schema.json', which is not in it"
+    assert fetched == []
 
 
 def test_an_endless_schema_is_no_trap():

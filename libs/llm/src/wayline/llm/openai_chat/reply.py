@@ -37,6 +37,8 @@ def read(body: dict[str, Any], *, provider: str = "chat", model: str = "") -> Fi
 class Reply:
     """An answer being put together; lenient about what a compatible endpoint leaves out."""
 
+    __slots__ = ("_at", "_calls", "_refusal", "_stop", "_text", "_thinking", "_thinking_field", "done", "usage")
+
     def __init__(self) -> None:
         self.done = False
         """The endpoint has said that nothing follows."""
@@ -69,7 +71,9 @@ class Reply:
         """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
         if chunk.get("error"):
             raise broke_off(chunk["error"])
-        counted = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
+        counted = chunk.get("usage")
+        if counted is None and "x_groq" in chunk:
+            counted = (chunk["x_groq"] or {}).get("usage")
         if counted:
             self.usage = from_chat(counted)
         for choice in chunk.get("choices") or ():
@@ -90,13 +94,10 @@ class Reply:
             said = self._parts(said)
         if said:
             self._text.append(said)
-        for field in THINKING:
-            if delta.get(field):
-                self._thinking_field = field
-                self._thinking.append(delta[field])
-                break
-        if delta.get("tool_calls"):
-            for call in delta["tool_calls"]:
+        if "reasoning_content" in delta or "reasoning" in delta:
+            self._take_thinking(delta)
+        if "tool_calls" in delta:
+            for call in delta["tool_calls"] or ():
                 self._take_call(call)
         if delta.get("function_call"):
             self._take_call({"index": 0, "function": delta["function_call"]})
@@ -104,6 +105,13 @@ class Reply:
             self._refusal.append(delta["refusal"])
             return said + delta["refusal"]
         return said
+
+    def _take_thinking(self, delta: dict[str, Any]) -> None:
+        for field in THINKING:
+            if delta.get(field):
+                self._thinking_field = field
+                self._thinking.append(delta[field])
+                return
 
     def _parts(self, parts: list[dict[str, Any]]) -> str:
         """Content as a list of parts: text, and thinking that is a list of texts itself."""
@@ -172,6 +180,8 @@ class Reply:
 
 class _Call:
     """One tool call being put together."""
+
+    __slots__ = ("_arguments", "_name", "extra", "id")
 
     def __init__(self) -> None:
         self.id = ""

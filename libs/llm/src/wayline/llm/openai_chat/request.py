@@ -101,8 +101,11 @@ def _assistant(message: AssistantMessage, request: ModelRequest) -> dict[str, An
 
 def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str, Any]]:
     """One string where there is only text: every endpoint takes that."""
-    if all(isinstance(part, TextPart) for part in message.parts):
-        return "\n\n".join([*(part.text for part in message.parts if isinstance(part, TextPart)), *message.asides])
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    if len(texts) == len(message.parts):
+        return "
+
+".join([*texts, *message.asides])
     parts = [_part(part, request) for part in message.parts]
     return [*parts, *({"type": "text", "text": text} for text in message.asides)]
 
