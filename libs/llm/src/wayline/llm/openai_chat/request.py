@@ -103,9 +103,7 @@ def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str
     """One string where there is only text: every endpoint takes that."""
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     if len(texts) == len(message.parts):
-        return "
-
-".join([*texts, *message.asides])
+        return "\n\n".join([*texts, *message.asides])
     parts = [_part(part, request) for part in message.parts]
     return [*parts, *({"type": "text", "text": text} for text in message.asides)]
 
