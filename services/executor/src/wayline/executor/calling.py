@@ -60,6 +60,10 @@ class Heard:
         return (time.perf_counter() - self._since) * 1_000
 
 
+async def unheard() -> None:
+    """Nobody waits for a model's first word."""
+
+
 class Models:
     """The providers this executor can call."""
 
@@ -90,7 +94,7 @@ class Models:
         )
 
     async def call(
-        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
     ) -> Finished:
         """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
         provider = self._providers.get(request.card.provider)
