@@ -8,7 +8,7 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import arguments
+from wayline.llm.calls import Call, numbered
 from wayline.llm.model import Finished, ModelError, StopReason
 from wayline.llm.refusal import broke_off
 from wayline.llm.usage import from_chat
@@ -149,9 +149,7 @@ class Reply:
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
         """What was said so far."""
-        # The limit ends the last call only; the ones before it were closed.
-        cut = len(self._calls) if self._stop == "length" else 0
-        calls = tuple(call.wanted(n, cut=n == cut) for n, call in enumerate(self._calls, 1))
+        calls = numbered((call.said for call in self._calls), cut=self._stop == "length")
         return AssistantMessage(
             text="".join(self._text) + "".join(self._refusal),
             tool_calls=calls,
@@ -202,13 +200,9 @@ class _Call:
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
 
-    def wanted(self, number: int, *, cut: bool) -> ToolCall:
-        return ToolCall(
-            call=str(number),
-            tool=self._name,
-            arguments=arguments.read("".join(self._arguments), cut=cut),
-            provider_id=self.id or None,
-        )
+    @property
+    def said(self) -> Call:
+        return self.id, self._name, "".join(self._arguments)
 
 
 def wanted_call(call: ToolCall) -> dict[str, Any]:
