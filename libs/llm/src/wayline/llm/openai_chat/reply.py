@@ -8,9 +8,9 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
+from wayline.llm import faults
 from wayline.llm.calls import Call, numbered
-from wayline.llm.model import Finished, ModelError, StopReason
-from wayline.llm.refusal import broke_off
+from wayline.llm.model import Finished, StopReason
 from wayline.llm.usage import from_chat
 
 STOPS: dict[str, StopReason] = {
@@ -70,7 +70,7 @@ class Reply:
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
         if chunk.get("error"):
-            raise broke_off(chunk["error"])
+            raise faults.reported(chunk["error"])
         counted = chunk.get("usage")
         if counted is None and "x_groq" in chunk:
             counted = (chunk["x_groq"] or {}).get("usage")
@@ -84,7 +84,7 @@ class Reply:
 
     def _take_choice(self, choice: dict[str, Any]) -> str:
         if choice.get("error"):
-            raise broke_off(choice["error"])
+            raise faults.reported(choice["error"])
         self._stop = choice.get("finish_reason") or self._stop
         delta = choice.get("delta") or choice.get("message")
         if not delta:
@@ -137,14 +137,9 @@ class Reply:
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
         """The message and its usage; raises ModelError where one of them never came."""
         if not self.stopped:
-            raise ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
+            raise faults.cut()
         if self.usage is None:
-            raise ModelError(
-                "no_usage",
-                "the endpoint sent no usage; it must honour stream_options",
-                retryable=False,
-                billable=True,
-            )
+            raise faults.no_usage()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
