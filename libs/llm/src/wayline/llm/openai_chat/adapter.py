@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import aiohttp
 
+from wayline.llm import faults
 from wayline.llm.encoding import encoded
 from wayline.llm.lines import batches
 from wayline.llm.model import ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, body, limit_name
-from wayline.llm.refusal import refused
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 CONNECTIONS_MAX = 1_024
@@ -99,7 +99,7 @@ class ChatCompletions:
 
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
-        return refused(response.status, response.headers, await response.read())
+        return faults.refused(response.status, response.headers, await response.read())
 
 
 def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
