@@ -24,8 +24,9 @@ def test_a_tool_that_is_named_is_called_and_two_at_once():
     assert [name for name, _ in said.tools] == ["send_mail", "find_docs"]
 
 
-def test_else_the_first_tool_that_searches_is_called_with_the_question():
-    said = by_rules(asked(tools=("send_mail", "knowledge_search", "find_docs")))
+@pytest.mark.parametrize("others", [("send_mail", "find_docs"), ("recall_details", "find_docs")])
+def test_else_the_tool_that_most_plainly_searches_is_called_with_the_question(others: tuple[str, ...]):
+    said = by_rules(asked(tools=(*others, "knowledge_search")))
 
     assert said.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
 
