@@ -31,13 +31,20 @@ def test_else_the_tool_that_most_plainly_searches_is_called_with_the_question(ot
     assert said.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
 
 
+def test_what_a_tool_need_not_be_told_it_is_not_told():
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "only_in": {"type": "string"}}, "required": ["query"]}
+    request = Asked(1, "", "openai", "m", {}, turns=(Turn("user", "Why?"),), tools=(Offered("search", "", schema),))
+
+    assert by_rules(request).tools == (("search", {"query": "Why?"}),)
+
+
 def test_a_tool_that_neither_searches_nor_is_named_is_left_alone():
     assert by_rules(asked(tools=("send_mail",))).text == "You asked: What is JetStream?"
 
 
 def test_results_are_answered_from():
     called = Turn("assistant", calls=(Call("1", "search", {}), Call("2", "search", {})))
-    found = (Turn("tool", "It is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))
+    found = (Turn("tool", "[1] a.md\nIt is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))
 
     said = by_rules(asked("What is JetStream?", called, *found, tools=("search",)))
 

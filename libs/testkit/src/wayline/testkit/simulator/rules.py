@@ -48,11 +48,16 @@ def _mentions(words: str, name: str) -> bool:
 def _arguments(tool: Offered, text: str) -> dict[str, Any]:
     if not tool.schema.get("properties"):
         return {} if tool.schema else {"query": text}
-    return value(tool.schema, text or "text")
+    # What may be left out is: a question is no name of a document.
+    fields, needed = tool.schema["properties"], tool.schema.get("required")
+    wanted = {name: fields[name] for name in fields if not needed or name in needed}
+    return value({**tool.schema, "properties": wanted}, text or "text")
 
 
 def _first_sentence(text: str) -> str:
-    return _cut(re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0])
+    """The first that ends as one; a heading does not."""
+    pieces = re.split(r"(?<=[.!?])\s+|\n+", text.strip())
+    return _cut(next((piece for piece in pieces if piece.endswith((".", "!", "?"))), pieces[0]))
 
 
 def _cut(text: str) -> str:
