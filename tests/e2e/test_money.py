@@ -18,6 +18,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from wayline.standalone.money import usd
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 
@@ -173,6 +174,9 @@ def test_a_job_costs_the_same_for_its_caller_the_command_http_the_dashboard_and_
     on_dashboard = {agent: money(spent[agent], *cached[AGENTS[agent].partition("/")[2]]) for agent in AGENTS}
 
     assert answered == shown == commanded == over_http == on_dashboard
+    shown_to_people = installed.wayline("jobs", "show", jobs["claude"]["job_id"]).stdout
+    assert f"the prompt cache saved {usd(str(answered['claude'][1]))}" in shown_to_people
+
     whole = money(*(sum(amounts) for amounts in zip(*answered.values(), strict=True)))
     titles = ("Spent", "Saved by caches", "Lost on caches")
     assert money(*(place.number(title) for title in titles)) == whole
