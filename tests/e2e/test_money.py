@@ -74,9 +74,15 @@ class Place:
     simulate: subprocess.Popen[str]
     began: datetime
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.installed.http_port}"
+
     def get(self, path: str, **parameters: str) -> Any:
-        url = f"http://127.0.0.1:{self.installed.http_port}{path}"
-        return httpx2.get(url, params=parameters, timeout=30).raise_for_status()
+        return httpx2.get(f"{self.url}{path}", params=parameters, timeout=30).raise_for_status()
+
+    def put(self, path: str, body: Any) -> None:
+        httpx2.put(f"{self.url}{path}", json=body, timeout=30).raise_for_status()
 
     def bill(self) -> Decimal:
         """End the providers; the last thing they say is what it would have cost."""
@@ -132,19 +138,18 @@ def place(server_dir: Path) -> Iterator[Place]:
         simulate.communicate(timeout=10)
 
 
-def prepare(installed: Installed) -> None:
-    """As somebody new to it would: a model of one's own, an agent a provider, a page of knowledge."""
-    home = installed.data.parent
+def prepare(place: Place) -> None:
+    """As somebody new to it would: a model of one's own, an agent a provider, a budget, a page of knowledge."""
+    installed, home = place.installed, place.installed.data.parent
     (home / "card.json").write_text(json.dumps(OWN))
     (home / "leases.md").write_text(LEASES)
     installed.said("models", "add", "card.json")
-    usable = installed.said("models", "list")["usable"]
+    assert set(installed.said("models", "list")["usable"]) >= set(AGENTS.values())
     for agent, model in AGENTS.items():
-        assert model in usable
-        config = {"model": model, "instructions": INSTRUCTIONS, "tools": ["search_knowledge"]}
         thinks = {"effort": "none"} if agent == "own" else {}
-        (home / "agent.json").write_text(json.dumps(config | thinks))
-        assert installed.said("agents", "put", agent, "agent.json")["version"] == 1
+        config = {"model": model, "instructions": INSTRUCTIONS, "tools": ["search_knowledge"], **thinks}
+        place.put(f"/v1/agents/{agent}", config)
+    place.put("/v1/budgets/all", {"limit_usd": "5", "window": "total"})
     done = installed.wayline("ingest", "leases.md")
     assert done.returncode == 0, done.stderr
 
@@ -152,7 +157,7 @@ def prepare(installed: Installed) -> None:
 @pytest.mark.timeout(120)
 def test_a_job_costs_the_same_for_its_caller_the_command_http_the_dashboard_and_the_provider(place: Place):
     installed = place.installed
-    prepare(installed)
+    prepare(place)
 
     jobs = {agent: installed.said("run", "--agent", agent, QUESTION) for agent in AGENTS}
 
@@ -180,7 +185,16 @@ def test_a_job_costs_the_same_for_its_caller_the_command_http_the_dashboard_and_
     whole = money(*(sum(amounts) for amounts in zip(*answered.values(), strict=True)))
     titles = ("Spent", "Saved by caches", "Lost on caches")
     assert money(*(place.number(title) for title in titles)) == whole
+    traces = [place.get(f"/v1/jobs/{job['job_id']}/trace").json() for job in jobs.values()]
+    assert sum(Decimal(trace["totals"]["cost_usd"]) for trace in traces) == whole[0]
+    run(until(lambda: of_budget(place) == (whole[0], 0, 0), within=TOLD_WITHIN_S, why="the jobs are settled"))
     assert place.bill() == whole[0]
+
+
+def of_budget(place: Place) -> tuple[Decimal, ...]:
+    """What is spent of the budget that counts every job, what is held of it, and what nobody saw end."""
+    [budget] = place.get("/v1/budgets").json()["budgets"]
+    return tuple(Decimal(budget[figure]) for figure in ("spent_usd", "reserved_usd", "unsettled_usd"))
 
 
 def until_told(place: Place) -> None:
