@@ -24,10 +24,18 @@ def test_a_tool_that_is_named_is_called_and_two_at_once():
     assert [name for name, _ in said.tools] == ["send_mail", "find_docs"]
 
 
-def test_else_the_first_tool_that_searches_is_called_with_the_question():
-    said = by_rules(asked(tools=("send_mail", "knowledge_search", "find_docs")))
+@pytest.mark.parametrize("others", [("send_mail", "find_docs"), ("recall_details", "find_docs")])
+def test_else_the_tool_that_most_plainly_searches_is_called_with_the_question(others: tuple[str, ...]):
+    said = by_rules(asked(tools=(*others, "knowledge_search")))
 
     assert said.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
+
+
+def test_what_a_tool_need_not_be_told_it_is_not_told():
+    schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "only_in": {"type": "string"}}, "required": ["query"]}
+    request = Asked(1, "", "openai", "m", {}, turns=(Turn("user", "Why?"),), tools=(Offered("search", "", schema),))
+
+    assert by_rules(request).tools == (("search", {"query": "Why?"}),)
 
 
 def test_a_tool_that_neither_searches_nor_is_named_is_left_alone():
@@ -36,7 +44,7 @@ def test_a_tool_that_neither_searches_nor_is_named_is_left_alone():
 
 def test_results_are_answered_from():
     called = Turn("assistant", calls=(Call("1", "search", {}), Call("2", "search", {})))
-    found = (Turn("tool", "It is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))
+    found = (Turn("tool", "[1] a.md\nIt is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))
 
     said = by_rules(asked("What is JetStream?", called, *found, tools=("search",)))
 

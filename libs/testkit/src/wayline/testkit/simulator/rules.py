@@ -1,6 +1,6 @@
 """What the simulator says without a script: decided by the request alone.
 
-1. Tools offered and nothing found yet: call those that the user names, else the first one that searches.
+1. Tools offered and nothing found yet: call those that the user names, else the one that most plainly searches.
 2. A JSON Schema asked for: a value that satisfies it.
 3. Results given: answer from their first sentences.
 4. Else: say the question back.
@@ -14,7 +14,8 @@ from typing import Any
 from wayline.testkit.simulator.script import Asked, Offered, Say
 from wayline.testkit.simulator.values import value
 
-SEARCHES = re.compile(r"search|find|retriev|lookup|look_up|query|recall", re.IGNORECASE)
+SEARCHES = ("search", "find", "retriev", "lookup", "look_up", "query", "recall")
+"""What the name of a tool that searches has in it, the plainest first."""
 QUOTE_CHARS_MAX = 200
 
 
@@ -36,7 +37,8 @@ def by_rules(asked: Asked) -> Say:
 def _wanted(asked: Asked) -> list[Offered]:
     words = asked.text.casefold()
     named = [tool for tool in asked.tools if _mentions(words, tool.name.casefold())]
-    return named or [tool for tool in asked.tools if SEARCHES.search(tool.name)][:1]
+    searching = [tool for word in SEARCHES for tool in asked.tools if word in tool.name.casefold()]
+    return named or searching[:1]
 
 
 def _mentions(words: str, name: str) -> bool:
@@ -46,11 +48,16 @@ def _mentions(words: str, name: str) -> bool:
 def _arguments(tool: Offered, text: str) -> dict[str, Any]:
     if not tool.schema.get("properties"):
         return {} if tool.schema else {"query": text}
-    return value(tool.schema, text or "text")
+    # What may be left out is: a question is no name of a document.
+    fields, needed = tool.schema["properties"], tool.schema.get("required")
+    wanted = {name: fields[name] for name in fields if not needed or name in needed}
+    return value({**tool.schema, "properties": wanted}, text or "text")
 
 
 def _first_sentence(text: str) -> str:
-    return _cut(re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0])
+    """The first that ends as one; a heading does not."""
+    pieces = re.split(r"(?<=[.!?])\s+|\n+", text.strip())
+    return _cut(next((piece for piece in pieces if piece.endswith((".", "!", "?"))), pieces[0]))
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,209 @@
+"""Money through the front door: whoever is asked, each job cost the same, and what the provider billed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx2
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from wayline.standalone.money import usd
+from wayline.testkit import until
+from wayline.testkit.fixtures import run
+
+from ..integration.dashboards.questions import Question, Window, expand_sql, questions, samples_of
+from ..integration.standalone.conftest import Installed
+
+DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "dashboards" / "cost.json"
+QUESTION = "How often is a lease renewed?"
+LEASES = "A lease is renewed every two seconds while its tool runs.\n"
+# Longer than what any of the models keeps at least.
+INSTRUCTIONS = "You answer from the knowledge base, in one sentence, and say which page it is from. " * 100
+RATES = {"input": "0.10", "output": "0.50", "cache_read": "0.01", "cache_write_5m": "0.125"}
+# By Chat Completions this one takes tools only where it is told not to think.
+OWN = {
+    "provider": "chat",
+    "model": "gpt-6-luna",
+    "tier": "flash",
+    "reasoning": "effort",
+    "efforts": ["none"],
+    "cache": {"kind": "automatic"},
+    "prices": {"rates": RATES, "source": "a contract of ours"},
+}
+AGENTS = {
+    "claude": "anthropic/claude-sonnet-5-5",
+    "gpt": "openai/gpt-6.1-terra",
+    "own": "chat/gpt-6-luna",
+}
+STEPS = 2
+TOLD_WITHIN_S = 20.0
+
+Money = tuple[Decimal, Decimal, Decimal]
+"""What was spent, what prompt caches saved, what they cost in vain."""
+
+
+def money(cost: Any, saved: Any, lost: Any) -> Money:
+    spent, less, more = (Decimal(str(amount)).quantize(Decimal("1e-9")) for amount in (cost, saved, lost))
+    return spent, less, more
+
+
+def of_job(job: dict[str, Any]) -> Money:
+    return money(job["cost_usd"], job["costs"]["saved_usd"], job["costs"]["lost_usd"])
+
+
+def of_costs(costs: dict[str, Any]) -> dict[str, Money]:
+    return {row["group"]["agent"]: money(row["cost_usd"], row["saved_usd"], row["lost_usd"]) for row in costs["rows"]}
+
+
+@dataclass
+class Place:
+    """`wayline up`, the providers it calls, and who asks it."""
+
+    installed: Installed
+    simulate: subprocess.Popen[str]
+    began: datetime
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.installed.http_port}"
+
+    def get(self, path: str, **parameters: str) -> Any:
+        return httpx2.get(f"{self.url}{path}", params=parameters, timeout=30).raise_for_status()
+
+    def put(self, path: str, body: Any) -> None:
+        httpx2.put(f"{self.url}{path}", json=body, timeout=30).raise_for_status()
+
+    def bill(self) -> Decimal:
+        """End the providers; the last thing they say is what it would have cost."""
+        self.simulate.send_signal(signal.SIGINT)
+        _, told = self.simulate.communicate(timeout=30)
+        return Decimal(told.rpartition("$")[2].strip())
+
+    def table(self, title: str) -> list[dict[str, Any]]:
+        """What a panel of the Cost dashboard gets from Postgres, as Grafana's role."""
+        window = Window(self.began, datetime.now(UTC) + timedelta(seconds=1))
+        line = (self.installed.data / "credentials" / "grafana.env").read_text().strip()
+        return run(_rows(line.partition("=")[2], expand_sql(panel(title).sql, window)))
+
+    def number(self, title: str) -> Any:
+        """What a panel gets from Prometheus: with one replica the gauge itself, summed."""
+        promql = panel(title).promql
+        (name,) = samples_of(promql)
+        assert promql == f"sum(max by (model, agent) ({name}))"
+        families = text_string_to_metric_families(self.get("/metrics").text)
+        return sum(one.value for family in families for one in family.samples if one.name == name)
+
+
+def panel(title: str) -> Question:
+    [found] = [asked for asked in questions(json.loads(DASHBOARD.read_text())) if asked.panel == title]
+    return found
+
+
+async def _rows(dsn: str, sql: str) -> list[dict[str, Any]]:
+    conn = await asyncpg.connect(dsn)
+    try:
+        return [dict(row) for row in await conn.fetch(sql)]
+    finally:
+        await conn.close()
+
+
+@pytest.fixture
+def place(server_dir: Path) -> Iterator[Place]:
+    home = server_dir / "money"
+    home.mkdir()
+    command = [sys.executable, "-m", "wayline.standalone", "simulate", "--port", "0", "--json"]
+    simulate = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    installed = Installed(home / "data")
+    try:
+        assert simulate.stdout is not None
+        variables = json.loads(simulate.stdout.readline())["environment"]
+        installed.more = {**variables, "WAYLINE_TRACING_GAUGES_EVERY_S": "0.1"}
+        installed.start()
+        yield Place(installed, simulate, datetime.now(UTC))
+    finally:
+        installed.abandon()
+        if simulate.poll() is None:
+            simulate.kill()
+        simulate.communicate(timeout=10)
+
+
+def prepare(place: Place) -> None:
+    """As somebody new to it would: a model of one's own, an agent a provider, a budget, a page of knowledge."""
+    installed, home = place.installed, place.installed.data.parent
+    (home / "card.json").write_text(json.dumps(OWN))
+    (home / "leases.md").write_text(LEASES)
+    installed.said("models", "add", "card.json")
+    assert set(installed.said("models", "list")["usable"]) >= set(AGENTS.values())
+    for agent, model in AGENTS.items():
+        thinks = {"effort": "none"} if agent == "own" else {}
+        config = {"model": model, "instructions": INSTRUCTIONS, "tools": ["search_knowledge"], **thinks}
+        place.put(f"/v1/agents/{agent}", config)
+    place.put("/v1/budgets/all", {"limit_usd": "5", "window": "total"})
+    done = installed.wayline("ingest", "leases.md")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.timeout(120)
+def test_a_job_costs_the_same_for_its_caller_the_command_http_the_dashboard_and_the_provider(place: Place):
+    installed = place.installed
+    prepare(place)
+
+    jobs = {agent: installed.said("run", "--agent", agent, QUESTION) for agent in AGENTS}
+
+    for agent, job in jobs.items():
+        assert (job["status"], job["steps"], f"{job['route']['provider']}/{job['route']['model']}") == (
+            *("completed", STEPS),
+            AGENTS[agent],
+        )
+        assert "renewed every two seconds" in job["answer"]
+    answered = {agent: of_job(job) for agent, job in jobs.items()}
+    assert all(cost > 0 and saved > 0 for cost, saved, _ in answered.values()), answered
+
+    until_told(place)
+    shown = {agent: of_job(place.get(f"/v1/jobs/{job['job_id']}").json()) for agent, job in jobs.items()}
+    commanded = of_costs(installed.said("costs", "--by", "agent"))
+    over_http = of_costs(place.get("/v1/costs", group_by="agent").json())
+    spent = {row["agent"]: row["cost"] for row in place.table("Dollars by agent")}
+    cached = {row["model"]: (row["saved"], row["lost"]) for row in place.table("Cache by model")}
+    on_dashboard = {agent: money(spent[agent], *cached[AGENTS[agent].partition("/")[2]]) for agent in AGENTS}
+
+    assert answered == shown == commanded == over_http == on_dashboard
+    shown_to_people = installed.wayline("jobs", "show", jobs["claude"]["job_id"]).stdout
+    assert f"the prompt cache saved {usd(str(answered['claude'][1]))}" in shown_to_people
+
+    whole = money(*(sum(amounts) for amounts in zip(*answered.values(), strict=True)))
+    titles = ("Spent", "Saved by caches", "Lost on caches")
+    assert money(*(place.number(title) for title in titles)) == whole
+    traces = [place.get(f"/v1/jobs/{job['job_id']}/trace").json() for job in jobs.values()]
+    assert sum(Decimal(trace["totals"]["cost_usd"]) for trace in traces) == whole[0]
+    run(until(lambda: of_budget(place) == (whole[0], 0, 0), within=TOLD_WITHIN_S, why="the jobs are settled"))
+    assert place.bill() == whole[0]
+
+
+def of_budget(place: Place) -> tuple[Decimal, ...]:
+    """What is spent of the budget that counts every job, what is held of it, and what nobody saw end."""
+    [budget] = place.get("/v1/budgets").json()["budgets"]
+    return tuple(Decimal(budget[figure]) for figure in ("spent_usd", "reserved_usd", "unsettled_usd"))
+
+
+def until_told(place: Place) -> None:
+    """The ledger follows the log, and the gauges follow the ledger."""
+
+    def told() -> bool:
+        rows = place.get("/v1/costs", group_by="agent").json()["rows"]
+        cost = sum(Decimal(row["cost_usd"]) for row in rows)
+        calls = sum(row["calls"] for row in rows)
+        return calls == STEPS * len(AGENTS) and money(place.number("Spent"), 0, 0) == money(cost, 0, 0)
+
+    run(until(told, within=TOLD_WITHIN_S, why="tracing has read every job"))

@@ -1,0 +1,283 @@
+"""The same scripted jobs on every wire format: real router, executor and tools, real SDKs, simulated providers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.errors import WaylineError
+from wayline.contracts.jobs import JobView
+from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
+from wayline.contracts.models import ModelCard, Prices, PutModel
+from wayline.contracts.models import Rates as CardRates
+from wayline.contracts.money import Usage
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit import until
+from wayline.testkit.simulator import Asked, Charge, Facts, Rates, Say, Simulator
+
+from ..simulator.jobs import JOBS
+from .conftest import Platform, with_tools
+from .test_discovering import box, listing
+
+CLAUDE, GPT, OWN, IN_WORDS = (
+    "anthropic/claude-sonnet-5-5",
+    "openai/gpt-6.1-terra",
+    "chat/local-chat",
+    "chat/local-json",
+)
+RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
+FACTS = {name: Facts(name=name, provider="local", rates=Rates(**RATES)) for name in ("local-chat", "local-json")}
+NO_TEMPERATURE = "temperature dropped: the model takes none"
+NOTES = {
+    CLAUDE: (NO_TEMPERATURE,),
+    GPT: (NO_TEMPERATURE,),
+    OWN: (),
+    IN_WORDS: (NO_TEMPERATURE, "effort low dropped: the model does not know it"),
+}
+"""What was not sent as the agent has it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job did, whichever model did it."""
+
+    answer: str
+    steps: int
+    asked_for: tuple[tuple[str, ...], ...]
+    """What each step searched for."""
+    thinking: tuple[str, ...]
+
+
+EXPECTED = {
+    "a search and an answer": Outcome("It is a log. " * 20, 2, (("JetStream",), ()), ("", "")),
+    "two calls at once, with thinking": Outcome(
+        "Both found.", 3, (("a", "bé"), ("c",), ()), ("Two things to look up.", "One more.", "Enough.")
+    ),
+    "structured output": Outcome('{"name": "Bern", "people": 134591}', 2, (("Bern",), ()), ("", "")),
+}
+
+
+def expected(name: str, model: str) -> Outcome:
+    """In the JSON protocol a model always says a thought: the simulator makes one up where its script has none."""
+    found = EXPECTED[name]
+    if model != IN_WORDS:
+        return found
+    return replace(found, thinking=tuple(thought or "The task is clear." for thought in found.thinking))
+
+
+async def script(asked: Asked) -> Say:
+    """The script of the job that asks; its tool stands under its server's name."""
+    (name,) = [name for name in JOBS if asked.text.startswith(name)]
+    said = await as_said(JOBS[name][0](asked))
+    return replace(said, tools=tuple((f"box__{tool}", arguments) for tool, arguments in said.tools))
+
+
+async def as_said(said: Any) -> Say:
+    return said if isinstance(said, Say) else await said
+
+
+@dataclass
+class World:
+    """The platform, the providers it calls, and what went by."""
+
+    platform: Platform
+    simulator: Simulator
+    searched: list[str] = field(default_factory=list)
+    streamed: dict[tuple[str, int, int], str] = field(default_factory=lambda: defaultdict(str))
+
+    async def play(self, model: str) -> dict[str, JobView]:
+        """Run every job on one model, beside each other; returns how they ended, by name."""
+        for at, (name, (_, schema)) in enumerate(JOBS.items()):
+            config = AgentConfig(
+                instructions="You are an agent.", tools=("box__search",), output_schema=schema, effort="low"
+            )
+            await self.platform.bus.ask(PutAgent(tenant="default", name=f"agent-{at}", config=config), Agent)
+            await self.platform.submit(f"j{at}", name, agent=f"agent-{at}", model=model)
+        return {name: await self.platform.wait_for(f"j{at}") for at, name in enumerate(JOBS)}
+
+    async def heard(self, job_id: str, spoken: dict[tuple[str, int, int], str]) -> dict[tuple[str, int, int], str]:
+        """What was streamed of a job, once nothing of what it said is missing."""
+
+        def mine() -> dict[tuple[str, int, int], str]:
+            return {call: text for call, text in self.streamed.items() if call[0] == job_id}
+
+        whole = sum(map(len, spoken.values()))
+        await until(lambda: sum(map(len, mine().values())) >= whole, why=f"all text of {job_id} was streamed")
+        return mine()
+
+    def charges(self, job_id: str) -> list[Charge]:
+        """What the provider bills for a job, by the attempt ids that it was sent."""
+        return [charge for charge in self.simulator.bill.charges if charge.attempt.startswith(f"default/{job_id}/")]
+
+
+@asynccontextmanager
+async def opened(platform: Platform) -> AsyncIterator[World]:
+    async with Simulator(script, models=FACTS) as simulator:
+        world = World(platform, simulator)
+
+        def search(q: str, n: int = 1) -> str:
+            """Find."""
+            world.searched.append(q)
+            return f"{n} of {q}: found."
+
+        async def hear(message: Any) -> None:
+            said = orjson.loads(message.data)
+            job_id = message.subject.rpartition(".")[2]
+            world.streamed[job_id, said["step"], said["attempt"]] += said["text"]
+
+        async with box() as server:
+            server.mcp.add_tool(search)
+            endpoints = {
+                "anthropic_base_url": simulator.url,
+                "openai_base_url": simulator.openai_url,
+                "chat_base_url": simulator.openai_url,
+            }
+            await platform.start(
+                *("router", "executor", "tool_registry"),
+                router=RouterSettings(**endpoints),
+                executor=ExecutorSettings(**endpoints),
+                tool_registry=with_tools({**server.settings(), "effects": {"search": "once"}}),
+            )
+            await listing(platform, "search")
+            await platform.bus.nc.subscribe("deltas.default.>", cb=hear)
+            yield world
+
+
+@pytest.fixture
+async def world(platform: Platform) -> AsyncIterator[World]:
+    async with opened(platform) as world:
+        for card in own_cards():
+            await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        yield world
+
+
+def own_cards() -> list[ModelCard]:
+    """One model with tools of its own and all else, and one that only writes text."""
+    prices = Prices(rates=CardRates(**RATES), source="our own machine")
+    able = ModelCard(
+        provider="chat",
+        model="local-chat",
+        tier="standard",
+        structured_output=True,
+        temperature=True,
+        reasoning="effort",
+        efforts=("low",),
+        prices=prices,
+    )
+    plain = ModelCard(provider="chat", model="local-json", tier="standard", tools="json", prices=prices)
+    return [able, plain]
+
+
+def answers(events: list[e.Event]) -> list[e.ModelCompleted]:
+    return [event for event in events if isinstance(event, e.ModelCompleted)]
+
+
+def outcome(job: JobView, events: list[e.Event]) -> Outcome:
+    said = [each.message for each in answers(events)]
+    return Outcome(
+        answer=job.answer or "",
+        steps=job.steps,
+        asked_for=tuple(tuple(call.arguments["q"] for call in each.tool_calls) for each in said),
+        thinking=tuple(each.thinking for each in said),
+    )
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN, IN_WORDS])
+async def test_the_same_three_jobs_do_the_same_on_every_wire_format(world: World, model: str):
+    ended = await world.play(model)
+
+    for at, (name, job) in enumerate(ended.items()):
+        events = await world.platform.events(f"j{at}")
+        assert (job.status, job.error, job.route.name) == ("completed", None, model), name
+        assert outcome(job, events) == expected(name, model), name
+        assert [event for event in events if isinstance(event, e.ModelFailed)] == []
+        assert {event.status for event in events if isinstance(event, e.ToolCompleted)} == {"success"}
+
+        # To the nano-dollar what the provider bills, which keeps its own prices.
+        charges = world.charges(f"j{at}")
+        assert [each.attempt_id for each in answers(events)] == [charge.attempt for charge in charges]
+        assert [each.usage for each in answers(events)] == [charge.usage for charge in charges]
+        assert (job.usage, job.cost_usd) == (sum((c.usage for c in charges), Usage()), sum(c.usd for c in charges))
+        assert job.cost_usd > 0
+        assert job.costs.model == {model: job.cost_usd}
+
+        spoken = {(f"j{at}", each.step, each.attempt): each.message.text for each in answers(events)}
+        assert await world.heard(f"j{at}", spoken) == {call: text for call, text in spoken.items() if text}
+        for each in answers(events):
+            assert each.notes == NOTES[model]
+
+    assert sorted(world.searched) == sorted(["JetStream", "a", "bé", "c", "Bern"])
+    check_requests(world.simulator.requests, model)
+
+
+def check_requests(asked: list[Asked], model: str) -> None:
+    """Each provider was asked for what it can do, and for nothing else."""
+    assert {each.stream for each in asked} == {True}
+    assert {each.speaks_json for each in asked} == {model == IN_WORDS}
+    assert {bool(each.body.get("tools")) for each in asked} == {model != IN_WORDS}
+    assert {each.body.get("temperature") for each in asked} == ({0.7} if model == OWN else {None})
+    structured = [each for each in asked if each.text.startswith("structured output")]
+    assert [each.schema is not None for each in structured] == [model != IN_WORDS] * 2
+
+
+BLOCKS = {
+    CLAUDE: lambda body: [block for message in body["messages"] for block in message["content"]],
+    GPT: lambda body: body["input"],
+    OWN: lambda body: body["messages"],
+}
+THOUGHTS = {CLAUDE: "thinking", GPT: "encrypted_content", OWN: "reasoning"}
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+async def test_what_a_model_thought_goes_back_to_it_as_it_came(world: World, model: str):
+    await world.play(model)
+
+    events = await world.platform.events("j1")
+    first, second, third = [each for each in world.simulator.requests if each.attempt.startswith("default/j1/")]
+    for before, sent in zip(answers(events), (second, third), strict=False):
+        assert before.message.verbatim is not None
+        kept = [without_mark(block) for block in before.message.verbatim.blocks]
+        assert any(block.get(THOUGHTS[model]) for block in kept)
+        blocks = [without_mark(block) for block in BLOCKS[model](sent.body)]
+        at = blocks.index(kept[0])
+        assert blocks[at : at + len(kept)] == kept
+    assert not any(block.get(THOUGHTS[model]) for block in BLOCKS[model](first.body))
+
+
+def without_mark(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "cache_control"}
+
+
+async def test_the_knowledge_job_runs_on_the_offline_model(platform: Platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    text = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
+    await platform.bus.publish(
+        IndexDocument(tenant="default", document_id="d1", name="leases.md", text=text), msg_id="d1"
+    )
+
+    async def ready() -> bool:
+        try:
+            document = await platform.bus.ask(GetDocument(tenant="default", document_id="d1"), Document)
+        except WaylineError:
+            return False
+        return document.status == "ready"
+
+    await until(ready, within=20, why="the document is indexed")
+    await platform.submit("k1", "How often is a lease renewed?")
+
+    job = await platform.wait_for("k1")
+    assert (job.status, job.route.name, job.steps, job.cost_usd) == ("completed", "offline/extractive", 2, 0)
+    assert "renewed every two seconds" in job.answer
+    assert [citation.document for citation in job.citations] == ["leases.md"]
+    called = [event.tool for event in await platform.events("k1") if isinstance(event, e.ToolCompleted)]
+    assert called == ["search_knowledge"]
