@@ -54,6 +54,9 @@ bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table i
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
 
+conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
+	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
+
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
@@ -63,4 +66,4 @@ demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench faults run demo clean
+.PHONY: help setup lock format check test proto dashboards e2e bench faults conservation run demo clean
