@@ -51,6 +51,9 @@ e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
 	$(BIN)/python tests/bench/speed --write docs/performance.md
 
+evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
+	$(BIN)/python -m pytest -q tests/evals
+
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
 
@@ -63,4 +66,4 @@ demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench faults run demo clean
+.PHONY: help setup lock format check test proto dashboards e2e bench evals faults run demo clean
