@@ -48,8 +48,10 @@ dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
 e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 	$(BIN)/python -m pytest tests/e2e tests/integration/standalone
 
-bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
-	$(BIN)/python tests/bench/speed --write docs/performance.md
+bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about eleven minutes)
+	$(BIN)/python -m tests.bench.speed --write docs/performance.md
+	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
+	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
 
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
 	$(BIN)/python -m pytest -q tests/evals
