@@ -71,5 +71,4 @@ demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench faults conservation run demo clean
-.PHONY: help setup lock format check test proto dashboards e2e bench evals faults run demo clean
+.PHONY: help setup lock format check test proto dashboards e2e bench evals faults conservation run demo clean
