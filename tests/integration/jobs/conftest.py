@@ -92,7 +92,7 @@ class Platform:
         """Where the gateway listens."""
         return next(part.port for part in self.services["gateway"].parts if isinstance(part, HttpServer))
 
-    async def submit(self, job_id: str, text: str = "go", *, agent: str = "assistant", **options: Any) -> None:
+    async def submit(self, job_id: str, text: Any = "go", *, agent: str = "assistant", **options: Any) -> None:
         """Publish a job as any client would."""
         body = {"agent": agent, "input": text, "job_id": job_id, "options": options}
         await self.publish(body)

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
-from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
+from wayline.contracts.models import DeleteModel, ModelCard, ModelDeleted, Prices, PutModel, Rates
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit.chat_server import ChatServer, Say
@@ -82,3 +82,20 @@ async def test_a_dry_run_over_http_tells_the_route_and_its_predicted_cost_by_the
         assert chat.calls == []
     async with platform.admin() as conn:
         assert await conn.fetchval("SELECT count(*) FROM router.reservations") == 0
+
+
+async def test_a_budget_for_each_job_keeps_a_model_of_unknown_price_from_a_job_that_another_can_do(platform: Platform):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await begin(platform, chat, "executor", "tool_registry")
+        fast = CARD.model_copy(update={"model": "fast", "tier": "flash"})
+        nobody_knows = CARD.model_copy(update={"model": "dark", "prices": None})
+        await platform.bus.ask(DeleteModel(tenant="default", provider="chat", model="priced"), ModelDeleted)
+        for card in (fast, nobody_knows):
+            await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        each = BudgetConfig(limit_usd=Decimal("0.05"), window="job")
+        await platform.bus.ask(PutBudget(tenant="default", name="each", config=each), Budget)
+
+        await platform.submit("j1", task_type="drafting")
+
+        ended = await platform.wait_for("j1")
+    assert (ended.status, ended.route.model) == ("completed", "fast"), ended.error

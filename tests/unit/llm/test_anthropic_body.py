@@ -249,6 +249,20 @@ def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted
     assert (knobs, len(noted)) == (said, notes)
 
 
+@pytest.mark.parametrize(
+    ("model", "schema", "words"),
+    [
+        ({}, CITY, True),
+        ({"structured_output": True}, {"type": "object"}, True),
+        ({"structured_output": True}, CITY, False),
+    ],
+)
+def test_a_schema_that_is_not_enforced_is_asked_for_in_words(model, schema, words):
+    [system] = asked(request(user("hi"), model=card(**model), output_schema=schema))[0]["system"]
+
+    assert ("The final answer is JSON" in system["text"]) == words
+
+
 def test_the_output_limit_is_the_models_at_most():
     found, notes = asked(request(user("hi"), model=card(output_limit=100)))
 

@@ -60,14 +60,15 @@ def test_a_style_is_asked_for_with_the_question():
 
 
 def test_images_and_files_travel_inside():
-    parts = (TextPart(text="what?"), ImagePart(document_id="d1"), FilePart(document_id="d1"))
-    said, _ = asked(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files={"d1": CAT})
+    files = {"d1": CAT, "d2": File("a.pdf", "application/pdf", b"meow"), "d3": File("a.txt", "text/plain", b"purr")}
+    parts = (TextPart(text="what?"), ImagePart(document_id="d1"), *(FilePart(document_id=d) for d in ("d2", "d3")))
+    said, _ = asked(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files=files)
 
-    data = "data:image/png;base64,bWVvdw=="
     assert said["messages"][1]["content"] == [
         {"type": "text", "text": "what?"},
-        {"type": "image_url", "image_url": {"url": data}},
-        {"type": "file", "file": {"filename": "cat.png", "file_data": data}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,bWVvdw=="}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,bWVvdw=="}},
+        {"type": "text", "text": "[FILE a.txt]\npurr"},
         {"type": "text", "text": "Answer in this style: short"},
     ]
 
@@ -94,21 +95,26 @@ def test_temperature_and_effort_are_sent_to_models_that_take_them():
 
 
 def test_what_a_model_does_not_take_is_dropped_with_a_note():
-    card = {"reasoning": "effort", "efforts": ("low",)}
-    said, notes = asked(card=card, temperature=0.7, effort="max", thinking_tokens=1_000)
+    said, notes = asked(card={"reasoning": "effort"}, temperature=0.7, effort="max", thinking_tokens=1_000)
 
     assert not said.keys() & {"temperature", "reasoning_effort"}
     assert notes == (
         "temperature dropped: the model takes none",
-        "effort max dropped: the model does not know it",
+        "effort dropped: nobody has said which the model knows",
         "thinking budget dropped: Chat Completions has none",
     )
+
+
+def test_an_effort_that_the_model_does_not_have_becomes_the_nearest_below():
+    said, notes = asked(card={"reasoning": "effort", "efforts": ("low", "high")}, effort="max")
+
+    assert (said["reasoning_effort"], notes) == ("high", ("effort max became high: the model has low, high",))
 
 
 def test_the_output_limit_is_the_models_at_most():
     said, notes = asked(card={"output_limit": 20})
 
-    assert (said["max_tokens"], notes) == (20, ("output limit 50 lowered to the model's 20",))
+    assert (said["max_tokens"], notes) == (20, ("output limit clipped to 20: the model writes no more at once",))
 
 
 def test_models_that_think_by_effort_know_the_output_limit_by_its_new_name():

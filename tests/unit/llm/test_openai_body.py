@@ -190,5 +190,21 @@ def test_a_schema_is_enforced_when_it_is_closed_and_complete_and_else_asked_for_
     assert sent(optional) == ({**named, "schema": optional, "strict": False}, 1)
 
 
+def test_only_an_object_is_enforced():
+    listed = {"type": "array", "items": CITY}
+    found, _ = wire.asked(request(user("hi"), model=card(structured_output=True), output_schema=listed))
+
+    assert (found["text"]["format"]["schema"], found["text"]["format"]["strict"]) == (listed, False)
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_model_that_takes_no_schema_is_asked_for_it_in_words(marks):
+    caches = {"cache": MARKS} if marks else {}
+    found, _ = wire.asked(request(user("hi"), model=card(**caches), output_schema=CITY))
+
+    said = found["input"][0]["content"][0]["text"] if marks else found["instructions"]
+    assert said.endswith('"required":["city"],"type":"object"}')
+
+
 def test_the_output_limit_is_the_models_at_most():
     assert wire.asked(request(user("hi"), model=card(output_limit=100)))[0]["max_output_tokens"] == 100

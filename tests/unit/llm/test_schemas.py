@@ -1,8 +1,10 @@
 """JSON Schemas as strict providers want them."""
 
+from copy import deepcopy
+
 import pytest
 
-from wayline.llm.schemas import arguments, closed, complete
+from wayline.llm.schemas import arguments, closed, complete, strict
 
 CITY = {"type": "object", "properties": {"name": {"type": "string", "minLength": 1}}, "required": ["name"]}
 
@@ -66,3 +68,48 @@ def test_a_tools_schema_is_an_object_without_alternatives_at_the_top():
         **CITY,
         "additionalProperties": False,
     }
+
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+    "required": ["name", "age"],
+}
+SHUT = {
+    **PERSON,
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "additionalProperties": False,
+}
+
+
+def test_a_strict_schema_is_closed_all_the_way_down():
+    schema = {
+        "type": "object",
+        "properties": {
+            "people": {"type": "array", "items": {"$ref": "#/$defs/person"}},
+            "boss": {"anyOf": [{"$ref": "#/$defs/person"}, {"type": "null"}]},
+        },
+        "required": ["people", "boss"],
+        "$defs": {"person": PERSON},
+    }
+    before = deepcopy(schema)
+
+    assert strict(schema) == {**schema, "additionalProperties": False, "$defs": {"person": SHUT}}
+    assert schema == before
+
+
+@pytest.mark.parametrize(
+    "loose",
+    [
+        {"type": "array", "items": {"type": "string"}},
+        {"anyOf": [PERSON]},
+        {**PERSON, "required": ["name"]},
+        {**PERSON, "additionalProperties": True},
+        {**PERSON, "patternProperties": {}},
+        {**PERSON, "allOf": [PERSON]},
+        {**PERSON, "properties": {"name": {"type": "string"}, "age": {}}},
+        {**PERSON, "properties": {"name": True, "age": {"type": "integer"}}},
+    ],
+)
+def test_a_schema_that_strictness_would_change_stays_loose(loose):
+    assert strict(loose) is None

@@ -1,10 +1,8 @@
-"""Answers that are JSON by a schema: asked for, checked, prepared for strict providers."""
-
-from copy import deepcopy
+"""Answers that are JSON by a schema: asked for and checked."""
 
 import pytest
 
-from wayline.llm.structured import instruction, problem, schema_problem, strict, unwrapped
+from wayline.llm.structured import instruction, problem, schema_problem, unwrapped
 
 PERSON = {
     "type": "object",
@@ -74,42 +72,6 @@ def test_an_endless_schema_is_no_trap():
 )
 def test_an_answer_is_taken_out_of_its_wrapping(text, json):
     assert unwrapped(text) == json
-
-
-def test_a_strict_schema_is_closed_all_the_way_down():
-    schema = {
-        "type": "object",
-        "properties": {
-            "people": {"type": "array", "items": {"$ref": "#/$defs/person"}},
-            "boss": {"anyOf": [{"$ref": "#/$defs/person"}, {"type": "null"}]},
-        },
-        "required": ["people", "boss"],
-        "$defs": {"person": PERSON},
-    }
-    before = deepcopy(schema)
-
-    assert strict(schema) == {
-        **schema,
-        "additionalProperties": False,
-        "$defs": {"person": {**PERSON, "additionalProperties": False}},
-    }
-    assert schema == before
-
-
-@pytest.mark.parametrize(
-    "loose",
-    [
-        {"type": "array", "items": {"type": "string"}},
-        {"anyOf": [PERSON]},
-        {**PERSON, "required": ["name"]},
-        {**PERSON, "additionalProperties": True},
-        {**PERSON, "patternProperties": {}},
-        {**PERSON, "properties": {"name": {"type": "string"}, "age": {}}},
-        {**PERSON, "properties": {"name": True, "age": {"type": "integer"}}},
-    ],
-)
-def test_a_schema_that_strictness_would_change_stays_loose(loose):
-    assert strict(loose) is None
 
 
 def test_the_instruction_does_not_depend_on_the_order_of_keys():

@@ -40,3 +40,14 @@ def test_an_unknown_price_is_refused_by_a_budget_that_somebody_set(hard: dict[st
 
 def test_an_unknown_price_passes_where_nobody_set_a_budget():
     assert said(cost=None) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "cap_set", "bound"),
+    [(None, False, None), (None, True, "0.10"), ("0.03", True, "0.03"), ("9", True, "0.10"), ("9", False, "9")],
+)
+def test_a_budget_for_each_job_bounds_its_route_and_the_default_does_not(left, cap_set, bound):
+    left_usd = left and Decimal(left)
+    admitted = Admitted(agent=AGENT, cap_usd=Decimal("0.10"), cap_set=cap_set, left_usd=left_usd)
+
+    assert admitted.bound_usd == (bound and Decimal(bound))

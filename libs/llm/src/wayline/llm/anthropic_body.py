@@ -17,7 +17,7 @@ from wayline.contracts.chat import (
     Verbatim,
 )
 from wayline.contracts.models import Effort
-from wayline.llm import inputs, knobs, schemas
+from wayline.llm import inputs, knobs, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
 
@@ -52,6 +52,9 @@ def body(request: ModelRequest) -> Json:
 def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
     """The body, and a note for everything that is not sent as it was configured."""
     notes: list[str] = []
+    form = _format(request, notes)
+    if request.output_schema is not None and not form:
+        request = structured.told(request)
     spoken = _spoken(request)
     system, tools = _system(request), _tools(request)
     _mark(request, system, tools, spoken)
@@ -62,7 +65,7 @@ def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         "system": system,
         "tools": tools,
         "thinking": thinking,
-        "output_config": output | _format(request, notes),
+        "output_config": output | form,
         "temperature": temperature,
     }
     said: Json = {
@@ -234,10 +237,10 @@ def _format(request: ModelRequest, notes: list[str]) -> Json:
     if request.output_schema is None:
         return {}
     if not request.card.structured_output:
-        notes.append("output schema not sent: the model takes none")
+        notes.append("output schema asked for in words: the model takes none")
         return {}
     schema = schemas.closed(request.output_schema)
     if schema is None:
-        notes.append("output schema not sent: the provider cannot enforce an open one")
+        notes.append("output schema asked for in words: the provider cannot enforce an open one")
         return {}
     return {"format": {"type": "json_schema", "schema": schema}}

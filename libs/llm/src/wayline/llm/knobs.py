@@ -28,7 +28,7 @@ def temperature(request: ModelRequest, notes: list[str], *, thinking: bool = Fal
 
 
 def effort(request: ModelRequest, notes: list[str], *, known: tuple[Effort, ...]) -> Effort | None:
-    """The wanted effort, or the nearest below it that the model has; `known` where its card does not list any."""
+    """The wanted effort, or the nearest below it that the model has; `known` are those where its card lists none."""
     wanted = request.effort
     if wanted is None:
         return None
@@ -37,6 +37,9 @@ def effort(request: ModelRequest, notes: list[str], *, known: tuple[Effort, ...]
             notes.append("effort dropped: the model does not reason")
         return None
     offered: list[Effort] = [each for each in BY_STRENGTH if each in (request.card.efforts or known)]
+    if not offered:
+        notes.append("effort dropped: nobody has said which the model knows")
+        return None
     below: list[Effort] = [each for each in offered if BY_STRENGTH.index(each) <= BY_STRENGTH.index(wanted)]
     found: Effort = below[-1] if below else offered[0]
     if found != wanted:

@@ -33,6 +33,9 @@ ErrorCode = Literal[
 ]
 
 
+ATTEMPT_HEADER = "X-Wayline-Attempt"
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """An image or a document that a message names by its id."""

@@ -19,7 +19,7 @@ from wayline.contracts.chat import (
     ToolMessage,
     Verbatim,
 )
-from wayline.llm import inputs, knobs, schemas
+from wayline.llm import inputs, knobs, schemas, structured
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
@@ -46,6 +46,9 @@ def body(request: ModelRequest) -> Json:
 def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
     """The body, and a note for everything that is not sent as it was configured."""
     notes: list[str] = []
+    form = _format(request, notes)
+    if request.output_schema is not None and form is None:
+        request = structured.told(request)
     marks = request.card.cache.kind == "breakpoints"
     items = _items(request, marks=marks)
     if marks:
@@ -56,7 +59,7 @@ def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         "tools": _tools(request),
         "prompt_cache_key": _cache_key(request),
         "reasoning": _reasoning(request, notes),
-        "text": _format(request, notes),
+        "text": form,
         "temperature": knobs.temperature(request, notes),
     }
     said: Json = {
@@ -199,11 +202,10 @@ def _format(request: ModelRequest, notes: list[str]) -> Json | None:
     if request.output_schema is None:
         return None
     if not request.card.structured_output:
-        notes.append("output schema not sent: the model takes none")
+        notes.append("output schema asked for in words: the model takes none")
         return None
-    schema = schemas.closed(request.output_schema)
-    strict = schema is not None and schemas.complete(schema)
-    if not strict:
+    strict = schemas.strict(request.output_schema)
+    if strict is None:
         notes.append("output schema sent as a wish: the provider enforces only closed ones without optional properties")
-    sent = schema if strict else request.output_schema
-    return {"format": {"type": "json_schema", "name": SCHEMA_NAME, "schema": sent, "strict": strict}}
+    sent = request.output_schema if strict is None else strict
+    return {"format": {"type": "json_schema", "name": SCHEMA_NAME, "schema": sent, "strict": strict is not None}}

@@ -62,6 +62,12 @@ def closed(schema: Schema) -> Schema | None:
         return None
 
 
+def strict(schema: Schema) -> Schema | None:
+    """The schema as the strictest providers enforce it: an object, closed and complete; None where it is not that."""
+    found = closed(schema) if schema.get("type") == "object" else None
+    return found if found is not None and complete(found) else None
+
+
 def complete(schema: Any) -> bool:
     """Whether every property of every object is required, which the strictest of providers insist on."""
     if isinstance(schema, list):
@@ -71,7 +77,7 @@ def complete(schema: Any) -> bool:
     properties = schema.get("properties")
     if isinstance(properties, dict) and set(properties) != set(schema.get("required") or ()):
         return False
-    return "oneOf" not in schema and all(complete(value) for value in schema.values())
+    return not schema.keys() & {"oneOf", "allOf"} and all(complete(value) for value in schema.values())
 
 
 class _Open(Exception):

@@ -16,10 +16,9 @@ import httpx2
 from wayline.llm import faults
 from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
-from wayline.llm.model import Finished, ModelRequest, Piece
+from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelRequest, Piece
 from wayline.llm.sse import events
 
-ATTEMPT_HEADER = "X-Wayline-Attempt"
 PLACEHOLDER_KEY = "none"
 """For local endpoints, which want none; the SDKs insist on something."""
 CONNECTIONS_MAX = 1_024

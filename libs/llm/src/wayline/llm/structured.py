@@ -1,34 +1,32 @@
-"""An answer that is JSON by a schema: asked for, checked, and said strictly for providers that enforce it."""
+"""An answer that is JSON by a schema: asked for in words, and checked."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from wayline.llm import repair
+from wayline.llm.model import ModelRequest
 
 PROBLEMS_MAX = 5
 PROBLEM_MAX_CHARS = 300
 VALIDATORS_MAX = 256
-DEPTH_MAX = 100
 TOO_DEEP = (RecursionError, orjson.JSONEncodeError)
-
-_PLAIN = frozenset(
-    """
-    type title description properties required additionalProperties items enum const anyOf $ref $defs definitions
-    default examples $schema $id format pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
-    minItems maxItems minLength maxLength
-    """.split()
-)
-"""What strict providers let a schema say."""
 
 
 def instruction(schema: dict[str, Any]) -> str:
     """What a model is told whose provider takes no schema: the same text for the same schema."""
     said = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS).decode()
     return f"The final answer is JSON and nothing else, without a code fence, valid by this JSON Schema:\n{said}"
+
+
+def told(request: ModelRequest) -> ModelRequest:
+    """The same request for a provider that enforces no such schema: its system prompt asks for it."""
+    assert request.output_schema is not None
+    return replace(request, system=f"{request.system}\n\n{instruction(request.output_schema)}".lstrip())
 
 
 def unwrapped(text: str) -> str:
@@ -72,50 +70,6 @@ def schema_problem(schema: dict[str, Any]) -> str | None:
     except TOO_DEEP:
         return "it is nested too deep"
     return None
-
-
-def strict(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """The same schema as strict providers want it: closed objects, every property required.
-
-    None where that would mean something else: an optional property, an open object, a word they do not know.
-    """
-    if schema.get("type") != "object":
-        return None
-    try:
-        return _strict(schema, 0)
-    except _TooFree:
-        return None
-
-
-class _TooFree(Exception):
-    """A schema allows what a strict one cannot."""
-
-
-def _strict(schema: Any, depth: int) -> Any:
-    if not isinstance(schema, dict) or not _PLAIN.issuperset(schema) or depth > DEPTH_MAX:
-        raise _TooFree
-    said = dict(schema)
-    if "properties" in schema or schema.get("type") == "object":
-        properties = schema.get("properties") or {}
-        if schema.get("additionalProperties") not in (None, False) or set(schema.get("required") or ()) != set(
-            properties
-        ):
-            raise _TooFree
-        said |= {"properties": _each(properties, depth), "additionalProperties": False, "required": list(properties)}
-    elif not said.keys() & {"type", "enum", "const", "anyOf", "$ref"}:
-        raise _TooFree
-    for key in ("$defs", "definitions"):
-        if key in said:
-            said[key] = _each(said[key], depth)
-    if "items" in said:
-        said["items"] = _strict(said["items"], depth + 1)
-    if "anyOf" in said:
-        said["anyOf"] = [_strict(one, depth + 1) for one in said["anyOf"]]
-    return said
-
-
-def _each(schemas: dict[str, Any], depth: int) -> dict[str, Any]:
-    return {name: _strict(one, depth + 1) for name, one in schemas.items()}
 
 
 def _text(schema: dict[str, Any]) -> bytes:

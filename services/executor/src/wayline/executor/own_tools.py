@@ -11,6 +11,7 @@ from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition, To
 from wayline.executor.condense import cut
 from wayline.journal import Job
 from wayline.llm.arguments import nearest
+from wayline.llm.tokens import estimate
 
 RECALLED_CHARS = 8_000
 """Of a result in one answer: less than what would be shown in a shorter form again."""
@@ -100,7 +101,7 @@ def recalled(call: ToolCall, whole: str | None) -> ToolReply:
     else:
         text = _piece(whole, begin)
     size = len(text.encode())
-    return ToolReply(status="success", content=text, effect=Effect.READ, size_bytes=size, tokens=-(-size // 4))
+    return ToolReply(status="success", content=text, effect=Effect.READ, size_bytes=size, tokens=estimate(text))
 
 
 def _piece(whole: str, begin: int) -> str:

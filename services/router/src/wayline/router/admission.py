@@ -51,6 +51,13 @@ class Admitted:
         return self.cap_set or self.left_usd is not None
 
     @property
+    def bound_usd(self) -> Decimal | None:
+        """What somebody's budgets leave for the job, one for each job among them: what its route must keep to."""
+        return min(
+            (usd for usd in (self.left_usd, self.cap_usd if self.cap_set else None) if usd is not None), default=None
+        )
+
+    @property
     def used_up(self) -> str:
         """The budget that has nothing left for the job."""
         if self.left_usd is not None and self.left_usd <= 0:
@@ -142,7 +149,7 @@ def routed(
         limits=limits,
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=admitted.left_usd,
+        left_usd=admitted.bound_usd,
         held_usd=admitted.held_usd(decision.route),
         warm=warm,
     )

@@ -75,7 +75,7 @@ class Router:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
         agent = admitted.agent
         cap_usd = admitted.cap_usd
-        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.left_usd, cap_usd=cap_usd)
+        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.bound_usd, cap_usd=cap_usd)
         first = admission.submitted(job, job_id, delivery, self._clock())
         limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
         decided = admission.routed(first, admitted, decision, limits)
@@ -168,7 +168,7 @@ class Router:
         admitted = await self._desk.consider(asked.tenant, wish)
         if admitted is None:
             raise NotFound("agent", job.agent)
-        agent, left_usd, cap_usd = admitted.agent, admitted.left_usd, admitted.cap_usd
+        agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
         decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 

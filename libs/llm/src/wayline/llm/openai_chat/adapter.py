@@ -9,11 +9,10 @@ import aiohttp
 from wayline.llm import faults
 from wayline.llm.encoding import encoded
 from wayline.llm.lines import batches
-from wayline.llm.model import ModelError, ModelRequest, Piece, TextDelta, UsageSeen
+from wayline.llm.model import ATTEMPT_HEADER, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, body, limit_name
 
-ATTEMPT_HEADER = "X-Wayline-Attempt"
 CONNECTIONS_MAX = 1_024
 CONNECT_MAX_S = 10.0
 SILENCE_MAX_S = 120.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import Any, Literal
 
 from wayline.contracts.chat import (
@@ -15,8 +14,8 @@ from wayline.contracts.chat import (
     ToolMessage,
     UserMessage,
 )
-from wayline.llm import structured
-from wayline.llm.model import File, ModelError, ModelRequest
+from wayline.llm import inputs, knobs, schemas, structured
+from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
@@ -29,19 +28,16 @@ def limit_name(request: ModelRequest) -> LimitName:
 
 def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The request's body, and notes on what was not sent as it was asked for. Raises ModelError."""
-    card, notes = request.card, []
-    system = request.system
+    card, notes = request.card, list[str]()
     if request.output_schema is not None and not card.structured_output:
-        system = f"{system}\n\n{structured.instruction(request.output_schema)}".lstrip()
+        request = structured.told(request)
     said: dict[str, Any] = {
         "model": card.model,
-        "messages": [{"role": "system", "content": system}, *(_message(m, request) for m in request.messages)],
-        limit or limit_name(request): min(request.max_output_tokens, card.output_limit),
+        "messages": [{"role": "system", "content": request.system}, *(_message(m, request) for m in request.messages)],
+        limit or limit_name(request): knobs.output_tokens(request, notes),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if request.max_output_tokens > card.output_limit:
-        notes.append(f"output limit {request.max_output_tokens} lowered to the model's {card.output_limit}")
     if request.tools:
         said["tools"] = [
             {
@@ -50,16 +46,10 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict
             }
             for t in request.tools
         ]
-    if request.temperature is not None:
-        if card.temperature:
-            said["temperature"] = request.temperature
-        else:
-            notes.append("temperature dropped: the model takes none")
-    if request.effort is not None:
-        if card.reasoning == "effort" and request.effort in card.efforts:
-            said["reasoning_effort"] = request.effort
-        else:
-            notes.append(f"effort {request.effort} dropped: the model does not know it")
+    if (temperature := knobs.temperature(request, notes)) is not None:
+        said["temperature"] = temperature
+    if (effort := knobs.effort(request, notes, known=())) is not None:
+        said["reasoning_effort"] = effort
     if request.thinking_tokens is not None:
         notes.append("thinking budget dropped: Chat Completions has none")
     if request.output_schema is not None and card.structured_output:
@@ -70,7 +60,7 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict
 
 
 def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
-    strict = structured.strict(schema)
+    strict = schemas.strict(schema)
     wanted = {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
     return {"type": "json_schema", "json_schema": wanted}
 
@@ -111,16 +101,10 @@ def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    kind = part.type
-    if not (request.card.images if kind == "image" else request.card.files):
-        raise ModelError("unsupported_input", f"{request.card.name} takes no {kind}s as input", retryable=False)
-    file = request.files.get(part.document_id)
-    if file is None:
-        raise ModelError("unsupported_input", f"the {kind} {part.document_id} is not there", retryable=False)
+    kind, file = inputs.opened(part, request)
+    if kind == "text":
+        return {"type": "text", "text": inputs.text(file)}
+    data = f"data:{file.media_type};base64,{inputs.base64(file)}"
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": _data_uri(file)}}
-    return {"type": "file", "file": {"filename": file.name, "file_data": _data_uri(file)}}
-
-
-def _data_uri(file: File) -> str:
-    return f"data:{file.media_type};base64,{b64encode(file.data).decode()}"
+        return {"type": "image_url", "image_url": {"url": data}}
+    return {"type": "file", "file": {"filename": file.name, "file_data": data}}
