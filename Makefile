@@ -48,11 +48,19 @@ dashboards: $(VENV)/.ready ## Write deploy/grafana/dashboards from tools/
 e2e: $(VENV)/.ready ## The end-to-end tests alone: real processes, real servers
 	$(BIN)/python -m pytest tests/e2e tests/integration/standalone
 
-bench: $(VENV)/.ready ## How fast it is against a bare floor; writes the table in docs/performance.md
-	$(BIN)/python tests/bench/speed --write docs/performance.md
+bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about eleven minutes)
+	$(BIN)/python -m tests.bench.speed --write docs/performance.md
+	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
+	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
+
+evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
+	$(BIN)/python -m pytest -q tests/evals
 
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random (about ten minutes)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or not slow" tests/faults
+
+conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)
+	$(BIN)/python -m pytest -s -m slow tests/faults/test_conservation.py
 
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
@@ -63,4 +71,4 @@ demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench faults run demo clean
+.PHONY: help setup lock format check test proto dashboards e2e bench evals faults conservation run demo clean

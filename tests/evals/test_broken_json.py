@@ -1,39 +1,24 @@
-"""Public lists of broken, strict and unfinished JSON, read by our own readers.
-
-WAYLINE_SHARED=DIR pytest -s tests/evals/test_broken_json.py
-"""
+"""Public lists of broken, strict and unfinished JSON, read by our own readers."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import json
-import os
 import time
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wayline.llm import arguments, repair
 
-SHARED = Path(os.environ.get("WAYLINE_SHARED", Path(__file__).parents[3] / "shared"))
-DATA = SHARED / "data"
+from .shared import rows
+
 WRONG_MAX = 5
 CASE_MAX_S = 1.0
 CASE_MAX_BYTES = 100 * 1024 * 1024
 OPTIONS_WITHOUT_MEANING = {"return_objects"}
 """Options of a case that change the type of its answer, not the answer."""
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.exists(), reason=f"no data at {DATA}; set WAYLINE_SHARED"),
-]
-
-
-def rows(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in gzip.decompress((DATA / name).read_bytes()).splitlines()]
 
 
 def same(one: Any, other: Any) -> bool:
@@ -41,16 +26,16 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def test_broken_json_is_mended_as_its_list_expects():
+def test_broken_json_is_mended_as_its_list_expects(tell):
     cases = [
         case
-        for case in rows("json-repair-cases/cases.jsonl.gz")
+        for case in rows("json-repair-cases", "cases.jsonl.gz")
         if not case["empty"]
         and OPTIONS_WITHOUT_MEANING.issuperset(case["options"])
         and isinstance(case["expected_object"], (dict, list))
     ]
     wrong = [case["input"] for case in cases if not same(_mended(case["input"]), case["expected_object"])]
-    print(f"mended: {len(cases) - len(wrong)} of {len(cases)}")
+    tell(f"broken JSON mended: {len(cases) - len(wrong)} of {len(cases)}")
 
     assert len(wrong) <= WRONG_MAX, wrong
 
@@ -62,9 +47,9 @@ def _mended(text: str) -> Any:
         return None
 
 
-def test_the_parsing_test_suite_comes_through_unchanged_and_within_its_limits():
+def test_the_parsing_test_suite_comes_through_unchanged_and_within_its_limits(tell):
     slowest, largest = 0.0, 0
-    for case in rows("json-testsuite/cases.jsonl.gz"):
+    for case in rows("json-testsuite", "cases.jsonl.gz"):
         text = base64.b64decode(case["base64"]).decode(errors="replace")
         began = time.perf_counter()
         value = _mended(text)
@@ -79,17 +64,20 @@ def test_the_parsing_test_suite_comes_through_unchanged_and_within_its_limits():
         assert peak_bytes < CASE_MAX_BYTES, case["name"]
         if case["must"] == "accept":
             assert same(value, json.loads(text)), case["name"]
-    print(f"slowest {slowest * 1_000:.1f} ms, largest {largest / 1e6:.1f} MB")
+    tell(f"JSON test suite: slowest {slowest * 1_000:.1f} ms, largest {largest / 1e6:.1f} MB")
 
 
-def test_arguments_that_models_wrote_are_read():
-    for case in rows("json-model-output/tool_arguments.jsonl.gz"):
+def test_arguments_that_models_wrote_are_read(tell):
+    cases = rows("json-model-output", "tool_arguments.jsonl.gz")
+    for case in cases:
         assert same(arguments.read(case["arguments"]), json.loads(case["arguments"] or "{}")), case["src"]
+    tell(f"arguments that models wrote: {len(cases)} of {len(cases)} read")
 
 
 @pytest.mark.parametrize("one_by_one", [False, True])
-def test_unfinished_arguments_are_never_contradicted(one_by_one: bool):
-    for case in rows("json-model-output/argument_fragments.jsonl.gz"):
+def test_unfinished_arguments_are_never_contradicted(tell, one_by_one: bool):
+    cases = rows("json-model-output", "argument_fragments.jsonl.gz")
+    for case in cases:
         whole = "".join(case["fragments"])
         final, text, known = json.loads(whole), "", None
         for piece in whole if one_by_one else case["fragments"]:
@@ -97,6 +85,8 @@ def test_unfinished_arguments_are_never_contradicted(one_by_one: bool):
             known = repair.partial(text)
             assert known is None or _begins(known, final), text
         assert same(known, final)
+    how = "a character at a time" if one_by_one else "as they came"
+    tell(f"unfinished arguments, {how}: {len(cases)} of {len(cases)} never contradicted")
 
 
 def _begins(known: Any, final: Any) -> bool:

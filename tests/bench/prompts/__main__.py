@@ -1,6 +1,6 @@
 """What an append-only prompt saves: jobs of twenty steps, assembled in different ways, billed by the simulator.
 
-    python tests/bench/prompts [--wire anthropic|openai]
+    python -m tests.bench.prompts [--wire anthropic|openai] [--write docs/performance.md]
 
 Cached is the share of input tokens that were billed as read from the cache. The bill is the simulator's own: it keeps
 the provider's cache rules and knows nothing of our bookkeeping.
@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
-from scenario import (
+from wayline.llm import Model
+from wayline.llm.anthropic import Anthropic
+from wayline.llm.openai import OpenAI
+from wayline.testkit.simulator import Asked, Say, Simulator
+
+from .. import page
+from .scenario import (
     CARDS,
     STEPS,
     Reshaped,
@@ -26,11 +33,6 @@ from scenario import (
     sliding_window,
     without_marks,
 )
-
-from wayline.llm import Model
-from wayline.llm.anthropic import Anthropic
-from wayline.llm.openai import OpenAI
-from wayline.testkit.simulator import Asked, Say, Simulator
 
 JOBS = 3
 """One after another, within the cache's time: what an agent's jobs have in common counts too."""
@@ -62,49 +64,69 @@ def one_top_level_mark(model: Model) -> Model:
 
 def ways(wire: str) -> dict[str, Wrap]:
     """Ways of assembling the same conversation, ours first."""
-    one_mark: dict[str, Wrap] = {"one top-level breakpoint": one_top_level_mark} if wire == "anthropic" else {}
+    marked: dict[str, Wrap] = {
+        "one top-level breakpoint": one_top_level_mark,
+        "no breakpoint": lambda model: Reshaped(model, without_marks),
+    }
     return {
         "ours": lambda model: model,
-        **one_mark,
+        **(marked if wire == "anthropic" else {}),
         "tools as they are listed": lambda model: Reshaped(model, relisted_tools),
         "sliding window": lambda model: Reshaped(model, sliding_window),
         "the time in the system prompt": lambda model: Reshaped(model, clock_in_the_system_prompt),
     }
 
 
-async def measure(wire: str, name: str, wrap: Wrap) -> Bill:
+async def measure(wire: str, name: str, wrap: Wrap, *, jobs: int = JOBS) -> Bill:
     async with Simulator(script) as simulator:
         model = wrap(Anthropic(simulator.url) if wire == "anthropic" else OpenAI(simulator.openai_url))
         # Without thinking: a window that drops messages is refused outright where thinking is bound to them.
         card = CARDS[wire].model_copy(update={"reasoning": "none"})
         try:
-            for number in range(JOBS):
+            for number in range(jobs):
                 await play(card, model, number=number)
         finally:
             await model.close()
         used = [charge.usage for charge in simulator.bill.charges]
         return Bill(
             name,
-            sum(one.input for one in used) // JOBS,
-            sum(one.cache_read for one in used) // JOBS,
-            sum(one.cache_write_5m for one in used) // JOBS,
-            simulator.bill.usd / JOBS,
+            sum(one.input for one in used) // jobs,
+            sum(one.cache_read for one in used) // jobs,
+            sum(one.cache_write_5m for one in used) // jobs,
+            simulator.bill.usd / jobs,
         )
 
 
-async def run(wire: str) -> None:
-    bills = [await measure(wire, name, wrap) for name, wrap in ways(wire).items()]
-    ours = bills[0]
-    print(f"\n| {CARDS[wire].name} | input tokens a job | read | written | cached | USD a job | against ours |")
-    print("|---|---|---|---|---|---|---|")
-    for bill in bills:
-        share, times = bill.read / bill.input, bill.usd / ours.usd
-        tokens = f"{bill.input:,} | {bill.read:,} | {bill.written:,}"
-        print(f"| {bill.name} | {tokens} | {share:.1%} | {bill.usd:.4f} | {times:.2f} times |")
+async def bills(wire: str) -> list[Bill]:
+    return [await measure(wire, name, wrap) for name, wrap in ways(wire).items()]
+
+
+def report(billed: Mapping[str, Sequence[Bill]]) -> str:
+    """One table a model; ours comes first, and the others are held against it."""
+    facts = f"{STEPS} steps a job, {JOBS} jobs one after another; the bill is the simulator's.\n"
+    return "\n".join([facts, *(_table(model, one) for model, one in billed.items())])
+
+
+def _table(model: str, billed: Sequence[Bill]) -> str:
+    ours = billed[0]
+    head = [model, "input tokens a job", "read", "written", "cached", "USD a job", "against ours"]
+    tokens = [[f"{one.input:,}", f"{one.read:,}", f"{one.written:,}", f"{one.read / one.input:.1%}"] for one in billed]
+    dollars = [[f"{one.usd:.4f}", f"{one.usd / ours.usd:.2f} times"] for one in billed]
+    names = [[one.name] for one in billed]
+    return page.table(head, [[*a, *b, *c] for a, b, c in zip(names, tokens, dollars, strict=True)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wire", choices=sorted(CARDS), action="append")
+    parser.add_argument("--write", type=Path, help="put the tables into this file, between their markers")
+    asked = parser.parse_args()
+    billed = {CARDS[wire].name: asyncio.run(bills(wire)) for wire in asked.wire or sorted(CARDS)}
+    text = report(billed)
+    print(text)
+    if asked.write:
+        page.write(asked.write, "prompts", text)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--wire", choices=sorted(CARDS), action="append")
-    for chosen in parser.parse_args().wire or sorted(CARDS):
-        asyncio.run(run(chosen))
+    main()

@@ -150,7 +150,7 @@ class _Player:
         attempt = {"step": step, "attempt": 1, "attempt_id": request.attempt_id}
         fields = compared(job, request, self._prints)
         self._pen.note(e.ModelRequested, **attempt, provider=request.card.provider, model=request.model, **fields)
-        finished = await self._models.call(self._pen.job, request, Heard())
+        finished = await self._models.call(self._pen.job, request, Heard(), answering=_unheard)
         self._pen.note(
             e.ModelCompleted,
             **attempt,
@@ -170,7 +170,7 @@ class _Player:
         self._pen.note(e.ToolCompleted, step=step, call=meant.call, tool=meant.tool, status="success", **said)
 
 
-async def _unheard(_: Any) -> None:
+async def _unheard(*_: Any) -> None:
     return None
 
 

@@ -1,6 +1,6 @@
 """How fast Wayline is, against a floor that makes the same durable writes and model calls and nothing else.
 
-    python tests/bench/speed [--rounds 3] [--only load,most,memory,recovery,cold,up] [--write docs/performance.md]
+    python -m tests.bench.speed [--rounds 3] [--only load,model,…] [--write docs/performance.md]
 
 Everything runs on this machine in a directory that is removed afterwards. Other work on the machine makes the absolute
 numbers worse; the ratios and the CPU per job hold.
@@ -15,15 +15,16 @@ import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import cold
-import measures
 import uvloop
-from load import ENGINES, Client
-from report import Results, table, write
-from stage import Stage, set_up, start_all
+
+from .. import page
+from . import cold, measures, model_call
+from .load import ENGINES, Client
+from .report import Results, report
+from .stage import Stage, set_up, start_all
 
 ROOT = Path(__file__).parents[3]
-PARTS = ("load", "most", "memory", "recovery", "cold", "up")
+PARTS = ("load", "model", "most", "memory", "recovery", "cold", "up")
 
 
 def say(text: str) -> None:
@@ -64,14 +65,21 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
     for number in range(1, rounds + 1):
         for engine in ENGINES:
             if "load" in parts:
-                alone, sustained = await measures.alone(client, engine), await measures.sustained(stage, client, engine)
+                alone, sustained = (
+                    await measures.alone(stage, client, engine),
+                    await measures.sustained(stage, client, engine),
+                )
                 results.alone[engine].append(alone)
                 results.sustained[engine].append(sustained)
                 say(
                     f"round {number} {engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99; "
+                    f"claimed {alone.claimed_p50_ms:.1f} ms p50, {alone.claimed_p99_ms:.1f} p99; "
                     f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: "
                     + ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
                 )
+        if "model" in parts:
+            results.model_calls.append(await model_call.measure(stage, client))
+            say(f"round {number}: {results.model_calls[-1]}")
         if "most" in parts:
             for engine, most in (await measures.most_in_flight(client)).items():
                 results.most[engine].append(most)
@@ -96,10 +104,10 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="put the table into this file, between its markers")
     asked = parser.parse_args()
     results = uvloop.run(run(set(asked.only.split(",")), asked.rounds))
-    text = table(results)
+    text = report(results)
     say(f"\n{text}")
     if asked.write:
-        write(asked.write, text)
+        page.write(asked.write, "speed", text)
         say(f"written to {asked.write}")
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from stage import Stage
-
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
@@ -17,6 +15,8 @@ from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import Head, JobLog, bulk_read, fold
+
+from .stage import Stage
 
 STEPS = 300
 RESULT_BYTES = 5_000

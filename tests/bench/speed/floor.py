@@ -24,16 +24,12 @@ from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
 
 SUBMIT = "floor.submit"
 NEXT = "$JS.API.CONSUMER.MSG.NEXT.FLOOR_SUBMIT.floor"
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "get_current_time",
-            "description": "Tell the current date and time.",
-            "parameters": {"type": "object", "properties": {"timezone": {"type": "string", "default": "UTC"}}},
-        },
-    }
-]
+TOOL: dict[str, Any] = {
+    "name": "get_current_time",
+    "description": "Tell the current date and time.",
+    "parameters": {"type": "object", "properties": {"timezone": {"type": "string", "default": "UTC"}}},
+}
+TOOLS = [{"type": "function", "function": TOOL}]
 
 
 async def declare(js: JetStreamContext) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-import floor
 import nats
 import orjson
 from nats.aio.msg import Msg
-from stage import AGENT
+
+from . import floor
+from .stage import AGENT
 
 TASK = "Tell me the time twice, please."
 OURS, FLOOR = "ours", "floor"
 ENGINES = (FLOOR, OURS)
 RESULT_WITHIN_S = 60.0
+USUAL = "2x1"
+"""Two steps with one tool call each, then the answer."""
 
 
 @dataclass
@@ -28,14 +32,20 @@ class Load:
     seconds: float = 0.0
     done_at: list[float] = field(default_factory=list)
     latencies_ms: list[float] = field(default_factory=list)
+    published: dict[str, datetime] = field(default_factory=dict)
+    """When each job was sent, by its id."""
 
     def percentile(self, share: float) -> float:
-        ordered = sorted(self.latencies_ms)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+        return percentile(self.latencies_ms, share)
 
     def rate(self, ramp_s: float) -> float:
         """Jobs a second, without the first moment, in which everything only begins."""
         return sum(at > ramp_s for at in self.done_at if at <= self.seconds) / (self.seconds - ramp_s)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 class Client:
@@ -65,9 +75,9 @@ class Client:
         if waiter and not waiter.done():
             waiter.set_result(message.data)
 
-    async def submit(self, engine: str, *, model_ms: int) -> tuple[str, asyncio.Future[bytes]]:
+    async def submit(self, engine: str, *, model_ms: int, plan: str = USUAL) -> tuple[str, asyncio.Future[bytes]]:
         """Have a job accepted; its result will come."""
-        job_id, model = f"{self._run}-{next(self._numbers)}", f"bench-{model_ms}"
+        job_id, model = f"{self._run}-{next(self._numbers)}", f"bench-{model_ms}-{plan}"
         if engine == FLOOR:
             subject, body = floor.SUBMIT, {"job_id": job_id, "input": TASK, "model": model}
         else:
@@ -77,19 +87,22 @@ class Client:
         await self._js.publish(subject, orjson.dumps(body), headers={"Wayline-Reply-To": f"{self._inbox}.{job_id}"})
         return job_id, waiter
 
-    async def job(self, engine: str, *, model_ms: int = 0) -> None:
-        job_id, waiter = await self.submit(engine, model_ms=model_ms)
+    async def job(self, engine: str, *, model_ms: int = 0, plan: str = USUAL) -> str:
+        job_id, waiter = await self.submit(engine, model_ms=model_ms, plan=plan)
         result = orjson.loads(await asyncio.wait_for(waiter, RESULT_WITHIN_S))
         if not result.get("job", result).get("answer"):
             raise SystemExit(f"{engine}: job {job_id} has no answer: {result}")
+        return job_id
 
-    async def keep(self, engine: str, in_flight: int, *, seconds: float, model_ms: int = 0) -> Load:
+    async def keep(self, engine: str, in_flight: int, *, seconds: float, model_ms: int = 0, plan: str = USUAL) -> Load:
         """Keep so many jobs in flight for a time, and wait for the last one."""
         load, started = Load(seconds=seconds), time.perf_counter()
 
         async def one_after_another() -> None:
             while (began := time.perf_counter()) - started < seconds:
-                await self.job(engine, model_ms=model_ms)
+                published = datetime.now(UTC)
+                job_id = await self.job(engine, model_ms=model_ms, plan=plan)
+                load.published[job_id] = published
                 ended = time.perf_counter()
                 load.latencies_ms.append((ended - began) * 1_000)
                 load.done_at.append(ended - started)

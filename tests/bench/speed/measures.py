@@ -7,18 +7,18 @@ import os
 import statistics
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
-
-from load import ENGINES, FLOOR, OURS, Client
-from stage import Process, Stage, get
 
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.events import JobClaimed
 from wayline.embedded import free_port
 from wayline.journal import JobLog
+
+from .load import ENGINES, FLOOR, OURS, Client, percentile
+from .stage import Process, Stage, get
 
 ALONE_S = 3.0
 SUSTAINED_S, RAMP_S = 5.0, 1.0
@@ -38,12 +38,22 @@ OUTSIDE = ("model server", "floor")
 class Alone:
     p50_ms: float
     p99_ms: float
+    claimed_p50_ms: float = 0.0
+    """From just before the submission is sent until the time of the job's claim, by its event; of ours alone."""
+    claimed_p99_ms: float = 0.0
 
 
-async def alone(client: Client, engine: str) -> Alone:
+async def alone(stage: Stage, client: Client, engine: str) -> Alone:
     """One job at a time, the model answering at once: all the time there is, is the engine's own."""
     load = await client.keep(engine, 1, seconds=ALONE_S)
-    return Alone(load.percentile(0.5), load.percentile(0.99))
+    whole = Alone(load.percentile(0.5), load.percentile(0.99))
+    if engine == FLOOR:
+        return whole
+    waits_ms = []
+    for job_id, published in load.published.items():
+        [claim] = await _claims(stage, job_id)
+        waits_ms.append((claim.at - published).total_seconds() * 1_000)
+    return replace(whole, claimed_p50_ms=percentile(waits_ms, 0.5), claimed_p99_ms=percentile(waits_ms, 0.99))
 
 
 @dataclass(frozen=True)
@@ -173,16 +183,15 @@ async def recovery(stage: Stage, client: Client) -> Recovery:
     await victim.kill()
     await asyncio.gather(*(waiter for _, waiter in jobs))
     done_s = time.perf_counter() - clock
-    claims = [await _second_claim(stage, job_id) for job_id, _ in jobs]
-    taken = [(claim.at - killed).total_seconds() for claim in claims if claim is not None]
+    claims = [await _claims(stage, job_id) for job_id, _ in jobs]
+    taken = [(claim.at - killed).total_seconds() for _, *later in claims for claim in later[:1]]
     await stage.start("executor")
     await other.stop()
     return Recovery(len(taken), max(taken, default=0.0), done_s)
 
 
-async def _second_claim(stage: Stage, job_id: str) -> JobClaimed | None:
-    claims = [event async for event in JobLog(stage.bus, "default", job_id).read() if isinstance(event, JobClaimed)]
-    return claims[1] if len(claims) > 1 else None
+async def _claims(stage: Stage, job_id: str) -> list[JobClaimed]:
+    return [event async for event in JobLog(stage.bus, "default", job_id).read() if isinstance(event, JobClaimed)]
 
 
 async def up_boot_s(root: Path) -> float | None:

@@ -1,21 +1,22 @@
-"""A model provider that costs next to nothing: two tool calls, then an answer, as a Chat Completions stream.
+"""A model provider that costs next to nothing: some steps with tool calls, then an answer, as Chat Completions streams.
 
     python tests/bench/speed/model_server.py PORT
 
-The delay is part of the model's name: `bench-200` thinks for 200 ms. `GET /open` says how many requests it holds.
+What it does is its model's name: `bench-200-2x1` thinks for 200 ms, and asks for one call in each of two steps.
+`GET /open` says how many requests it holds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from functools import cache
 
 import orjson
 import uvloop
 from aiohttp import web
 
 TOOL = "get_current_time"
-CALLS = 2
 SAID_BY_MODEL = b'"role":"assistant"'
 
 
@@ -31,8 +32,13 @@ def chunks(delta: dict[str, object], finish: str) -> bytes:
 
 
 FUNCTION = {"name": TOOL, "arguments": "{}"}
-ASKS = chunks({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": FUNCTION}]}, "tool_calls")
 ANSWERS = chunks({"content": "It is time to measure, and here is what I found."}, "stop")
+
+
+@cache
+def asks(width: int) -> bytes:
+    calls = [{"index": n, "id": f"call_{n}", "type": "function", "function": FUNCTION} for n in range(width)]
+    return chunks({"tool_calls": calls}, "tool_calls")
 
 
 class ModelServer:
@@ -45,12 +51,13 @@ class ModelServer:
         body = await request.read()
         self.open += 1
         try:
-            delay_ms = int(orjson.loads(body)["model"].rpartition("-")[2])
-            if delay_ms:
-                await asyncio.sleep(delay_ms / 1_000)
+            _, delay_ms, plan = orjson.loads(body)["model"].split("-")
+            steps, width = map(int, plan.split("x"))
+            if delay_ms != "0":
+                await asyncio.sleep(int(delay_ms) / 1_000)
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
-            await response.write(ANSWERS if body.count(SAID_BY_MODEL) >= CALLS else ASKS)
+            await response.write(ANSWERS if body.count(SAID_BY_MODEL) >= steps else asks(width))
             await response.write_eof()
             return response
         finally:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cold import STEPS, Cold
-from load import FLOOR, OURS
-from measures import P50_MAX_MS, THINKING_MS, Alone, Memory, Recovery, Sustained
-from stage import ACK_WAIT_S
+from .. import page
+from ..adapters.ways import AGAINST, RAW, SDK_RATIO_MAX, TYPED
+from ..page import Row
+from .cold import STEPS, Cold
+from .load import FLOOR, OURS
+from .measures import P50_MAX_MS, THINKING_MS, Alone, Memory, Recovery, Sustained
+from .model_call import ModelCall
+from .stage import ACK_WAIT_S
 
-BEGIN, END = "<!-- made by `make bench`: begin -->", "<!-- made by `make bench`: end -->"
+CLAIMED_P50_MAX_MS = 6.0
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Results:
 
     alone: dict[str, list[Alone]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
     sustained: dict[str, list[Sustained]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
+    model_calls: list[ModelCall] = field(default_factory=list)
     most: dict[str, list[int]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
     memory: dict[str, list[Memory]] = field(default_factory=lambda: {FLOOR: [], OURS: []})
     recovery: list[Recovery] = field(default_factory=list)
@@ -35,89 +36,13 @@ class Results:
     load_before: float = 0.0
 
 
-@dataclass(frozen=True)
-class Row:
-    """One measure: the floor's values, ours, and what is asked of the ratio or of our own number."""
-
-    name: str
-    ours: Sequence[float]
-    floor: Sequence[float] = ()
-    digits: int = 0
-    ratio_at_least: tuple[float, float] | None = None
-    """Of the floor's number: the must and the aim."""
-    at_most: tuple[float, float] | None = None
-
-    def cells(self) -> list[str]:
-        must, aim = self._asked()
-        return [self.name, self._said(self.floor), self._said(self.ours), self._ratio_said(), must, aim, self._held()]
-
-    @property
-    def ratios(self) -> list[float]:
-        """Ours over the floor's, round by round."""
-        return [one / other for one, other in zip(self.ours, self.floor, strict=False) if other]
-
-    def _ratio_said(self) -> str:
-        return _spread(self.ratios, digits=2)
-
-    def _said(self, values: Sequence[float]) -> str:
-        return _spread(values, digits=self.digits)
-
-    def _asked(self) -> tuple[str, str]:
-        if self.ratio_at_least:
-            must, aim = self.ratio_at_least
-            return f"ratio ≥ {must:.2f}", f"≥ {aim:.2f}"
-        if self.at_most:
-            must, aim = self.at_most
-            return f"≤ {must:g}", f"≤ {aim:g}"
-        return "", ""
-
-    def _held(self) -> str:
-        """Which bound every round has met: a bound that only the lucky rounds meet is not held."""
-        if not self.ours:
-            return "not measured"
-        if self.ratio_at_least:
-            must, aim = (min(self.ratios, default=0) >= bound for bound in self.ratio_at_least)
-        elif self.at_most:
-            must, aim = (max(self.ours) <= bound for bound in self.at_most)
-        else:
-            return ""
-        return "aim" if aim else "must" if must else "**missed**"
-
-
-def _spread(values: Sequence[float], *, digits: int) -> str:
-    if not values:
-        return ""
-    middle, least, most = (f"{value:,.{digits}f}" for value in (median(values), min(values), max(values)))
-    return middle if len(values) == 1 else f"{middle} [{least}..{most}]"
-
-
-def table(results: Results) -> str:
-    """The whole report."""
-    head = ["measure", "floor", "Wayline", "ratio", "must", "aim", "held"]
-    measures = [head, ["---"] * len(head), *(row.cells() for row in _rows(results))]
-    return "\n".join([_facts(results), "", *map(_line, measures), "", *map(_line, _processes(results))]) + "\n"
-
-
-def write(path: Path, text: str) -> None:
-    """Put the report between its markers; what is around them stays."""
-    old = path.read_text() if path.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
-    before, _, rest = old.partition(BEGIN)
-    path.write_text(f"{before}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _facts(results: Results) -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    kind = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} CPUs ({kind}), {memory_gib:.0f} GiB, "
-        f"Python {platform.python_version()}, load average before the run {results.load_before:.1f}. "
-        f"{len(results.sustained[OURS])} rounds, floor and Wayline in turn: median [least..most]."
-    )
+def report(results: Results) -> str:
+    """The whole part."""
+    rounds = f"{len(results.sustained[OURS])} rounds, floor and Wayline in turn: median [least..most]."
+    facts = f"{page.machine(results.load_before)} {rounds}"
+    weighed = page.table(["process", "CPU ms a job", "RSS, MB", "boot, s"], _processes(results))
+    calls = page.rows("bare SDK, CPU ms", _model_calls(results.model_calls))
+    return "\n".join([facts, "", page.rows("floor", _rows(results)), calls, weighed])
 
 
 def _rows(results: Results) -> list[Row]:
@@ -126,6 +51,13 @@ def _rows(results: Results) -> list[Row]:
     rows = [
         _both("overhead of a job, 1 in flight, p50 ms", alone, "p50_ms", digits=1),
         _both("overhead of a job, 1 in flight, p99 ms", alone, "p99_ms", digits=1),
+        Row(
+            "submit → claimed, 1 in flight, p50 ms",
+            [one.claimed_p50_ms for one in alone[OURS]],
+            digits=1,
+            at_most=(None, CLAIMED_P50_MAX_MS),
+        ),
+        Row("submit → claimed, 1 in flight, p99 ms", [one.claimed_p99_ms for one in alone[OURS]], digits=1),
         _both("jobs/s, 64 in flight, one executor", sustained, "jobs_per_s", ratio_at_least=(1 / 3, 1 / 2)),
         Row("executor, CPU ms a job", [s.cpu_ms["executor"] for s in sustained[OURS]], digits=2, at_most=(6, 3)),
         _both("all processes, CPU ms a job, spans on", sustained, "total_cpu_ms", digits=2, at_most=(10, 6)),
@@ -154,6 +86,26 @@ def _rows(results: Results) -> list[Row]:
     return rows
 
 
+def _model_calls(measured: Sequence[ModelCall]) -> list[Row]:
+    """What a model call costs the executor, beside the official SDK making the same one."""
+    whole = [one.executor for one in measured]
+    against = {TYPED: [one.typed for one in measured], RAW: [one.raw for one in measured]}
+    return [
+        *(
+            Row(
+                f"executor, a model call, against {AGAINST[way]}",
+                whole,
+                found,
+                digits=2,
+                ratio_at_most=(None, SDK_RATIO_MAX),
+            )
+            for way, found in against.items()
+        ),
+        Row("… of it the adapter", [one.adapter for one in measured], digits=2),
+        Row("… of it beyond the adapter", [one.beyond for one in measured], digits=2),
+    ]
+
+
 def _both(name: str, values: dict[str, Sequence[object]], field_name: str, **asked: Any) -> Row:
     """A measure that was taken of both engines."""
     floor, ours = ([getattr(value, field_name) for value in values.get(engine, ())] for engine in (FLOOR, OURS))
@@ -162,7 +114,7 @@ def _both(name: str, values: dict[str, Sequence[object]], field_name: str, **ask
 
 def _processes(results: Results) -> list[list[str]]:
     """Where the CPU goes, and what each process weighs."""
-    rows = [["process", "CPU ms a job", "RSS, MB", "boot, s"], ["---"] * 4]
+    rows = []
     for engine in (OURS, FLOOR):
         rounds = results.sustained[engine]
         for name in rounds[0].cpu_ms if rounds else ():

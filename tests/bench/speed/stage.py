@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-import floor
 import nats
-from cost import tree_cpu_ms, tree_rss_mb
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
@@ -23,6 +21,9 @@ from wayline.embedded import NatsServer, PostgresServer, free_port
 from wayline.embedded.nats import minimal_config
 from wayline.store import migrate
 
+from . import floor
+from .cost import tree_cpu_ms, tree_rss_mb
+
 HERE = Path(__file__).parent
 SERVICES = ("router", "executor", "tool_registry", "tracing", "gateway", "retrieval")
 SCHEMAS = {"router": "router", "tool_registry": "tools", "retrieval": "retrieval", "tracing": "tracing"} | {
@@ -30,6 +31,7 @@ SCHEMAS = {"router": "router", "tool_registry": "tools", "retrieval": "retrieval
 }
 PASSWORD = "bench"
 AGENT = "bench"
+INSTRUCTIONS = "You answer in one sentence."
 ACK_WAIT_S = 5.0
 SLOTS = 2_048
 """Enough for every measure, the same for both: the search for the most jobs in flight must not end at a setting."""
@@ -154,7 +156,7 @@ async def start_all(stage: Stage) -> None:
     for service in SERVICES:
         await stage.start(service)
     await stage.start_floor()
-    config = AgentConfig(instructions="You answer in one sentence.", tools=("get_current_time",))
+    config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",))
     await stage.bus.ask(PutAgent(tenant="default", name=AGENT, config=config), Agent)
 
 

@@ -1,7 +1,5 @@
 """Recorded usage bodies through our normalisers, our mapping of a price list, and our arithmetic.
 
-    WAYLINE_SHARED=DIR pytest -m slow tests/evals/prices -s
-
 Each case is priced by one or more provider/flavour of that list. What each was expected to cost comes with the case.
 """
 
@@ -9,16 +7,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
-import pytest
 from genai_prices.types import Provider, _providers_from_raw
 
 from wayline.contracts.models import ModelCard
@@ -27,14 +22,11 @@ from wayline.llm import usage as normalisers
 from wayline.llm.price_list import find_in
 from wayline.llm.prices import cost
 
-FOLDER = Path(os.environ.get("WAYLINE_SHARED", Path(__file__).parents[4] / "shared")) / "data" / "cost-genai-prices"
+from ..shared import needed, rows
+
+FOLDER = "cost-genai-prices"
 AT = datetime(2026, 8, 21, 12, tzinfo=UTC)
 """The day of that list."""
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no price cases in {FOLDER}; set WAYLINE_SHARED"),
-]
 
 Normaliser = Callable[[Mapping[str, Any]], Usage]
 SPOKEN: dict[str, Normaliser] = {
@@ -79,15 +71,14 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    with gzip.open(FOLDER / "cases.jsonl.gz") as lines:
-        for line in map(json.loads, lines):
-            for flavour, parts in line["prices_usd"].items():
-                dollars = sum((Decimal(part) for part in parts if part is not None), Decimal(0))
-                yield Case(flavour, line["model"], line["body"]["usage"], line["usage"], dollars)
+    for line in rows(FOLDER, "cases.jsonl.gz"):
+        for flavour, parts in line["prices_usd"].items():
+            dollars = sum((Decimal(part) for part in parts if part is not None), Decimal(0))
+            yield Case(flavour, line["model"], line["body"]["usage"], line["usage"], dollars)
 
 
 def listed() -> list[Provider]:
-    with gzip.open(FOLDER / "prices_slim.json.gz") as file:
+    with gzip.open(needed(FOLDER, "prices_slim.json.gz")) as file:
         return _providers_from_raw(json.load(file))
 
 
@@ -104,7 +95,7 @@ def wrong_usage(case: Case, usage: Usage) -> bool:
     return any(ours[name] != n for name, n in {**always, **case.counted}.items() if name in ours)
 
 
-def test_every_body_is_counted_and_priced_as_the_list_does():
+def test_every_body_is_counted_and_priced_as_the_list_does(tell):
     providers = listed()
     counts, wrong = Counter[str](), list[str]()
     for case in cases():
@@ -125,6 +116,9 @@ def test_every_body_is_counted_and_priced_as_the_list_does():
             wrong.append(f"{case.flavour} {case.model}: {usage!r} ${dollars}, expected {case.counted} ${case.dollars}")
         else:
             counts[case.flavour] += 1
-    print("\n", dict(counts))
+    equal = sum(counts[flavour] for flavour in SPOKEN)
+    tell(
+        f"price cases: {equal} of {equal + len(wrong)} equal, each body by each flavour that prices it: {dict(counts)}"
+    )
     assert wrong == []
     assert SPOKEN.keys() <= counts.keys()

@@ -1,6 +1,6 @@
 """How well the router tells which prompts need the strong model, beside what anybody could do.
 
-    python tests/evals/routing [--json]
+    python -m tests.evals.routing [--json]
 
 APGR / CPT50 / CPT80 of each part, on subjects (of GSM8K: problems) that were not learned from; mean of three seeds.
 """
@@ -13,19 +13,23 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
-from data import FOLDS, HERE, SEEDS, Answered, Recovered, load, recovered, shared, splits
-from linear import Sparse, logistic
-from train import counted_of, gram_rows, kept, train
 
 from wayline.router.complexity import Classifier, assess, features
 
+from .data import FOLDS, HERE, SEEDS, Answered, Recovered, load_or_exit, recovered, splits
+from .linear import Sparse, logistic
+from .train import counted_of, gram_rows, kept, train
+
 Array = np.ndarray
+Measured = dict[str, dict[str, Recovered]]
+"""By way of telling, and part."""
 Score = Callable[[Array, Array], Array]
 """Scores of the test rows, learned from the training rows."""
 
+OURS = "ours"
 ONE_REGEX = re.compile(
     r"\b(prove|derive|why|explain|calculate|compare|analy[sz]e|design|debug|algorithm|integral|equation)\b", re.I
 )
@@ -103,7 +107,36 @@ def decision_ms(data: Answered) -> tuple[float, float]:
     return statistics.median(spent), float(np.percentile(spent, 99))
 
 
-def show_levels() -> None:
+def measure(data: Answered) -> Measured:
+    """Every way of telling, measured alike."""
+    chance = np.random.default_rng(0).random(len(data.prompts))
+    ways: dict[str, Score] = {
+        "random": lambda _, test: chance[test],
+        "prompt length": of_text(data, len),
+        "one regex": of_text(data, lambda text: len(ONE_REGEX.findall(text))),
+        "TF-IDF + logistic": words_and_logistic(data),
+        OURS: ours(data),
+    }
+    return {name: cross_validated(data, score) for name, score in ways.items()}
+
+
+def table(measured: Measured, data: Answered) -> str:
+    median, slow = decision_ms(data)
+    return "\n".join(
+        [
+            f"routing: APGR / CPT50 / CPT80, {FOLDS} folds by subject, {len(data.prompts)} prompts",
+            *(
+                f"  {name:18s}" + "".join(f"  {part} {value}" for part, value in parts.items())
+                for name, parts in measured.items()
+            ),
+            f"a judgement: median {median:.2f} ms, p99 {slow:.2f} ms",
+            "our own prompts, least … median … most",
+            *levels(),
+        ]
+    )
+
+
+def levels() -> Iterator[str]:
     """Our own prompts: the scale was set on them, so this shows the scale and not a merit."""
     prompts = json.loads((HERE / "prompts.json").read_text())
     for level in ("simple", "moderate", "complex"):
@@ -111,37 +144,21 @@ def show_levels() -> None:
         scores = [one.score for one in seen]
         right = sum(one.level == level for one in seen)
         thinking = sum(one.needs_reasoning for one in seen)
-        print(
+        yield (
             f"  {level:10s} {min(scores):.2f} … {statistics.median(scores):.2f} … {max(scores):.2f}; "
             f"{right} of {len(seen)} in their level, {thinking} need reasoning"
         )
 
 
 def main() -> None:
-    place = shared()
-    if place is None:
-        sys.exit("the public data is not there: set WAYLINE_SHARED to where data/routing-routellm-dev is")
-    data = load(place)
-    chance = np.random.default_rng(0).random(len(data.prompts))
-    ways: dict[str, Score] = {
-        "random": lambda _, test: chance[test],
-        "prompt length": of_text(data, len),
-        "one regex": of_text(data, lambda text: len(ONE_REGEX.findall(text))),
-        "TF-IDF + logistic": words_and_logistic(data),
-        "ours": ours(data),
-    }
-    measured = {name: cross_validated(data, score) for name, score in ways.items()}
-    median, slow = decision_ms(data)
+    data = load_or_exit()
+    measured = measure(data)
     if "--json" in sys.argv:
-        figures = {name: {part: vars(value) for part, value in parts.items()} for name, parts in measured.items()}
-        print(json.dumps({"measured": figures, "median_ms": median, "p99_ms": slow}, indent=2))
-        return
-    print(f"APGR / CPT50 / CPT80, {FOLDS} folds by subject, {len(data.prompts)} prompts")
-    for name, parts in measured.items():
-        print(f"  {name:18s}" + "".join(f"  {part} {value}" for part, value in parts.items()))
-    print(f"a judgement: median {median:.2f} ms, p99 {slow:.2f} ms")
-    print("our own prompts, least … median … most")
-    show_levels()
+        print(
+            json.dumps({name: {part: vars(value) for part, value in each.items()} for name, each in measured.items()})
+        )
+    else:
+        print(table(measured, data))
 
 
 if __name__ == "__main__":

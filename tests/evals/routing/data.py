@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from ..shared import path, rows
+
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[2]
+DATA = ("routing-routellm-dev", "dev.jsonl.gz")
 FOLDS = 5
 SEEDS = (0, 1, 2)
 
 Array = np.ndarray
-
-
-def shared() -> Path | None:
-    """Where the public data is: WAYLINE_SHARED, else beside the repository; None: it is not there."""
-    place = Path(os.environ.get("WAYLINE_SHARED") or REPOSITORY.parent / "shared")
-    return place if (place / "data/routing-routellm-dev/dev.jsonl.gz").is_file() else None
 
 
 @dataclass(frozen=True)
@@ -44,16 +38,23 @@ class Answered:
         return Answered([self.prompts[i] for i in at], self.part[at], self.subject[at], self.weak[at], self.strong[at])
 
 
-def load(place: Path) -> Answered:
-    with gzip.open(place / "data/routing-routellm-dev/dev.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
+def load() -> Answered:
+    """The public data; a test is skipped where it is not there."""
+    found = rows(*DATA)
     return Answered(
-        [row["prompt"] for row in rows],
-        np.array([row["set"] for row in rows]),
-        np.array([row["domain"] for row in rows]),
-        np.array([row["weak"] for row in rows], float),
-        np.array([row["strong"] for row in rows], float),
+        [row["prompt"] for row in found],
+        np.array([row["set"] for row in found]),
+        np.array([row["domain"] for row in found]),
+        np.array([row["weak"] for row in found], float),
+        np.array([row["strong"] for row in found], float),
     )
+
+
+def load_or_exit() -> Answered:
+    """The same for a script, which ends where it is not there."""
+    if not path(*DATA).exists():
+        sys.exit(f"{path(*DATA)} is not here; set WAYLINE_SHARED to the folder that has data/{DATA[0]}")
+    return load()
 
 
 def splits(data: Answered, seed: int) -> Iterator[tuple[Array, Array]]:

@@ -1,6 +1,6 @@
 """What routing saves against sending everything to one tier, on a stated mix of tasks at the catalogue's prices.
 
-python tests/evals/routing/savings.py [--provider anthropic]
+python -m tests.evals.routing.savings [--provider anthropic]
 """
 
 from __future__ import annotations
@@ -9,17 +9,20 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
-
-from data import HERE
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard
+from wayline.llm.catalogue import bundled
 from wayline.router.estimate import Shape, expected
 from wayline.router.policy import Policy, named
 from wayline.router.routing import choose_route
+
+from .data import HERE
 
 POLICIES = ("all-standard", "all-premium", "current")
 
@@ -42,37 +45,57 @@ def routed(job: dict[str, Any], cards: tuple[ModelCard, ...], policy: Policy) ->
     return route.tier, usd
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--provider", default="anthropic")
-    provider = parser.parse_args().provider
-    from wayline.llm.catalogue import bundled
+@dataclass(frozen=True)
+class Spent:
+    """What a hundred jobs cost under a policy, and the tiers they went to."""
 
+    usd: Decimal
+    tiers: Mapping[str, int]
+
+
+def spent(provider: str, *, one_size: bool) -> dict[str, Spent]:
+    """By policy; with jobs as long as the mix says, or all of one size."""
     cards = tuple(card for card in bundled() if card.provider == provider)
     if not cards:
         sys.exit(f"no models of {provider!r} in the catalogue")
     mix = json.loads((HERE / "mix.json").read_text())
-    print(f"{provider}, as long as the mix says")
-    compare(mix["jobs"], cards)
-    print(f"{provider}, all of one size: the usual where instructions and tools are most of each prompt")
-    compare([job | mix["one_size"] for job in mix["jobs"]], cards)
-
-
-def compare(jobs: list[dict[str, Any]], cards: tuple[ModelCard, ...]) -> None:
-    """Print what each policy costs and where it sends the jobs."""
-    standard = Decimal(0)
+    jobs = [job | mix["one_size"] for job in mix["jobs"]] if one_size else mix["jobs"]
+    found = {}
     for name in POLICIES:
         policy = named(name)
         assert policy is not None
-        tiers: Counter[str] = Counter()
-        total = Decimal(0)
+        tiers, total = Counter[str](), Decimal(0)
         for job in jobs:
             tier, usd = routed(job, cards, policy)
             tiers[tier] += job["share"]
             total += usd * job["share"]
-        standard = standard or total
-        share = ", ".join(f"{n} {tier}" for tier, n in tiers.most_common())
-        print(f"  {name:14s} ${total:.4f} for a hundred jobs, {1 - total / standard:.0%} saved; {share}")
+        found[name] = Spent(total, tiers)
+    return found
+
+
+def saved(found: Mapping[str, Spent], policy: str = "current") -> Decimal:
+    """The share of what all-standard costs."""
+    return 1 - found[policy].usd / found["all-standard"].usd
+
+
+def table(provider: str) -> str:
+    lines = []
+    for one_size, sizes in (
+        (False, "as long as the mix says"),
+        (True, "all of one size: the usual where instructions and tools are most of each prompt"),
+    ):
+        found = spent(provider, one_size=one_size)
+        lines.append(f"savings, {provider}, {sizes}")
+        for name, one in found.items():
+            share = ", ".join(f"{n} {tier}" for tier, n in Counter(one.tiers).most_common())
+            lines.append(f"  {name:14s} ${one.usd:.4f} for a hundred jobs, {saved(found, name):.0%} saved; {share}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--provider", default="anthropic")
+    print(table(parser.parse_args().provider))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Write the weights of the router's complexity classifier.
 
-    python tests/evals/routing/train.py
+    python -m tests.evals.routing.train
 
 Learned from which prompts a weak model fails and a strong one does not: hashed words, and how the features are spread.
 The weights of the features are equal or set by hand: fitted to 28 subjects they did worse on the 29th.
@@ -9,17 +9,18 @@ The weights of the features are equal or set by hand: fitted to 28 subjects they
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from math import log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data import HERE, REPOSITORY, Answered, load, shared, splits
-from linear import Sparse, ridge
 
 from wayline.router.complexity import Classifier, features
+
+from ..shared import REPOSITORY
+from .data import HERE, Answered, load_or_exit, splits
+from .linear import Sparse, ridge
 
 PACKAGE = REPOSITORY / "services/router/src/wayline/router/complexity"
 GRAM_BITS = 13
@@ -114,10 +115,7 @@ def counted_of(data: Answered, by_hand: Mapping[str, Any]) -> list[dict[str, flo
 
 
 def main() -> None:
-    place = shared()
-    if place is None:
-        sys.exit("the public data is not there: set WAYLINE_SHARED to where data/routing-routellm-dev is")
-    data, by_hand = load(place), kept()
+    data, by_hand = load_or_exit(), kept()
     learned = scaled(by_hand, train(data, gram_rows(data), counted_of(data, by_hand)))
     target = Path(PACKAGE / "weights.json")
     target.write_text(written(learned))

@@ -14,9 +14,7 @@ from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.anthropic_reply import parse_message
 
-from .recordings import Recording, anthropic_streams, of, recordings, replay
-
-pytestmark = pytest.mark.slow
+from ..recordings import Recording, anthropic_streams, of, recordings, replay
 
 CARD = ModelCard(provider="anthropic", model="claude-sonnet-5-5", tier="standard")
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
@@ -107,7 +105,7 @@ def request(recorded: Recording) -> ModelRequest:
     return ModelRequest(CARD, "", (ASKED,), (), 100, recorded.name)
 
 
-async def test_every_recorded_stream_becomes_what_the_wire_says():
+async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
     recorded = [*of(recordings("anthropic"), streamed=True), *anthropic_streams()]
     wrong: list[str] = []
     async with replay(recorded) as server:
@@ -124,11 +122,11 @@ async def test_every_recorded_stream_becomes_what_the_wire_says():
         await model.close()
         assert set(server.calls.values()) == {1}
 
-    print(f"anthropic streams: {len(recorded) - len(wrong)} of {len(recorded)} equal")
+    tell(f"anthropic streams: {len(recorded) - len(wrong)} of {len(recorded)} equal")
     assert wrong == []
 
 
-def test_every_recorded_message_becomes_what_the_wire_says():
+def test_every_recorded_message_becomes_what_the_wire_says(tell):
     recorded = list(of(recordings("anthropic"), streamed=False, ends=("/messages",)))
     wrong = [
         each.name
@@ -136,11 +134,11 @@ def test_every_recorded_message_becomes_what_the_wire_says():
         if said(parse_message(each.answer, provider="anthropic", model="m")) != whole(each.answer)
     ]
 
-    print(f"anthropic messages: {len(recorded) - len(wrong)} of {len(recorded)} equal")
+    tell(f"anthropic messages: {len(recorded) - len(wrong)} of {len(recorded)} equal")
     assert wrong == []
 
 
-async def test_a_recorded_refusal_is_not_tried_again():
+async def test_a_recorded_refusal_is_not_tried_again(tell):
     recorded = [each for each in recordings("anthropic") if each.status != 200]
     async with replay(recorded) as server:
         model = Anthropic(server.url)
@@ -150,5 +148,5 @@ async def test_a_recorded_refusal_is_not_tried_again():
             assert (caught.value.code, caught.value.retryable) == ("invalid_request", False)
         await model.close()
 
-    print(f"anthropic errors: {len(recorded)} of {len(recorded)}")
+    tell(f"anthropic errors: {len(recorded)} of {len(recorded)}")
     assert server.calls == {each.name: 1 for each in recorded}

@@ -14,9 +14,7 @@ from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.openai import OpenAI
 from wayline.llm.openai_reply import parse_response
 
-from .recordings import Recording, of, recordings, replay
-
-pytestmark = pytest.mark.slow
+from ..recordings import Recording, of, recordings, replay
 
 CARD = ModelCard(provider="openai", model="gpt-6-sol", tier="standard")
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
@@ -73,7 +71,7 @@ def request(recorded: Recording) -> ModelRequest:
     return ModelRequest(CARD, "", (ASKED,), (), 100, recorded.name)
 
 
-async def test_every_recorded_stream_becomes_what_the_wire_says():
+async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
     recorded = list(of(recordings("openai-responses"), streamed=True))
     wrong: list[str] = []
     async with replay(recorded) as server:
@@ -92,11 +90,11 @@ async def test_every_recorded_stream_becomes_what_the_wire_says():
         await model.close()
         assert set(server.calls.values()) == {1}
 
-    print(f"openai-responses streams: {len(recorded) - len(wrong)} of {len(recorded)} equal")
+    tell(f"openai-responses streams: {len(recorded) - len(wrong)} of {len(recorded)} equal")
     assert wrong == []
 
 
-def test_every_recorded_response_becomes_what_the_wire_says():
+def test_every_recorded_response_becomes_what_the_wire_says(tell):
     recorded = [
         each for each in of(recordings("openai-responses"), streamed=False) if not each.path.endswith(OTHER_CALLS)
     ]
@@ -107,7 +105,7 @@ def test_every_recorded_response_becomes_what_the_wire_says():
         if said(parse_response(each.answer, provider="openai", model="m")) != whole(each.answer)
     ]
 
-    print(f"openai-responses bodies: {len(whole_ones) - len(wrong)} of {len(whole_ones)} equal")
+    tell(f"openai-responses bodies: {len(whole_ones) - len(wrong)} of {len(whole_ones)} equal")
     assert wrong == []
     for each in set(map(id, recorded)) - set(map(id, whole_ones)):
         [background] = [one for one in recorded if id(one) == each]
@@ -115,7 +113,7 @@ def test_every_recorded_response_becomes_what_the_wire_says():
             parse_response(background.answer, provider="openai", model="m")
 
 
-async def test_recorded_refusals_are_named_and_not_tried_again():
+async def test_recorded_refusals_are_named_and_not_tried_again(tell):
     recorded = [each for each in recordings("openai-responses") if each.status != 200]
     async with replay(recorded) as server:
         model = OpenAI(server.url)
@@ -126,5 +124,5 @@ async def test_recorded_refusals_are_named_and_not_tried_again():
             assert (caught.value.code, caught.value.retryable) == (code, False)
         await model.close()
 
-    print(f"openai-responses errors: {len(recorded)} of {len(recorded)}")
+    tell(f"openai-responses errors: {len(recorded)} of {len(recorded)}")
     assert server.calls == {each.name: 1 for each in recorded}

@@ -76,8 +76,9 @@ class Stage:
     purse: Purse
     executors: list[Service] = field(default_factory=list)
 
-    async def executor(self, chat: ChatServer) -> Service:
-        service = await build(Settings(chat_base_url=chat.url), bus_settings=BusSettings(nats_url=self.url))
+    async def executor(self, chat: ChatServer, *, key: str | None = None) -> Service:
+        settings = Settings(chat_base_url=chat.url, chat_api_key=key)
+        service = await build(settings, bus_settings=BusSettings(nats_url=self.url))
         await service.start()
         self.executors.append(service)
         return service

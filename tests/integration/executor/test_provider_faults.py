@@ -188,3 +188,17 @@ async def test_a_model_that_keeps_failing_is_left_alone_by_every_job(stage: Stag
     assert done.route is not None and "keeps failing" in done.route.reason
     assert sum(body["model"] == "one" for _, body in chat.calls) == asked
     assert asked < 5 * 4, "without a breaker each job would have tried four times"
+
+
+async def test_a_key_that_its_provider_quotes_is_in_no_record(stage: Stage):
+    key = "sk-very-secret-0123456789"
+    said = {"message": f"Incorrect API key provided: {key}. " + "x" * 421 + key, "code": "invalid_api_key"}
+    async with ChatServer(lambda _: Say(status=401, error=said)) as chat:
+        await stage.executor(chat, key=key)
+        await stage.begin("j1")
+
+        done = await stage.ended("j1")
+
+    assert done.error is not None and done.error.code == "authentication"
+    assert "Incorrect API key provided: (a key)." in done.error.message
+    assert not any("sk-very-" in event.model_dump_json() for event in await stage.events("j1"))

@@ -64,7 +64,7 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             gateway=GatewaySettings(http_port=0),
             executor=chatting(chat),
         )
-        agent = AgentConfig(routing=Routing(reasoning="reasoning"), tools=())
+        agent = AgentConfig(routing=Routing(reasoning="reasoning"), tools=(), max_output_tokens=1_000)
         await platform.bus.ask(PutAgent(tenant="default", name="thinking", config=agent), Agent)
         for name, (text, task) in TASKS.items():
             await platform.submit(name, text, agent="thinking", **({"task_type": task} if task else {}))

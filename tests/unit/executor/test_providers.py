@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from wayline.executor.app import ADAPTERS, providers
+from wayline.executor.calling import without
 from wayline.executor.settings import Settings
 from wayline.llm.endpoints import EndpointSettings
 
@@ -51,3 +52,16 @@ def test_every_provider_that_can_be_configured_has_an_adapter():
     everything = EndpointSettings.model_validate(dict.fromkeys(VARIABLES, "x"))
 
     assert everything.endpoints().keys() == ADAPTERS.keys()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("bad key sk-0123456789 here", "bad key (a key) here"),
+        ("bad key sk-01234567", "bad key (a key)"),
+        ("bad key sk-0123", "bad key sk-0123"),
+        ("none", "none"),
+    ],
+)
+def test_an_error_says_no_key_nor_the_beginning_of_one_at_its_end(said, told):
+    assert without(["none", "sk-0123456789"], said) == told

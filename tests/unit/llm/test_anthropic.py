@@ -205,6 +205,18 @@ async def test_arguments_cut_short_are_handed_on_as_they_came():
     assert finished.stop_reason == "max_tokens"
 
 
+async def test_arguments_written_badly_are_read_as_they_were_meant():
+    finished = await replied(begun(), *tool(0, "a", "{'at': 'here',}"), *ended("tool_use"))
+
+    assert finished.message.tool_calls[0].arguments == {"at": "here"}
+
+
+async def test_a_call_that_was_closed_before_the_answer_was_cut_is_whole():
+    finished = await replied(begun(), *tool(0, "a", "{'at': 1}"), *tool(1, "b", "{'at': 1"), *ended("max_tokens"))
+
+    assert [call.arguments for call in finished.message.tool_calls] == [{"at": 1}, {"_unreadable": "{'at': 1"}]
+
+
 @pytest.mark.parametrize(
     ("said", "stop"),
     [

@@ -7,7 +7,8 @@ import httpx2
 import orjson
 import pytest
 
-from wayline.llm.faults import broken, refused, reported, retry_after_s
+from wayline.llm.connection import broken
+from wayline.llm.faults import refused, reported, retry_after_s
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -60,6 +61,10 @@ def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code,
         ({"retry-after": "Sun, 22 Nov 2026 11:00:00 GMT"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
+        ({"Retry-After": "20"}, 20.0),
+        ({"retry-after": "Sun, 22 Nov 2026 12:01:30 GMT", "Date": "Sun, 22 Nov 2026 12:01:00 GMT"}, 30.0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Sun, 99 Nov 2026 06:01:30 GMT"}, None),
     ],
 )
 def test_a_providers_wish_to_be_left_alone_is_read_in_every_form(headers, after_s):
@@ -113,3 +118,49 @@ def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, re
     found = broken(error, answering=False)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, billable)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code", "retryable"),
+    [
+        (400, {"message": "bad", "type": "invalid_request_error"}, "invalid_request", False),
+        (400, {"message": "This model's maximum context length is 8192 tokens."}, "context_too_long", False),
+        (400, {"message": "The model `gpt-9` does not exist"}, "unknown_model", False),
+        (401, {"message": "no", "type": "invalid_request_error", "code": "invalid_api_key"}, "authentication", False),
+        (402, {"message": "Insufficient Balance"}, "spend_cap", False),
+        (403, {}, "authentication", False),
+        (403, {"code": "insufficient_quota"}, "spend_cap", False),
+        (404, {"message": "no such model", "type": "invalid_request_error"}, "unknown_model", False),
+        (408, {}, "timeout", True),
+        (409, {}, "server_error", True),
+        (413, {}, "context_too_long", False),
+        (429, {}, "rate_limited", True),
+        (429, {"message": "You exceeded your current quota", "code": 429}, "rate_limited", True),
+        (429, {"message": "You have reached your monthly spend limit."}, "spend_cap", False),
+        (500, {"type": "invalid_request_error"}, "server_error", True),
+        (502, {}, "server_error", True),
+        (529, {}, "overloaded", True),
+    ],
+)
+def test_a_status_and_an_error_object_make_one_code(status, error, code, retryable):
+    said = refused(status, {}, orjson.dumps({"error": error}))
+
+    assert (said.code, said.retryable, said.billable) == (code, retryable, False)
+
+
+def test_whoever_stands_between_may_have_let_the_provider_begin():
+    said = refused(504, {}, b"")
+
+    assert (said.code, said.retryable, said.billable) == ("timeout", True, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>bad gateway</html>", b"[]", b'[{"error": {"message": "boom"}}]', b'{"error": "boom"}', b"\xff"],
+)
+def test_any_body_will_do(body):
+    assert refused(502, {}, body).code == "server_error"
+
+
+def test_a_long_explanation_is_cut():
+    assert len(str(refused(500, {}, b"x" * 10_000))) < 600

@@ -186,6 +186,12 @@ async def test_arguments_cut_short_are_handed_on_as_they_came():
     assert finished.stop_reason == "max_tokens"
 
 
+async def test_arguments_written_badly_are_read_as_they_were_meant():
+    finished = await replied(BEGUN, *tool(0, "a", "{'at': 'here',}"), ended())
+
+    assert finished.message.tool_calls[0].arguments == {"at": "here"}
+
+
 async def test_a_refusal_is_text_that_says_so():
     said = {"type": "refusal", "refusal": "no"}
     finished = await replied(

@@ -16,6 +16,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Candidates, JobRouted, SpanRef, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
+from wayline.router.estimate import expected, shape_of, worst_call
 from wayline.router.policy import Policy, current, overridden
 from wayline.router.policy import named as policy_named
 from wayline.router.routing import Decision, choose_again, choose_limits, choose_route
@@ -150,6 +151,12 @@ def test_a_model_that_is_not_provider_slash_model_is_refused(model):
     ]:
         with pytest.raises(Reject, match="not of the form provider/model"):
             decide(config=config, options=options)
+
+
+@pytest.mark.parametrize("model", ["x" * 65 + "/gpt", "openai/" + "x" * 201])
+def test_a_model_whose_name_no_record_can_hold_is_refused(model):
+    with pytest.raises(Reject, match="is too long"):
+        decide(options=JobOptions(model=model))
 
 
 # What kind of work it is
@@ -448,6 +455,15 @@ def test_a_warm_cache_keeps_no_job_below_what_it_needs():
 
 
 # What it will cost
+
+
+def test_a_model_costs_no_more_than_it_can_write_at_once():
+    short = STANDARD.model_copy(update={"output_limit": 50})
+    shape = shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(tools=()))
+
+    wordless = short.model_copy(update={"output_limit": 1})
+    assert worst_call(short, 10, 4_096) == worst_call(STANDARD, 10, 50) != worst_call(STANDARD, 10, 4_096)
+    assert (expected(wordless, shape) or 0) < (expected(short, shape) or 0) < (expected(STANDARD, shape) or 0)
 
 
 def test_a_dry_run_knows_what_is_expected_and_the_range():

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
@@ -22,6 +23,7 @@ from wayline.tracing.story import Story
 
 REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+RATIO = "wayline_job_cost_to_predicted_ratio"
 
 
 class Hand:
@@ -34,10 +36,10 @@ class Hand:
         seq = len(self.events) + 1
         self.events.append(kind(job_id="j", seq=seq, at=AT + timedelta(seconds=seq), trace=REF, **fields))
 
-    def begin(self) -> None:
+    def begin(self, predicted_usd: Decimal | None = None) -> None:
         job = SubmitJob(agent="assistant", input="why?")
         self.say(e.JobSubmitted, tenant="acme", job=job, content_hash="x")
-        route = Route(provider="p", model="m", tier="flash", reason="r")
+        route = Route(provider="p", model="m", tier="flash", reason="r", estimated_cost_usd=predicted_usd)
         limits = e.Limits(max_steps=5, max_seconds=60, max_output_tokens=100)
         self.say(e.JobRouted, agent="assistant", agent_version=1, config=AgentConfig(), route=route, limits=limits)
         self.say(e.JobClaimed, executor="x", epoch=1, owner="1:1", attempt=1)
@@ -246,3 +248,27 @@ def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled
         ("m1", False, None),
         ("m2", True, Decimal("0.5")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "actual", "steps", "told"),
+    [
+        ("0.02", "0.03", 1, [1.5]),
+        ("0.02", None, 1, []),
+        (None, "0.03", 1, []),
+        ("0", "0", 1, []),
+        ("0.02", "0", 0, []),
+    ],
+)
+def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, steps, told):
+    hand, story = Hand(), Story("acme", "j")
+    hand.begin(predicted and Decimal(predicted))
+    hand.say(e.JobCompleted, answer="so", steps=steps, cost_usd=actual and Decimal(actual))
+    for event in hand.events:
+        story.tell(event)
+    before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
+
+    count(story.chapter().facts)
+
+    after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
+    assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))

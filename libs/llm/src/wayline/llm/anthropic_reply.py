@@ -23,6 +23,7 @@ STOPS: dict[str, StopReason] = {
     "pause_turn": "paused",
     "model_context_window_exceeded": "context_full",
 }
+CUT: frozenset[StopReason] = frozenset({"max_tokens", "context_full"})
 UNSAID: Mapping[str, Any] = {"caller": {"type": "direct"}, "citations": None}
 """What a block may say that goes without saying."""
 
@@ -117,11 +118,8 @@ def _finished(
     provider: str,
     model: str,
 ) -> Finished:
-    calls = numbered(
-        (block.get("id"), block.get("name"), inputs[n])
-        for n, block in enumerate(blocks)
-        if block.get("type") == "tool_use"
-    )
+    asked = [(b.get("id"), b.get("name"), inputs[n]) for n, b in enumerate(blocks) if b.get("type") == "tool_use"]
+    calls = numbered(asked, cut=STOPS.get(stop or "") in CUT)
     message = AssistantMessage(
         text="".join(block.get("text") or "" for block in blocks if block.get("type") == "text"),
         tool_calls=calls,

@@ -1,15 +1,14 @@
-"""What goes wrong between us and a provider, as a ModelError: who may try again, when, and who may have to pay."""
+"""What a provider says went wrong, as a ModelError: who may try again, when, and who may have to pay."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import aiohttp
-import httpx2
 import orjson
 
 from wayline.llm.model import ErrorCode, ModelError
@@ -18,40 +17,48 @@ SAID_MAX_CHARS = 500
 RETRYABLE: frozenset[ErrorCode] = frozenset(
     {"rate_limited", "overloaded", "server_error", "connection", "timeout", "stream_cut"}
 )
-TOO_LONG = re.compile(
-    r"context_length_exceeded|request_too_large|prompt is too long|input is too long|maximum context length"
-    r"|exceeds? the (model'?s )?(maximum )?context|context window|exceed context limit|too many (input )?tokens",
-    re.IGNORECASE,
-)
+# Some endpoints say these only in prose. A per-minute "quota" is not a spend cap: it passes.
 OUT_OF_MONEY = re.compile(
-    r"insufficient_quota|billing_|billing hard limit|credit balance|spend(ing)?[ _-]?(cap|limit)"
-    r"|specified api usage limit|exceeded your current quota",
+    r"credit balance|billing hard limit|spend(ing)?[ _-]?(cap|limit)|specified api usage limit"
+    r"|insufficient (funds|balance|credits?)",
     re.IGNORECASE,
 )
+TOO_LONG = re.compile(
+    r"context[_ ](length|window|size|limit)|(prompt|input) is too long|too many (input |prompt )?tokens"
+    r"|maximum (number of )?(input |prompt )?tokens|input token count|exceeds? the (model'?s )?(maximum )?context",
+    re.IGNORECASE,
+)
+NO_MODEL = re.compile(r"model.{0,80}(does not exist|not found)", re.IGNORECASE | re.DOTALL)
 OURS = re.compile(r"invalid|policy|unsupported|image", re.IGNORECASE)
 """Words of errors that the same request would meet again."""
-NO_MODEL = re.compile(r"model_not_found|model.{0,80}(does not exist|not found)", re.IGNORECASE | re.DOTALL)
 
 KINDS: dict[str, ErrorCode] = {
     "authentication_error": "authentication",
     "permission_error": "authentication",
     "invalid_api_key": "authentication",
     "billing_error": "spend_cap",
+    "billing_hard_limit_reached": "spend_cap",
+    "billing_not_active": "spend_cap",
     "insufficient_quota": "spend_cap",
     "not_found_error": "unknown_model",
     "model_not_found": "unknown_model",
+    "deploymentnotfound": "unknown_model",
     "request_too_large": "context_too_long",
     "context_length_exceeded": "context_too_long",
+    "string_above_max_length": "context_too_long",
     "rate_limit_error": "rate_limited",
     "rate_limit_exceeded": "rate_limited",
     "overloaded_error": "overloaded",
+    "overloaded": "overloaded",
     "server_overloaded": "overloaded",
+    "server_is_overloaded": "overloaded",
     "timeout_error": "timeout",
+    "timeout": "timeout",
     "api_error": "server_error",
     "server_error": "server_error",
     "internal_error": "server_error",
 }
-"""What providers call an error, in its `type` or its `code`."""
+"""What providers call an error, in its `code` or its `type`."""
 
 STATUSES: dict[int, ErrorCode] = {
     401: "authentication",
@@ -67,47 +74,33 @@ STATUSES: dict[int, ErrorCode] = {
 }
 BEGUN = frozenset({504})
 """Statuses of somebody between us and the provider, who may have been at work for a while."""
-NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
-"""What the transport says of a base URL that is none."""
+UNTOLD = 200
+"""The status of an error within an answer, where it names none of its own."""
+_WAITING = frozenset({"retry-after-ms", "retry-after", "date"})
 
 
-def refused(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> ModelError:
+def refused(status: int, headers: Mapping[str, str], body: bytes | str, *, now: datetime | None = None) -> ModelError:
     """An answer that is not a 200."""
-    code = _status_code(status, body)
+    text = body.decode(errors="replace") if isinstance(body, bytes) else body
+    error = _error(text)
+    code = _code(status, error)
     return ModelError(
         code,
-        f"{status}: {_message(body)[:SAID_MAX_CHARS]}",
+        f"{status}: {str(error.get('message') or text)[:SAID_MAX_CHARS]}",
         # A provider that says whether to try again knows more than its status does.
         retryable=code in RETRYABLE and headers.get("x-should-retry") != "false",
-        after_s=retry_after_s(headers, now=now) if code in RETRYABLE else None,
+        after_s=retry_after_s(headers, now=now or datetime.now(UTC)) if code in RETRYABLE else None,
         billable=status in BEGUN,
     )
 
 
-def reported(error: Mapping[str, Any]) -> ModelError:
-    """An error that comes as an event, after the provider has begun: what it made until then may be billed."""
-    said = orjson.dumps(dict(error)).decode()
-    named = KINDS.get(str(error.get("type"))) or KINDS.get(str(error.get("code")))
-    code = _sharper(named or ("invalid_request" if OURS.search(said) else "server_error"), said)
-    message = str(error.get("message") or said)[:SAID_MAX_CHARS]
+def reported(error: Any) -> ModelError:
+    """An error told within an answer, after the provider has begun: what it made until then may be billed."""
+    said = error if isinstance(error, dict) else {"message": error}
+    status = next((said[key] for key in ("status_code", "status", "code") if isinstance(said.get(key), int)), UNTOLD)
+    code = _code(status, said)
+    message = str(said.get("message") or orjson.dumps(error, default=str).decode())[:SAID_MAX_CHARS]
     return ModelError(code, f"in the stream: {message}", retryable=code in RETRYABLE, billable=True)
-
-
-def broken(error: BaseException, *, answering: bool) -> ModelError:
-    """A connection that failed: before there was one, while waiting for the answer, or in the middle of it."""
-    causes = list(_causes(error))
-    said = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[:SAID_MAX_CHARS]
-    if any(isinstance(each, NO_ADDRESS) for each in causes):
-        return ModelError("connection", said, retryable=False)
-    if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
-        return ModelError("connection", said, retryable=True)
-    if any(isinstance(each, aiohttp.ConnectionTimeoutError) for each in causes):
-        return ModelError("timeout", said, retryable=True)
-    if any(isinstance(each, (TimeoutError, httpx2.TimeoutException)) and not _refusal(each) for each in causes):
-        return ModelError("timeout", said, retryable=True, billable=True)
-    if answering:
-        return ModelError("stream_cut", said, retryable=True, billable=True)
-    return ModelError("connection", said, retryable=True, billable=True)
 
 
 def cut() -> ModelError:
@@ -122,68 +115,62 @@ def no_usage() -> ModelError:
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """How long the provider wants to be left alone: milliseconds, seconds or a date; None when it does not say."""
-    milliseconds = _number(headers.get("retry-after-ms"))
+    """How long the provider wants to be left alone: milliseconds, seconds, or a date by its own clock."""
+    found = {name.lower(): value for name, value in headers.items() if name.lower() in _WAITING}
+    milliseconds = _number(found.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
-    said = headers.get("retry-after")
-    seconds = _number(said)
-    if seconds is not None or not said:
-        return seconds
-    try:
-        at = parsedate_to_datetime(said)
-    except ValueError:
-        return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds())
+        return milliseconds / 1_000
+    seconds, until = _number(found.get("retry-after")), _date(found.get("retry-after"))
+    if seconds is None and until is not None:
+        seconds = max(0.0, (until - (_date(found.get("date")) or now)).total_seconds())
+    return seconds
 
 
-def _status_code(status: int, body: str) -> ErrorCode:
-    error = _error(body)
-    named = KINDS.get(str(error.get("code"))) or KINDS.get(str(error.get("type")))
-    # An overloaded provider says so by any status of its own; for the rest the status knows best.
-    if named == "overloaded" and status >= 500:
-        return named
-    by_status = STATUSES.get(status) or ("server_error" if status >= 500 else "invalid_request")
-    return _sharper(by_status, body)
-
-
-def _sharper(code: ErrorCode, said: str) -> ErrorCode:
-    """What only the words tell: a limit that waiting does not lift, a prompt that is too long, a model that is not."""
-    if code in ("rate_limited", "invalid_request") and OUT_OF_MONEY.search(said):
+def _code(status: int, error: Mapping[str, Any]) -> ErrorCode:
+    """One of our codes for a status and the provider's error object; the most telling word wins."""
+    said = " ".join(str(error.get(key) or "") for key in ("message", "code", "type"))
+    if status < 500 and OUT_OF_MONEY.search(said):
         return "spend_cap"
-    if code == "invalid_request" and TOO_LONG.search(said):
+    # `type` is often the wide class of a narrow `code`.
+    for key in ("code", "type"):
+        if named := KINDS.get(str(error.get(key)).lower()):
+            return named
+    if status in (UNTOLD, 400, 413, 422) and TOO_LONG.search(said):
         return "context_too_long"
-    if code == "invalid_request" and NO_MODEL.search(said):
+    if status in (UNTOLD, 400) and NO_MODEL.search(said):
         return "unknown_model"
-    return code
+    if status in STATUSES:
+        return STATUSES[status]
+    # Of an error within an answer its words are all there is.
+    ours = OURS.search(said) if status == UNTOLD else 400 <= status < 500
+    return "invalid_request" if ours else "server_error"
 
 
-def _error(body: str) -> dict[str, Any]:
+def _error(text: str) -> dict[str, Any]:
+    """The error object of a body, wherever this endpoint puts it."""
     try:
-        said = orjson.loads(body)
+        body = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return {}
-    error = said.get("error") if isinstance(said, dict) else None
-    return error if isinstance(error, dict) else {}
-
-
-def _message(body: str) -> str:
-    return str(_error(body).get("message") or body)
+        return {"message": text}
+    if isinstance(body, list) and body:
+        body = body[0]
+    if not isinstance(body, dict):
+        return {"message": text}
+    error = body.get("error", body)
+    return error if isinstance(error, dict) else {"message": error}
 
 
 def _number(said: str | None) -> float | None:
     try:
-        return max(0.0, float(said)) if said else None
+        number = float(said) if said else math.nan
     except ValueError:
         return None
+    return max(0.0, number) if math.isfinite(number) else None
 
 
-def _causes(error: BaseException | None):
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _refusal(error: BaseException) -> bool:
-    # One SDK's transport calls every lost connection a timeout; the cause below it tells the truth.
-    return isinstance(error.__cause__, aiohttp.ClientConnectionError) and not isinstance(error.__cause__, TimeoutError)
+def _date(said: str | None) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(said) if said else None
+    except ValueError:
+        return None
+    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at

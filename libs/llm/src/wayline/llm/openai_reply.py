@@ -93,7 +93,8 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
     if body.get("status") in UNFINISHED:
         raise faults.cut()
     asked = [item for item in items if item.get("type") == "function_call"]
-    calls = numbered((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked)
+    cut = body.get("status") == "incomplete"
+    calls = numbered(((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked), cut=cut)
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
     kept = [item for item in items if not _only_named(item)]
     plain = _plain(kept, calls=calls)

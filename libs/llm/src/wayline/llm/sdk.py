@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, suppress
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import aiohttp
 import httpx2
 
 from wayline.llm import faults
+from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
 from wayline.llm.model import Finished, ModelRequest, Piece
 from wayline.llm.sse import events
@@ -70,7 +70,7 @@ class Sdk:
                         await _drain(chunks)
                         return
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise faults.broken(error, answering=True) from error
+            raise broken(error, answering=True) from error
         finally:
             await response.aclose()
 
@@ -88,10 +88,9 @@ class Sdk:
             # Each SDK has its own errors for the same things; what they have in common is what tells them apart.
             response = getattr(error, "response", None)
             if isinstance(response, httpx2.Response):
-                text = response.text
-                raise faults.refused(response.status_code, response.headers, text, now=datetime.now(UTC)) from error
+                raise faults.refused(response.status_code, response.headers, response.text) from error
             if isinstance(getattr(error, "request", None), httpx2.Request) or isinstance(error, aiohttp.ClientError):
-                raise faults.broken(error, answering=False) from error
+                raise broken(error, answering=False) from error
             raise
 
 

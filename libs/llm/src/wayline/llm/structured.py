@@ -13,6 +13,7 @@ PROBLEMS_MAX = 5
 PROBLEM_MAX_CHARS = 300
 VALIDATORS_MAX = 256
 DEPTH_MAX = 100
+TOO_DEEP = (RecursionError, orjson.JSONEncodeError)
 
 _PLAIN = frozenset(
     """
@@ -55,7 +56,7 @@ def problem(schema: dict[str, Any], text: str) -> str | None:
         return f"cannot be checked, the schema is wrong at {error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
     except Unresolvable as error:
         return f"cannot be checked: the schema refers to {error.ref!r}, which is not in it"
-    except RecursionError:
+    except TOO_DEEP:
         return "cannot be checked: nested too deep"
     return "; ".join(_explained(error) for error in wrong[:PROBLEMS_MAX]) or None
 
@@ -68,6 +69,8 @@ def schema_problem(schema: dict[str, Any]) -> str | None:
         _validator(_text(schema))
     except SchemaError as error:
         return f"{error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
+    except TOO_DEEP:
+        return "it is nested too deep"
     return None
 
 

@@ -62,6 +62,12 @@ model_failures = Counter(
 )
 breakers_opened = Counter("wayline_breakers_opened_total", "Times a model was left alone for failing.", ["model"])
 jobs_rerouted = Counter("wayline_jobs_rerouted_total", "Times another model went on with a job.", ["cause"])
+cost_ratio = Histogram(
+    "wayline_job_cost_to_predicted_ratio",
+    "What an ended job cost, of what its route predicted: 1 is exactly that.",
+    ["tier"],
+    buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2, 4, 10),
+)
 cost_usd = Gauge("wayline_ledger_cost_usd", "Dollars in the ledger, from Postgres at each scrape.", ["model", "agent"])
 calls_unpriced = Gauge(
     "wayline_ledger_unpriced_calls", "Calls in the ledger whose price nobody knows.", ["model", "agent"]

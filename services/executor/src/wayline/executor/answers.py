@@ -21,6 +21,7 @@ CUT = {
     "max_tokens": "the answer was cut at its longest",
     "context_full": "the answer was cut: the model's window is full",
 }
+REFUSAL_MAX_CHARS = 500
 PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 
@@ -29,7 +30,7 @@ def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
     if job.stop_reason == "refused":
         assert job.route is not None
         # The model's own decision, not a breakdown: another model is not asked to go against it.
-        words = f": {said.text}" if said.text else ""
+        words = f": {said.text[:REFUSAL_MAX_CHARS]}" if said.text else ""
         return Fail(Failure(code="refused", message=f"{job.route.name} refused to answer{words}"))
     wrong = _wrong(job, said)
     if wrong is not None:

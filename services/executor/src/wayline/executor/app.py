@@ -30,7 +30,8 @@ async def build(
     bus = await Bus.connect(shared, service=NAME)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
-    models, gates, budgets = Models(bus, providers(settings)), Gates(bus), Budgets(bus)
+    keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
+    models, gates, budgets = Models(bus, providers(settings), secrets=keys), Gates(bus), Budgets(bus)
     hands = Hands(
         models=models,
         tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),

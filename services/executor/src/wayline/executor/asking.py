@@ -10,6 +10,7 @@ from typing import Any
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
 from wayline.contracts import ids
+from wayline.contracts.base import slim
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
@@ -47,7 +48,10 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
     assert hold.pen.job.route is not None
     name, passage = hold.pen.job.route.name, _Passage()
     try:
-        return await _call(hands, hold, action, tools, passage)
+        request = await _intend(hands, hold, action, tools)
+        if not isinstance(request, ModelRequest):
+            return request
+        return await _hear(hands, hold, request, passage)
     finally:
         await hands.gates.leave(name, error=passage.error, spoke=passage.spoke)
 
@@ -92,9 +96,10 @@ async def _pass_gate(hands: Hands, hold: Hold) -> Action | None:
     return None
 
 
-async def _call(
-    hands: Hands, hold: Hold, action: CallModel, listed: tuple[ToolDefinition, ...], passage: _Passage
-) -> Action | None:
+async def _intend(
+    hands: Hands, hold: Hold, action: CallModel, listed: tuple[ToolDefinition, ...]
+) -> ModelRequest | Action | None:
+    """Write down what will be asked, with the money for it held; or what the job needs instead, None: to look again."""
     pen = hold.pen
     note_news(pen, listed, hands.notes)
     job = pen.job
@@ -107,7 +112,7 @@ async def _call(
     if held_usd is not None and not isinstance(held_usd, Decimal):
         return held_usd
     attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}
-    pen.note(
+    asked = pen.note(
         e.ModelRequested,
         ids.model_span(job.tenant, job.job_id, action.step, action.attempt),
         **attempt,
@@ -117,9 +122,10 @@ async def _call(
         worst_usd=worst_usd,
         held_usd=held_usd,
     )
+    # It stays until the next call, to be compared with it.
+    slim(asked)
     await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
-    await _hear(hands, hold, request, passage)
-    return None
+    return request
 
 
 async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decimal | None) -> Decimal | Action | None:

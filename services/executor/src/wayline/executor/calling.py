@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -37,6 +37,11 @@ DELTA_S = 0.05
 """Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
 ASK_AGAIN_S = 0.2
 LISTINGS_MAX = 1_024
+ERROR_MAX_CHARS = 1_000
+"""Of a provider's words in the log."""
+SECRET_MIN_CHARS = 8
+"""Shorter keys are placeholders for local servers."""
+HIDDEN = "(a key)"
 REASONING_EFFORT: Effort = "high"
 """Of the reasoning slot, unless the agent says another."""
 REASONING_TOKENS = 10_000
@@ -60,12 +65,18 @@ class Heard:
         return (time.perf_counter() - self._since) * 1_000
 
 
+async def unheard() -> None:
+    """Nobody waits for a model's first word."""
+
+
 class Models:
     """The providers this executor can call."""
 
-    def __init__(self, bus: Bus, providers: Mapping[str, Model]) -> None:
+    def __init__(self, bus: Bus, providers: Mapping[str, Model], *, secrets: Collection[str] = ()) -> None:
         self._bus = bus
         self._providers = providers
+        self._secrets = secrets
+        """What no error may say: some providers quote the key they refuse."""
 
     def request(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
         """What the job's model will be sent."""
@@ -90,9 +101,18 @@ class Models:
         )
 
     async def call(
-        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
     ) -> Finished:
         """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
+        try:
+            return await self._call(job, request, heard, answering=answering)
+        except ModelError as error:
+            error.args = (without(self._secrets, str(error))[:ERROR_MAX_CHARS],)
+            raise
+
+    async def _call(
+        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+    ) -> Finished:
         provider = self._providers.get(request.card.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
@@ -121,6 +141,18 @@ class Models:
     async def close(self) -> None:
         for provider in self._providers.values():
             await provider.close()
+
+
+def without(secrets: Collection[str], text: str) -> str:
+    """A text that holds no secret, and does not end with the beginning of one, where it was cut."""
+    for secret in secrets:
+        if len(secret) < SECRET_MIN_CHARS:
+            continue
+        text = text.replace(secret, HIDDEN)
+        lengths = range(len(secret) - 1, SECRET_MIN_CHARS - 1, -1)
+        begun = next((n for n in lengths if text.endswith(secret[:n])), 0)
+        text = text[:-begun] + HIDDEN if begun else text
+    return text
 
 
 class _Deltas:

@@ -56,6 +56,7 @@ class Lane:
         self._by_job: dict[tuple[str, str], Hold] = {}
         self._draining = asyncio.Event()
         self._beat_s = consumer.ack_wait_s / 3
+        self._candidates: dict[tuple[str, ...], e.Candidates] = {}
         self._configs: dict[tuple[str, str, int | None], AgentConfig] = {}
         """One object a saved version: a version never changes."""
 
@@ -175,7 +176,18 @@ class Lane:
             job = replace(job, config=self._configs.setdefault(saved, job.config))
         for held in (job.submitted, job.route, job.limits, job.messages):
             slim(held)
-        return job
+        return replace(job, candidates=self._shared(job.candidates))
+
+    def _shared(self, candidates: e.Candidates) -> e.Candidates:
+        """The same cards for all jobs that were routed by the same catalogue."""
+        names = tuple(card.name for card in candidates.cards)
+        known = self._candidates.get(names)
+        if known is not None and known == candidates:
+            return known
+        if len(self._candidates) >= CONFIGS_MAX:
+            self._candidates.clear()
+        self._candidates[names] = candidates
+        return candidates
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
 from wayline.executor.condense import cut
 from wayline.journal import Job
+from wayline.llm.arguments import nearest
 
 RECALLED_CHARS = 8_000
 """Of a result in one answer: less than what would be shown in a shorter form again."""
@@ -72,8 +72,8 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     if any(fnmatchcase(call.tool, pattern) for pattern in job.config.tools):
         return None
     known = sorted({tool.name for tool in (*(job.tools or ()), *job.discovered)} - OWN)
-    near = get_close_matches(call.tool, known, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(call.tool, known)
+    hint = f"; did you mean {near!r}?" if near else ""
     return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")
 
 

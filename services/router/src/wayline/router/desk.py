@@ -40,12 +40,17 @@ class Desk:
         """
         return await self._admissions.ask(tenant, wish)
 
-    async def _admit(self, tenant: str, asked: Sequence[Wish]) -> list[Admitted | None]:
+    async def consider(self, tenant: str, wish: Wish) -> Admitted | None:
+        """The same for a job that is only planned: nothing is begun."""
+        [admitted] = await self._admit(tenant, [wish], begin=False)
+        return admitted
+
+    async def _admit(self, tenant: str, asked: Sequence[Wish], *, begin: bool = True) -> list[Admitted | None]:
         ids, names, users, usd = map(
             list, zip(*((w.job_id, w.agent, w.user_id, w.budget_usd) for w in asked), strict=True)
         )
         rows = await self._store.fetch(
-            tenant, self._store.sql.admit, tenant, ids, names, users, usd, self._job_budget_usd, None
+            tenant, self._store.sql.admit, tenant, ids, names, users, usd, self._job_budget_usd, None, begin
         )
         agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
         bounds = {row["job_id"]: row for row in rows if row["job_id"] is not None}

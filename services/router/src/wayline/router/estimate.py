@@ -12,7 +12,7 @@ from wayline.contracts.chat import TextPart
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage, usd
-from wayline.llm.prices import cost
+from wayline.llm.prices import cost, worst
 from wayline.llm.tokens import estimate
 
 Level = Literal["simple", "moderate", "complex"]
@@ -95,15 +95,12 @@ def expected(card: ModelCard, shape: Shape, *, cached_tokens: int = 0) -> Decima
 def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
     read = kept if card.cache.kind != "none" and kept >= card.cache.min_tokens else 0
     written = prompt - read if card.cache.kind == "breakpoints" and prompt >= card.cache.min_tokens else 0
-    return Usage(input=prompt, cache_read=read, cache_write_5m=written, output=output)
+    return Usage(input=prompt, cache_read=read, cache_write_5m=written, output=min(output, card.output_limit))
 
 
 def worst_call(card: ModelCard, prompt_tokens: int, output_max: int) -> Decimal | None:
-    """The most that one call of this length can cost, whatever of it the provider reads from or writes to its cache."""
-    plain = Usage(input=prompt_tokens, output=output_max)
-    kinds = ({}, *({kind: prompt_tokens} for kind in ("cache_read", "cache_write_5m", "cache_write_1h")))
-    costs = [cost(card, plain.model_copy(update=kind)) for kind in kinds]
-    return max((one for one in costs if one is not None), default=None)
+    """The most that one call of this length can cost: the model writes no more at once than its card says."""
+    return worst(card, prompt_tokens, min(output_max, card.output_limit))
 
 
 def span(card: ModelCard, shape: Shape) -> tuple[Decimal, Decimal] | None:

@@ -15,6 +15,7 @@ from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RaiseBudget, R
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
+from wayline.router.agents import check_agent
 from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
@@ -163,8 +164,12 @@ class Router:
     async def on_plan(self, asked: PlanJob) -> Planned:
         """Decide as for a real job, and run nothing."""
         job = asked.job
-        agent = await self._desk.agent(asked.tenant, job.agent)
-        decision = await self._decide(asked.tenant, job, agent)
+        wish = admission.Wish(job.job_id or "", job.agent, job.user_id, job.options.budget_usd)
+        admitted = await self._desk.consider(asked.tenant, wish)
+        if admitted is None:
+            raise NotFound("agent", job.agent)
+        agent, left_usd, cap_usd = admitted.agent, admitted.left_usd, admitted.cap_usd
+        decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
@@ -176,6 +181,7 @@ class Router:
     async def on_put_agent(self, asked: PutAgent) -> Agent:
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
+        check_agent(asked.config, (await self._catalogue.all(asked.tenant)).models)
         return await self._desk.put_agent(asked.tenant, asked.name, asked.config)
 
     async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:

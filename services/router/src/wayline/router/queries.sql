@@ -27,6 +27,7 @@ WITH asked AS (
     SELECT $1, asked.job_id, 0, asked.agent, asked.user_id, coalesce(asked.budget_usd, bound.cap_usd, $6),
         coalesce(asked.budget_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
     FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
+    WHERE $8
     ON CONFLICT (tenant, job_id) DO NOTHING
 )
 SELECT NULL AS job_id, name, version, config, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest FROM agent

@@ -10,13 +10,14 @@ from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import FilePart, ImagePart
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import SubmitJob
-from wayline.contracts.models import ModelCard, Slot, Tier
+from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, ModelCard, Slot, Tier
 from wayline.llm.prices import LOCAL
 from wayline.router.estimate import first_prompt
 from wayline.router.policy import TIER_OF
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 SLOTS: tuple[Slot, ...] = get_args(Slot)
+QUOTED_MAX_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,5 +110,17 @@ def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:
         return known
     provider, _, model = name.partition("/")
     if not provider or not model:
-        raise Reject(f"model {name!r} is not of the form provider/model", code="invalid_model", status=422)
+        raise Reject(f"model {quoted(name)} is not of the form provider/model", code="invalid_model", status=422)
+    if len(provider) > PROVIDER_CHARS_MAX or len(model) > MODEL_CHARS_MAX:
+        raise Reject(
+            f"model {quoted(name)} is too long: a provider has at most {PROVIDER_CHARS_MAX} characters, a model "
+            f"{MODEL_CHARS_MAX}",
+            code="invalid_model",
+            status=422,
+        )
     return ModelCard(provider=provider, model=model, tier="flash" if provider in LOCAL else tier)
+
+
+def quoted(name: str) -> str:
+    """A name that somebody gave, for a sentence about it: the beginning of one that is too long."""
+    return repr(name if len(name) <= QUOTED_MAX_CHARS else f"{name[:QUOTED_MAX_CHARS]}…")

@@ -15,7 +15,7 @@ from wayline.journal import Job
 from wayline.telemetry import names, remote
 from wayline.tracing import genai
 from wayline.tracing.drafts import CallDraft, Draft, Entry, StepDraft, millis
-from wayline.tracing.facts import Fact, JobEnded, ModelEnded, ToolEnded
+from wayline.tracing.facts import Fact, JobEnded, ModelEnded, ToolEnded, predicted
 from wayline.tracing.rows import clean
 
 INTERRUPTED = "interrupted"
@@ -267,7 +267,7 @@ class Drawing:
         self._span(root, event)
         # An agent that was never found is a word of the client's, not a label.
         agent = job.submitted.agent if job.submitted and job.config else "-"
-        self.facts.append(JobEnded(outcome, agent, millis(root.start, event.at) / 1_000))
+        self.facts.append(JobEnded(outcome, agent, millis(root.start, event.at) / 1_000, *predicted(event, job.route)))
 
     def _cut_off(self, step: StepDraft, event: e.Event, *, failed: bool, cause: str) -> None:
         """Close a step that the end of its job cuts off."""

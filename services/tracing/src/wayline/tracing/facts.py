@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wayline.contracts.events import JobCancelled, JobCompleted, JobFailed
+from wayline.contracts.jobs import Route
 from wayline.contracts.money import Usage
 from wayline.telemetry import metrics
 
@@ -27,9 +29,20 @@ class JobEnded(NamedTuple):
     outcome: str
     agent: str
     seconds: float
+    tier: str | None = None
+    cost_ratio: float | None = None
+    """Of what was predicted; None: nothing was, or nobody knows what it cost."""
 
 
 Fact = ModelEnded | ToolEnded | JobEnded
+
+
+def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None) -> tuple[str | None, float | None]:
+    """A job's tier, and what it cost of what was predicted; a dry run, or one never begun, says nothing of that."""
+    expected = route.estimated_cost_usd if route else None
+    if route is None or not expected or not end.steps or end.cost_usd is None:
+        return None, None
+    return route.tier, float(end.cost_usd / expected)
 
 
 def count(facts: Sequence[Fact]) -> None:
@@ -38,6 +51,8 @@ def count(facts: Sequence[Fact]) -> None:
         if isinstance(fact, JobEnded):
             metrics.jobs_ended.labels(fact.outcome, fact.agent).inc()
             metrics.job_seconds.labels(fact.outcome).observe(fact.seconds)
+            if fact.tier is not None and fact.cost_ratio is not None:
+                metrics.cost_ratio.labels(fact.tier).observe(fact.cost_ratio)
         elif isinstance(fact, ModelEnded):
             _count_model(fact)
         else:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
 
 import aiohttp
 
+from wayline.llm import faults
 from wayline.llm.encoding import encoded
 from wayline.llm.lines import batches
 from wayline.llm.model import ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, body, limit_name
-from wayline.llm.refusal import refused
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 CONNECTIONS_MAX = 1_024
@@ -41,11 +40,10 @@ class ChatCompletions:
             await self._session.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        limit = self._limits.get(request.model) or limit_name(request)
-        said, notes = body(request, limit=limit)
         reply, counted, answering = Reply(), None, False
+        notes: tuple[str, ...] = ()
         try:
-            response = await self._ask(said, request, limit)
+            response, notes = await self._ask(request)
             answering = True
             async with response:
                 async for batch in _batches(response):
@@ -67,24 +65,24 @@ class ChatCompletions:
             ) from error
         yield reply.finished(provider=request.card.provider, model=request.model, notes=notes)
 
-    async def _ask(self, said: dict[str, Any], request: ModelRequest, limit: LimitName) -> aiohttp.ClientResponse:
-        """The answer, still to be read; raises ModelError where it is not a 200."""
-        response = await self._post(said, request)
+    async def _ask(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, tuple[str, ...]]:
+        """The answer, still to be read, and what was not sent as asked; raises ModelError where it is not a 200."""
+        limit = self._limits.get(request.model) or limit_name(request)
+        response, notes = await self._post(request, limit)
         if response.status == 200:
-            return response
+            return response, notes
         refusal = await _refusal(response)
         if refusal.code != "invalid_request" or limit not in str(refusal):
             raise refusal
         # Refused outright, so nothing is billed, and this endpoint will not change its mind: ask by the other name.
         other = OTHER_LIMIT[limit]
-        said[other] = said.pop(limit)
-        response = await self._post(said, request)
+        response, notes = await self._post(request, other)
         if response.status != 200:
             raise await _refusal(response)
         self._limits[request.model] = other
-        return response
+        return response, notes
 
-    async def _post(self, said: dict[str, Any], request: ModelRequest) -> aiohttp.ClientResponse:
+    async def _post(self, request: ModelRequest, limit: LimitName) -> tuple[aiohttp.ClientResponse, tuple[str, ...]]:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
@@ -92,12 +90,16 @@ class ChatCompletions:
                 timeout=self._timeout,
             )
         headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
-        return await self._session.post(self._url, data=encoded(said), headers=headers)
+        said, notes = body(request, limit=limit)
+        data = encoded(said)
+        # The bytes are enough for as long as the model takes to answer.
+        del said
+        return await self._session.post(self._url, data=data, headers=headers), notes
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
-        return refused(response.status, response.headers, await response.read())
+        return faults.refused(response.status, response.headers, await response.read())
 
 
 def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:

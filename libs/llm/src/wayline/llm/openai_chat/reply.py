@@ -8,9 +8,9 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import arguments
-from wayline.llm.model import Finished, ModelError, StopReason
-from wayline.llm.refusal import broke_off
+from wayline.llm import faults
+from wayline.llm.calls import Call, numbered
+from wayline.llm.model import Finished, StopReason
 from wayline.llm.usage import from_chat
 
 STOPS: dict[str, StopReason] = {
@@ -70,7 +70,7 @@ class Reply:
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
         if chunk.get("error"):
-            raise broke_off(chunk["error"])
+            raise faults.reported(chunk["error"])
         counted = chunk.get("usage")
         if counted is None and "x_groq" in chunk:
             counted = (chunk["x_groq"] or {}).get("usage")
@@ -84,7 +84,7 @@ class Reply:
 
     def _take_choice(self, choice: dict[str, Any]) -> str:
         if choice.get("error"):
-            raise broke_off(choice["error"])
+            raise faults.reported(choice["error"])
         self._stop = choice.get("finish_reason") or self._stop
         delta = choice.get("delta") or choice.get("message")
         if not delta:
@@ -137,21 +137,14 @@ class Reply:
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
         """The message and its usage; raises ModelError where one of them never came."""
         if not self.stopped:
-            raise ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
+            raise faults.cut()
         if self.usage is None:
-            raise ModelError(
-                "no_usage",
-                "the endpoint sent no usage; it must honour stream_options",
-                retryable=False,
-                billable=True,
-            )
+            raise faults.no_usage()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
         """What was said so far."""
-        # The limit ends the last call only; the ones before it were closed.
-        cut = len(self._calls) if self._stop == "length" else 0
-        calls = tuple(call.wanted(n, cut=n == cut) for n, call in enumerate(self._calls, 1))
+        calls = numbered((call.said for call in self._calls), cut=self._stop == "length")
         return AssistantMessage(
             text="".join(self._text) + "".join(self._refusal),
             tool_calls=calls,
@@ -202,13 +195,9 @@ class _Call:
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
 
-    def wanted(self, number: int, *, cut: bool) -> ToolCall:
-        return ToolCall(
-            call=str(number),
-            tool=self._name,
-            arguments=arguments.read("".join(self._arguments), cut=cut),
-            provider_id=self.id or None,
-        )
+    @property
+    def said(self) -> Call:
+        return self.id, self._name, "".join(self._arguments)
 
 
 def wanted_call(call: ToolCall) -> dict[str, Any]:

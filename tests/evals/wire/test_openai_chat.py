@@ -1,39 +1,24 @@
 """Recorded Chat Completions traffic, replayed on a socket through the adapter: the message, its usage, or the error.
 
-    WAYLINE_SHARED=DIR pytest tests/evals/test_chat_recordings.py
-
 What is expected is computed here, straight from the recorded bytes.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
-import random
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import pytest
-from aiohttp import web
 
 from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.models import ModelCard
 from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
 from wayline.llm.openai_chat import ChatCompletions, Reply
 
-SHARED = Path(os.environ.get("WAYLINE_SHARED", Path(__file__).parents[3] / "shared"))
-RECORDINGS = SHARED / "data" / "wire-recordings" / "openai-chat.jsonl.gz"
-REQUEST = ModelRequest(
-    ModelCard(provider="chat", model="m", tier="standard"),
-    "",
-    (UserMessage(parts=(TextPart(text="hi"),)),),
-    (),
-    50,
-    "a1",
-)
+from ..recordings import Recording, recordings, replay
+
+CARD = ModelCard(provider="chat", model="m", tier="standard")
+ASKED = UserMessage(parts=(TextPart(text="hi"),))
 STOPS = {
     "stop": "end",
     "eos": "end",
@@ -42,11 +27,6 @@ STOPS = {
     "function_call": "tools",
     "content_filter": "refused",
 }
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not RECORDINGS.exists(), reason=f"no recordings at {RECORDINGS}; set WAYLINE_SHARED"),
-]
 
 
 @dataclass(frozen=True)
@@ -59,70 +39,37 @@ class Told:
     usage: tuple[int, int, int, int, int] | None
 
 
-async def test_every_recorded_exchange_is_understood():
-    exchanges = [json.loads(line) for line in gzip.decompress(RECORDINGS.read_bytes()).splitlines()]
+async def test_every_recorded_exchange_is_understood(tell):
+    recorded = recordings("openai-chat")
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
-    server = Replay()
-    model = ChatCompletions(await server.start())
-    for number, exchange in enumerate(exchanges):
-        server.exchange = exchange
-        outcome, problem = await _compare(model, exchange)
-        outcomes[outcome] += 1
-        if problem:
-            wrong.append(f"{number} {exchange['host']}: {problem}")
-    await model.close()
-    await server.stop()
-    print(dict(outcomes))
+    async with replay(recorded) as server:
+        model = ChatCompletions(server.url)
+        for each in recorded:
+            outcome, problem = await _compare(model, each)
+            outcomes[outcome] += 1
+            if problem:
+                wrong.append(f"{each.name} {each.host}: {problem}")
+        await model.close()
+        assert set(server.calls.values()) == {1}
 
+    tell(f"openai-chat: {len(recorded) - len(wrong)} of {len(recorded)} equal: {dict(outcomes)}")
     assert wrong == []
-    assert sum(outcomes.values()) == len(exchanges)
 
 
-class Replay:
-    """Answers with the recorded status, headers and body, cut at random places."""
-
-    exchange: dict[str, Any]
-
-    async def start(self) -> str:
-        self._cuts = random.Random(7)
-        self._runner = web.ServerRunner(web.Server(self._answer))
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def stop(self) -> None:
-        await self._runner.cleanup()
-
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        await request.read()
-        recorded = self.exchange["response"]
-        body = (recorded if isinstance(recorded, str) else json.dumps(recorded)).encode()
-        kind = "text/event-stream" if self.exchange["stream"] else "application/json"
-        headers = {"Content-Type": kind, **self.exchange["response_headers"]}
-        response = web.StreamResponse(status=self.exchange["status"], headers=headers)
-        await response.prepare(request)
-        while body:
-            size = self._cuts.choice((1, 5, 64, 1_000, 20_000))
-            await response.write(body[:size])
-            body = body[size:]
-        return response
-
-
-async def _compare(model: ChatCompletions, exchange: dict[str, Any]) -> tuple[str, str | None]:
+async def _compare(model: ChatCompletions, exchange: Recording) -> tuple[str, str | None]:
     """How the exchange ended for the adapter, and what is wrong with that."""
     pieces, error = [], None
     try:
-        async for piece in model.stream(REQUEST):
+        async for piece in model.stream(ModelRequest(CARD, "", (ASKED,), (), 50, exchange.name)):
             pieces.append(piece)
     except ModelError as caught:
         error = caught
     chunks = _chunks(exchange)
     told_inside = any("error" in chunk for chunk in chunks)
-    if exchange["status"] != 200 or told_inside:
+    if exchange.status != 200 or told_inside:
         return _compare_error(exchange, error)
-    expected = _expected(chunks, whole=not exchange["stream"])
+    expected = _expected(chunks, whole=not exchange.streamed)
     if expected.usage is None:
         code = error.code if error else "none"
         got = _without_usage(exchange, chunks)
@@ -135,18 +82,15 @@ async def _compare(model: ChatCompletions, exchange: dict[str, Any]) -> tuple[st
     return "200", None if right else f"{got} != {expected}, streamed {streamed!r}"
 
 
-def _compare_error(exchange: dict[str, Any], error: ModelError | None) -> tuple[str, str | None]:
+def _compare_error(exchange: Recording, error: ModelError | None) -> tuple[str, str | None]:
     codes = {400: "invalid_request", 404: "unknown_model", 429: "rate_limited", 200: "invalid_request"}
-    expected = (codes[exchange["status"]], exchange["status"] == 429)
+    expected = (codes[exchange.status], exchange.status == 429)
     got = (error.code, error.retryable) if error else None
-    return f"error {exchange['status']}", None if got == expected else f"{error!r} is not {expected}"
+    return f"error {exchange.status}", None if got == expected else f"{error!r} is not {expected}"
 
 
-def _chunks(exchange: dict[str, Any]) -> list[dict[str, Any]]:
-    if not exchange["stream"]:
-        return [exchange["response"]]
-    lines = [line[5:].strip() for line in exchange["response"].splitlines() if line.startswith("data:")]
-    return [json.loads(line) for line in lines if line and line != "[DONE]"]
+def _chunks(exchange: Recording) -> list[dict[str, Any]]:
+    return exchange.events if exchange.streamed else [exchange.answer]
 
 
 def _expected(chunks: list[dict[str, Any]], *, whole: bool) -> Told:
@@ -206,7 +150,7 @@ def _told(finished: Finished) -> Told:
     return Told(finished.message.text, calls, finished.stop_reason, counts)
 
 
-def _without_usage(exchange: dict[str, Any], chunks: list[dict[str, Any]]) -> Told:
+def _without_usage(exchange: Recording, chunks: list[dict[str, Any]]) -> Told:
     """The message of an exchange that counted nothing."""
     reply = Reply()
     for chunk in chunks:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
-import os
 import random
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 from aiohttp import web
 
+from . import shared
+
 ATTEMPT_HEADER = "X-Wayline-Attempt"
-PIECES_MAX = 40
-"""Into how many pieces at most a streamed body is split."""
+PIECES_BYTES = (1, 5, 64, 1_000, 20_000)
+"""How long the pieces are that a body arrives in."""
 BODY_MAX_BYTES = 64 * 1024 * 1024
 NOT_KEPT = frozenset({"content-length", "transfer-encoding", "content-encoding", "connection"})
 """Headers that described the recorded connection, not the answer."""
@@ -30,6 +27,7 @@ class Recording:
 
     name: str
     family: str
+    host: str
     method: str
     path: str
     request: Any
@@ -50,51 +48,49 @@ class Recording:
         return [orjson.loads(each) for each in data if each != b"[DONE]"]
 
 
-def data() -> Path:
-    """The folder of public data, or skip, saying so."""
-    beside = Path(__file__).resolve().parents[3].parent / "shared"
-    found = Path(os.environ.get("WAYLINE_SHARED") or beside) / "data"
-    if not (found / "wire-recordings").is_dir():
-        pytest.skip(f"no recorded traffic in {found}; set WAYLINE_SHARED to the folder that has data/wire-recordings")
-    return found
-
-
 def recordings(family: str) -> list[Recording]:
     """Every exchange of one family, in the order of the set."""
-    with gzip.open(data() / "wire-recordings" / f"{family}.jsonl.gz") as lines:
-        return [_recording(orjson.loads(line), number) for number, line in enumerate(lines)]
+    return [_recording(row, number) for number, row in enumerate(shared.rows("wire-recordings", f"{family}.jsonl.gz"))]
 
 
 def anthropic_streams() -> list[Recording]:
     """The event streams that the Anthropic SDK is tested with."""
-    files = sorted(path for path in (data() / "wire-anthropic-sse").iterdir() if path.suffix in {".txt", ".sse"})
+    folder = shared.needed("wire-anthropic-sse")
+    files = sorted(path for path in folder.iterdir() if path.suffix in {".txt", ".sse"})
     headers = {"content-type": "text/event-stream; charset=utf-8"}
     return [
-        Recording(path.name, "anthropic", "POST", "/v1/messages", {}, 200, headers, True, path.read_bytes())
+        Recording(path.name, "anthropic", "", "POST", "/v1/messages", {}, 200, headers, True, path.read_bytes())
         for path in files
     ]
 
 
 def _recording(row: dict[str, Any], number: int) -> Recording:
     said = row["response"]
+    streamed = row["stream"] and isinstance(said, str)
+    # Some recordings leave it out.
+    kind = "text/event-stream" if streamed else "application/json"
     return Recording(
         name=f"{row['family']}-{number}",
         family=row["family"],
+        host=row["host"],
         method=row["method"],
         path=row["path"].split("?")[0],
         request=row["request"],
         status=row["status"],
-        headers=row["response_headers"],
-        streamed=row["stream"] and isinstance(said, str),
+        headers={"content-type": kind, **row["response_headers"]},
+        streamed=streamed,
         body=said.encode() if isinstance(said, str) else orjson.dumps(said),
     )
 
 
 def pieces(body: bytes, chance: random.Random) -> list[bytes]:
     """The body cut at random places, inside lines and inside characters too."""
-    cuts = sorted({chance.randrange(len(body) + 1) for _ in range(chance.randrange(PIECES_MAX))})
-    edges = [0, *cuts, len(body)]
-    return [body[start:end] for start, end in itertools.pairwise(edges) if end > start]
+    found, at = list[bytes](), 0
+    while at < len(body):
+        size = chance.choice(PIECES_BYTES)
+        found.append(body[at : at + size])
+        at += size
+    return found
 
 
 class Replay:

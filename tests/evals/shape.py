@@ -1,37 +1,16 @@
-"""Where recorded provider traffic is found, and what shape it has."""
+"""What shape provider traffic has: which events follow each other, which keys and types objects have."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).parents[2]
 CUT_OFF = "CUT OFF"
 OPAQUE = frozenset({"input", "parameters", "schema", "input_schema", "metadata", "categories", "arguments"})
 """Keys whose objects are the user's own: their inner keys say nothing about the wire."""
-
-
-def shared(*parts: str) -> Path:
-    """A folder of the shared data; skips the test when it is not on this machine."""
-    base = Path(os.environ.get("WAYLINE_SHARED", ROOT.parent / "shared"))
-    found = base.joinpath(*parts)
-    if not found.exists():
-        pytest.skip(f"{found} is not here; set WAYLINE_SHARED to the folder that has it")
-    return found
-
-
-def exchanges(family: str) -> list[dict[str, Any]]:
-    path = shared("data", "wire-recordings", f"{family}.jsonl.gz")
-    with gzip.open(path, "rt") as lines:
-        return [json.loads(line) for line in lines]
 
 
 @dataclass

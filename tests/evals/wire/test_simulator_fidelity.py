@@ -9,9 +9,8 @@ import pytest
 
 from wayline.testkit.simulator import Say, Simulator, turns
 
-from .recorded import CUT_OFF, Shape, exchanges, shape_of
-
-pytestmark = pytest.mark.slow
+from ..recordings import recordings
+from ..shape import CUT_OFF, Shape, shape_of
 
 SCHEMA = {
     "type": "object",
@@ -96,8 +95,8 @@ UNRECORDED: dict[str, str] = {
 def recorded(family: str, path: str) -> Shape:
     """Answers with status 200 to requests of this kind, whoever gave them."""
     ending = path.removeprefix("/v1")
-    found = [one for one in exchanges(family) if one["status"] == 200 and one["path"].split("?")[0].endswith(ending)]
-    return shape_of((one["stream"], one["response"]) for one in found if isinstance(one["response"], (dict, str)))
+    found = [one for one in recordings(family) if one.status == 200 and one.path.endswith(ending)]
+    return shape_of((one.streamed, one.body.decode() if one.streamed else one.answer) for one in found)
 
 
 async def simulated(path: str, bodies: list[dict[str, Any]]) -> Shape:
@@ -127,11 +126,13 @@ async def test_events_follow_each_other_only_as_recorded(shapes):
     assert {pair for pair in ours.pairs if not UNRECORDED.keys() & set(pair)} <= real_pairs
 
 
-async def test_keys_and_types_are_only_recorded_ones(shapes):
+async def test_keys_and_types_are_only_recorded_ones(shapes, tell, request):
     real, ours = shapes
 
     strange = {at for at in ours.types - real.types if not any(name in ".".join(at) for name in UNRECORDED)}
 
+    family = request.node.callspec.params["shapes"]
+    tell(f"simulator, {family}: {len(ours.pairs)} orders of events, {len(ours.types)} keys, {len(strange)} strange")
     assert not strange
 
 

@@ -1,0 +1,40 @@
+"""A connection to a provider that failed, as a ModelError: what the SDKs' transport says of it."""
+
+from __future__ import annotations
+
+import aiohttp
+import httpx2
+
+from wayline.llm.faults import SAID_MAX_CHARS
+from wayline.llm.model import ModelError
+
+NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
+"""What the transport says of a base URL that is none."""
+
+
+def broken(error: BaseException, *, answering: bool) -> ModelError:
+    """A connection that failed: before there was one, while waiting for the answer, or in the middle of it."""
+    causes = list(_causes(error))
+    said = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[:SAID_MAX_CHARS]
+    if any(isinstance(each, NO_ADDRESS) for each in causes):
+        return ModelError("connection", said, retryable=False)
+    if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
+        return ModelError("connection", said, retryable=True)
+    if any(isinstance(each, aiohttp.ConnectionTimeoutError) for each in causes):
+        return ModelError("timeout", said, retryable=True)
+    if any(isinstance(each, (TimeoutError, httpx2.TimeoutException)) and not _refusal(each) for each in causes):
+        return ModelError("timeout", said, retryable=True, billable=True)
+    if answering:
+        return ModelError("stream_cut", said, retryable=True, billable=True)
+    return ModelError("connection", said, retryable=True, billable=True)
+
+
+def _causes(error: BaseException | None):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _refusal(error: BaseException) -> bool:
+    # One SDK's transport calls every lost connection a timeout; the cause below it tells the truth.
+    return isinstance(error.__cause__, aiohttp.ClientConnectionError) and not isinstance(error.__cause__, TimeoutError)

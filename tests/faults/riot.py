@@ -1,0 +1,242 @@
+"""Jobs that meet every accident a call can have, each by a draw of a seed: what happens to them is on the bill."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import cycle
+
+from nats.aio.msg import Msg
+
+from wayline.chassis import Failpoint
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
+from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
+from wayline.contracts.events import TERMINAL_TYPES, JobClaimed
+from wayline.contracts.jobs import Cancel, JobOptions, SubmitJob
+from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
+from wayline.journal import read_record
+from wayline.testkit import until
+from wayline.testkit.processes import ServiceProcess
+from wayline.testkit.simulator import Asked, Facts, Fault, Say, Simulator
+from wayline.testkit.simulator import Rates as BilledRates
+
+from .world import CLOCK, TENANT, World
+
+CLAUDE = ("anthropic/claude-haiku-5-5", "anthropic/claude-sonnet-5-5", "anthropic/claude-opus-5-5")
+GPT = ("openai/gpt-6-luna", "openai/gpt-6.1-terra", "openai/gpt-6-sol")
+METERED = tuple(f"metered-{n}" for n in range(6))
+CHAT = tuple(f"chat/{name}" for name in METERED)
+FAMILIES = (CLAUDE, GPT, CHAT)
+EXECUTORS = 2
+ROUNDS_MAX = 4
+OUTPUT_MAX = 300
+TENANT_BUDGET = Decimal(1_000)
+POOR = Decimal("0.004")
+"""A job's budget that ends some of them half-way."""
+WORDS = "the tide comes in and goes out again, as it did yesterday and as it will tomorrow; "
+DEADLY = (
+    Failpoint.EXECUTOR_MODEL_AFTER,  # the whole answer came, and nobody wrote it down
+    Failpoint.EXECUTOR_INTENT_AFTER,  # written down as begun, and never sent
+    Failpoint.EXECUTOR_RESULT_AFTER,
+    Failpoint.EXECUTOR_END_AFTER,  # ended, and not settled
+    Failpoint.EXECUTOR_SETTLE_AFTER,  # settled, and not acked
+)
+DEADLY_AFTER = 15
+"""So many times a failpoint is passed at least: later it is one of many jobs that are hit."""
+
+Draw = random.Random
+FAULTS: tuple[tuple[float, Callable[[Draw], Fault]], ...] = (
+    (0.06, lambda draw: Fault(cut_at_byte=draw.randrange(4_000))),
+    (0.05, lambda draw: Fault(overload_after_events=draw.randrange(1, 12))),
+    (0.02, lambda _: Fault(error="overloaded")),
+    (0.02, lambda _: Fault(error="server_error")),
+    (0.03, lambda _: Fault(error="rate_limited", retry_after_s=1)),
+    (0.02, lambda _: Fault(error="rate_limited")),
+    (0.01, lambda _: Fault(error="spend_cap")),
+    (0.02, lambda _: Fault(no_usage=True)),
+    (0.02, lambda _: Fault(malformed_arguments=True)),
+    (0.03, lambda draw: Fault(latency_s=draw.random() / 5)),
+    (0.05, lambda draw: Fault(drip_bytes=draw.randrange(20, 200), drip_pause_s=0.002)),
+)
+"""Shares of all requests; the rest goes well."""
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What a job is going to meet."""
+
+    model: str
+    rounds: int
+    strikes_in: int
+    strike: str = ""
+    """`cancel`, `kill` or `stop`, in the middle of that round's answer."""
+    budget_usd: Decimal | None = None
+
+
+class Struck(asyncio.Event):
+    """Never set: a stream that waits for it says so first, and waits until somebody takes it away."""
+
+    def __init__(self, strike: Callable[[], None]) -> None:
+        super().__init__()
+        self._strike = strike
+
+    async def wait(self) -> bool:  # type: ignore[override]
+        self._strike()
+        return await super().wait()
+
+
+@dataclass
+class Riot:
+    """One run: its jobs, and whoever is killed meanwhile."""
+
+    world: World
+    provider: Simulator
+    seed: int
+    jobs: int
+    strikes: dict[str, int]
+    """How many jobs are cancelled, and how many have their executor killed or stopped, in the middle of a stream."""
+    deaths: int
+    """Executors that die at a failpoint."""
+    fates: dict[str, Fate] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+    killed: list[ServiceProcess] = field(default_factory=list)
+    _struck: set[str] = field(default_factory=set)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        draw = random.Random(self.seed)
+        struck = [strike for strike, n in self.strikes.items() for _ in range(n)]
+        names = [f"j{n}" for n in range(self.jobs)]
+        strikes = dict(zip(draw.sample(names, len(struck)), struck, strict=True))
+        for name in names:
+            rounds = draw.randrange(1, ROUNDS_MAX + 1)
+            self.fates[name] = Fate(
+                model=draw.choice(draw.choice(FAMILIES)),
+                rounds=rounds,
+                strikes_in=draw.randrange(rounds),
+                strike=strikes.get(name, ""),
+                budget_usd=POOR if name not in strikes and draw.random() < 0.08 else None,
+            )
+        self.left = set(names)
+        self._failpoints = iter(zip(cycle(DEADLY), range(self.deaths), strict=False))
+        self.provider.script = self._say
+        self.provider.faults = self._fault
+
+    def _fault(self, asked: Asked) -> Fault:
+        draw = random.Random(f"{self.seed}:{asked.attempt}")
+        at = draw.random()
+        for share, fault in FAULTS:
+            if at < share:
+                return fault(draw)
+            at -= share
+        return Fault()
+
+    def _say(self, asked: Asked) -> Say:
+        job_id = asked.attempt.split("/")[1]
+        fate, done = self.fates[job_id], sum(bool(turn.calls) for turn in asked.turns)
+        draw = random.Random(f"{self.seed}:{asked.attempt}:words")
+        text = WORDS * draw.randrange(1, 12)
+        tools = ((CLOCK, {}),) if done + 1 < fate.rounds else ()
+        if fate.strike and done == fate.strikes_in and job_id not in self._struck:
+            held = Struck(lambda: self._strike(job_id, fate.strike))
+            return Say(text=text, tools=tools, fault=Fault(hold=held, hold_at="middle"))
+        return Say(text=text, tools=tools)
+
+    def _strike(self, job_id: str, strike: str) -> None:
+        self._struck.add(job_id)
+        task = asyncio.ensure_future(self._do(job_id, strike))
+        self._tasks.add(task)
+
+    async def _do(self, job_id: str, strike: str) -> None:
+        if strike == "cancel":
+            return await self.world.signal(job_id, Cancel(by="a test"))
+        records = await self.world.records(job_id)
+        claims = [said for record in records for said in read_record(record.data) if isinstance(said, JobClaimed)]
+        pid = int(claims[-1].executor.rpartition("-")[2])
+        victim = next(process for process in self.world.fleet.processes if process.pid == pid)
+        self.killed.append(victim)
+        if strike == "kill":
+            return victim.kill()
+        # Asked twice, it ends at once, and says of every call how much it had heard. Two of the same might come as one.
+        victim.drain()
+        victim.tell(signal.SIGINT)
+
+    def _replace(self) -> None:
+        """Have as many executors as there should be; each new one may die at a failpoint of its own."""
+        fleet = self.world.fleet
+        for _ in range(EXECUTORS - len(fleet.running("executor"))):
+            failpoint, n = next(self._failpoints, (None, 0))
+            fleet.spawn("executor", failpoint, nth=DEADLY_AFTER + 7 * n % 23)
+
+    async def run(self, *, within: float) -> None:
+        """Submit every job and see it end, whatever happens to executors meanwhile."""
+
+        async def heard(message: Msg) -> None:
+            said = read_record(await self.world.bus.body(message))
+            self.left.difference_update(event.job_id for event in said if event.type in TERMINAL_TYPES)
+
+        heard_ends = await self.world.bus.nc.subscribe("live.*.*", cb=heard)
+        self._replace()
+        for name in self.fates:
+            await self._submit(name)
+
+        def over() -> bool:
+            self._replace()
+            return not self.left
+
+        await until(over, within=within, why=f"{self.jobs} jobs end")
+        await heard_ends.unsubscribe()
+        await asyncio.gather(*self._tasks)
+
+    async def _submit(self, name: str) -> None:
+        fate = self.fates[name]
+        options = JobOptions(budget_usd=fate.budget_usd, max_steps=2 * ROUNDS_MAX, max_output_tokens=OUTPUT_MAX)
+        agent = agent_of(fate.model)
+        job = SubmitJob(tenant=TENANT, agent=agent, input=f"Tell me of {name}.", job_id=name, options=options)
+        await self.world.bus.publish(job, msg_id=name)
+
+    @property
+    def deaths_seen(self) -> int:
+        return sum(process.killed for process in self.world.fleet.processes if process.name == "executor")
+
+
+def agent_of(model: str) -> str:
+    return model.replace("/", "-").replace(".", "-")
+
+
+def _agents() -> Iterator[tuple[str, AgentConfig]]:
+    for at, family in enumerate(FAMILIES):
+        for n, model in enumerate(family):
+            fallbacks = tuple(other[n % len(other)] for other in (FAMILIES[at - 1], FAMILIES[at - 2]))
+            routing = Routing(mode="locked", primary=model, fallbacks=fallbacks)
+            yield agent_of(model), AgentConfig(instructions="Tell what you know.", routing=routing, tools=(CLOCK,))
+
+
+def _rates(n: int) -> tuple[Decimal, Decimal]:
+    """Prices of the n-th metered model: odd enough for every call to be rounded."""
+    return Decimal(f"0.{3_217 + n}"), Decimal(f"1.{9_031 + 7 * n}")
+
+
+def metered() -> dict[str, Facts]:
+    found = {}
+    for n, name in enumerate(METERED):
+        given, made = _rates(n)
+        found[name] = Facts(name=name, provider="local", rates=BilledRates(input=given, output=made))
+    return found
+
+
+async def set_up(world: World) -> None:
+    """The models, the agents and the budget of a riot."""
+    for n, name in enumerate(METERED):
+        given, made = _rates(n)
+        prices = Prices(rates=Rates(input=given, output=made))
+        card = ModelCard(provider="chat", model=name, tier="standard", prices=prices)
+        await world.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+    for name, config in _agents():
+        await world.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
+    config = BudgetConfig(limit_usd=TENANT_BUDGET, window="total")
+    await world.bus.ask(PutBudget(tenant=TENANT, name="cap", config=config), Budget)

@@ -1,0 +1,84 @@
+"""What a job may spend where nobody said so, through every service; and what planning one tells over HTTP."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import httpx2
+import pytest
+
+from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
+from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Platform, chatting
+
+WORDS = 2_500
+RATES = Rates(input=Decimal(0), output=Decimal(10))
+CARD = ModelCard(
+    provider="chat", model="priced", tier="standard", output_limit=3_000, prices=Prices(rates=RATES, source="a test")
+)
+"""A call costs $0.03 at most, and $0.025 where it writes so many words."""
+
+
+async def begin(platform: Platform, chat: ChatServer, *more: str) -> None:
+    router = RouterSettings(chat_base_url=chat.url)
+    await platform.start("router", *more, router=router, executor=chatting(chat), gateway=GatewaySettings(http_port=0))
+    await platform.bus.ask(PutModel(tenant="default", card=CARD), ModelCard)
+
+
+async def test_a_job_without_a_budget_of_its_own_stops_before_ten_cents(platform: Platform):
+    say = Say(text=" ".join(["word"] * WORDS), tools=(("get_current_time", {}),))
+    async with ChatServer(lambda _: say) as chat:
+        await begin(platform, chat, "executor", "tool_registry")
+
+        await platform.submit("j1", model="chat/priced", max_steps=50)
+
+        ended = await platform.wait_for("j1")
+    # A fourth call could have taken it to $0.105.
+    assert (ended.status, ended.partial, ended.cost_usd, len(chat.calls)) == ("completed", True, Decimal("0.075"), 3)
+    last = (await platform.events("j1"))[-1]
+    assert "the job's own budget has no room for a call of up to $0.03" in (last.reason or "")
+
+
+async def test_a_call_that_could_cost_more_than_that_is_never_made(platform: Platform):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await begin(platform, chat, "executor", "tool_registry")
+        dear = CARD.model_copy(update={"model": "dear", "output_limit": 50_000})
+        await platform.bus.ask(PutModel(tenant="default", card=dear), ModelCard)
+
+        await platform.submit("j1", model="chat/dear", max_output_tokens=50_000)
+
+        ended = await platform.wait_for("j1")
+    assert (ended.error.code, ended.cost_usd, chat.calls) == ("budget_exhausted", Decimal(0), [])
+
+
+@pytest.mark.parametrize("limit", [None, "0.02"])
+async def test_a_dry_run_over_http_tells_the_route_and_its_predicted_cost_by_the_same_budgets(
+    platform: Platform, limit: str | None
+):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await begin(platform, chat, "gateway")
+        fast = CARD.model_copy(update={"model": "fast", "tier": "flash", "output_limit": 100})
+        await platform.bus.ask(PutModel(tenant="default", card=fast), ModelCard)
+        if limit:
+            config = BudgetConfig(limit_usd=Decimal(limit))
+            await platform.bus.ask(PutBudget(tenant="default", name="cap", config=config), Budget)
+
+        options = {"dry_run": True, "task_type": "drafting"}
+        body = {"agent": "assistant", "input": "Draft a letter.", "job_id": "d1", "options": options}
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=30) as client:
+            answer = await client.post("/v1/jobs", json=body)
+
+        route = answer.json()["route"]
+        least, most = map(Decimal, route["estimated_cost_range_usd"])
+        assert answer.status_code == 200
+        assert least <= Decimal(route["estimated_cost_usd"]) <= most <= Decimal("0.10")
+        assert route["model"] == ("fast" if limit else "priced"), route["reason"]
+        budgets = (await platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
+        assert [budget.reserved_usd + budget.spent_usd for budget in budgets] == ([Decimal(0)] if limit else [])
+        assert chat.calls == []
+    async with platform.admin() as conn:
+        assert await conn.fetchval("SELECT count(*) FROM router.reservations") == 0
