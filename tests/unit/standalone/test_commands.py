@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from wayline.standalone.cli import app
 from wayline.standalone.first_run import sample_files
+from wayline.standalone.following import line
 from wayline.standalone.ingesting import File, find_files
 from wayline.standalone.money import usd
 
@@ -94,3 +97,23 @@ def test_an_unknown_service_is_answered_with_those_there_are(tmp_path: Path):
 
     assert done.returncode == 1
     assert "'gatway'; there are: gateway, router, executor, retrieval, tool-registry, tracing" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("agents", "put", "a"), ("models", "add")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("file", "wrong"), [("-", "- is not JSON: "), ("none.json", "none.json cannot be read: No such file")]
+)
+def test_what_is_given_as_json_may_come_on_the_input_and_is_named_where_it_is_wrong(
+    command: tuple[str, ...], file: str, wrong: str
+):
+    done = CliRunner().invoke(app, [*command, file], input="{not json")
+
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(f"wayline: {wrong}")
+
+
+def test_why_an_answer_is_not_all_that_was_asked_for_is_said():
+    ended = {"type": "job.completed", "partial": True, "reason": "the job's own budget has no room for a call"}
+
+    assert str(line(ended)).strip() == ended["reason"]
+    assert line({**ended, "reason": None}) is None

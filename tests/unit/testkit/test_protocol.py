@@ -35,6 +35,15 @@ def test_another_system_prompt_asks_for_no_protocol():
     assert not asked("Be brief.\n- search: finds").tools
 
 
+def test_a_schema_that_is_asked_for_in_words_is_the_answers():
+    wanted = f"The final answer is JSON, valid by this JSON Schema:\n{json.dumps(SCHEMA)}"
+
+    for system in (f"Be brief.\n\n{wanted}", f"{AS_HEADINGS}\n\n{wanted}"):
+        assert asked(system).schema == SCHEMA
+    assert [tool.name for tool in asked(f"{AS_HEADINGS}\n\n{wanted}").tools] == ["search", "send_mail"]
+    assert asked(AS_HEADINGS).schema is None
+
+
 def test_envelopes_are_calls_and_what_follows_them_their_results():
     say = Say(text="Looking.", tools=(("search", {"q": "a"}), ("search", {"q": "b"})))
     said = asked(

@@ -82,6 +82,8 @@ def line(event: dict[str, Any]) -> Text | None:
             return Text(f"  on {route['provider']}/{route['model']}: {route['reason']}", style="yellow")
         case "tool.completed":
             return _tool_line(event)
+        case "job.completed" if event.get("reason"):
+            return Text(f"  {event['reason']}", style="yellow")
         case "job.parked":
             return Text(f"  parked: {event['waiting']['why']}", style="yellow")
         case "job.resumed" | "job.cancel_requested":

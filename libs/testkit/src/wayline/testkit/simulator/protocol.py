@@ -19,11 +19,15 @@ NOT_TOOLS = frozenset({*WORDS, "thinking", "confidence", "tool", "tools", "param
 LISTED = re.compile(r"^\s*(?:[-*]\s+|#+\s+)[`*]*([A-Za-z][\w.-]*)[`*]*\s*(?:[:(]|$)", re.MULTILINE)
 NAMED = re.compile(r'"name"\s*:\s*"([\w.-]+)"')
 OBJECT = re.compile(r"^[^{\n]*(\{.*\})\s*$", re.MULTILINE)
+WANTED = re.compile(r"JSON Schema:?\s*(\{.*\})\s*$", re.MULTILINE)
+"""The schema of the answer, where it is asked for in words."""
 HEADING = re.compile(r"\[(RESULT|ERROR)\b[^\]]*\]\s*")
 
 
 def understood(asked: Asked) -> Asked:
-    """The request with what its text says: tools, calls, results."""
+    """The request with what its text says: the answer's schema, tools, calls, results."""
+    if asked.schema is None and (wanted := WANTED.search(asked.system)):
+        asked = replace(asked, schema=_object(wanted[1]))
     if asked.tools or not all(f'"{word}"' in asked.system for word in WORDS):
         return asked
     return replace(asked, speaks_json=True, tools=tuple(_tools(asked.system)), turns=tuple(_turns(asked.turns)))

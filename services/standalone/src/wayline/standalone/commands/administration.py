@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from wayline.standalone.commands.given import json_in
 from wayline.standalone.commands.output import AsJson, answer
 
 agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
@@ -32,17 +30,11 @@ def show_agent(name: str, as_json: AsJson = False) -> None:
 @agents.command("put")
 def put_agent(
     name: str,
-    file: Annotated[
-        Path, typer.Argument(exists=True, allow_dash=True, help="Its configuration as JSON; - reads the input.")
-    ],
+    file: Annotated[str, typer.Argument(help="Its configuration as JSON; - reads the input.")],
     as_json: AsJson = False,
 ) -> None:
     """Save an agent; a change is a new version."""
-    try:
-        config = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
-    except ValueError as error:
-        print(f"wayline: {file} is not JSON: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+    config = json_in(file)
     answer(
         lambda api: api.put(f"/v1/agents/{name}", config),
         as_json=as_json,

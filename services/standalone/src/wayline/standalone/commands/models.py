@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
 
 import typer
 
+from wayline.standalone.commands.given import json_in, refuse
 from wayline.standalone.commands.output import AsJson, answer
 
 app = typer.Typer(help="What jobs can be sent to, and what it costs.", no_args_is_help=True)
@@ -35,19 +33,15 @@ def show_model(name: Name, as_json: AsJson = False) -> None:
 
 @app.command("add")
 def add_model(
-    file: Annotated[
-        Path,
-        typer.Argument(exists=True, allow_dash=True, help="Its card as JSON; - reads the input. See docs/models.md."),
-    ],
+    file: Annotated[str, typer.Argument(help="Its card as JSON; - reads the input. See docs/models.md.")],
     as_json: AsJson = False,
 ) -> None:
     """Add a model of your own, or say something else about a bundled one."""
+    card = json_in(file)
     try:
-        card = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
         path = _path(f"{card['provider']}/{card['model']}")
-    except (ValueError, KeyError, TypeError) as error:
-        print(f"wayline: {file} is not a card as JSON with `provider` and `model`: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+    except (KeyError, TypeError):
+        refuse(f"{file} is not a card: it needs `provider` and `model`")
     from wayline.standalone.drawing_models import model_details
 
     answer(lambda api: api.put(path, card), as_json=as_json, draw=model_details)
