@@ -299,6 +299,23 @@ async def test_a_cut_after_the_last_event_takes_nothing_away():
     assert last.message.text == "well hello"
 
 
+@pytest.mark.parametrize("drop", [True, False])
+async def test_what_is_lost_after_the_final_count_was_not_needed_for_it_is_billed_whole(drop):
+    async with Provider(Reply([sse(*WHOLE[:-1])], drop=drop)) as provider:
+        *_, last = await stream(provider)
+
+    assert (last.message.text, last.usage.output, last.stop_reason) == ("well hello", 30, "end")
+
+
+async def test_an_error_after_the_final_count_takes_nothing_away():
+    overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+    async with Provider(Reply([sse(*WHOLE[:-1], overloaded)])) as provider:
+        *_, last = await stream(provider)
+
+    assert (last.message.text, last.usage.output) == ("well hello", 30)
+
+
 async def test_a_connection_lost_before_the_answer_may_have_been_billed_and_one_never_made_was_not():
     lost, provider = await failed(Reply(deaf=True))
     assert (lost.code, lost.retryable, lost.billable) == ("connection", True, True)

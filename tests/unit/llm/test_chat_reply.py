@@ -196,6 +196,16 @@ def test_an_error_inside_a_200_is_an_error(body, code):
     assert (caught.value.code, caught.value.billable) == (code, True)
 
 
+def test_an_error_after_the_whole_message_and_its_count_takes_nothing_away():
+    reply = Reply()
+    reply.take({"choices": [{"index": 0, "delta": {"content": "well"}, "finish_reason": "stop"}]})
+    reply.take({"choices": [], "usage": USAGE})
+
+    reply.take({"error": {"message": "no", "type": "server_error"}})
+
+    assert reply.finished(provider="chat", model="m").usage == Usage(input=9, output=2)
+
+
 def test_lines_that_are_no_data_say_nothing():
     reply = Reply()
 

@@ -68,12 +68,17 @@ class Reply:
             self._counted = event.get("usage") or self._counted
         elif kind == "message_stop":
             self.over = True
-        elif kind == "error":
+        elif kind == "error" and not self.whole:
             raise faults.reported(event.get("error") or {})
         return None
 
+    @property
+    def whole(self) -> bool:
+        """Whether why it stopped and what it cost are known: nothing of the message comes after that."""
+        return self.over or (self._stop is not None and self._counted is not None)
+
     def finished(self) -> Finished:
-        if not self.over:
+        if not self.whole:
             raise faults.cut()
         # The last count is of the whole message, but leaves out what has not changed since the first.
         counted = self._counted and {**self._begun, **{k: v for k, v in self._counted.items() if v is not None}}

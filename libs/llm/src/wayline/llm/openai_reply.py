@@ -57,6 +57,10 @@ class Reply:
             raise faults.reported(event.get("error") or event)
         return None
 
+    @property
+    def whole(self) -> bool:
+        return self.over
+
     def finished(self) -> Finished:
         if not self.over:
             raise faults.cut()

@@ -35,6 +35,11 @@ class Reply(Protocol):
 
     over: bool
 
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is missing, though the stream may not be over."""
+        ...
+
     def take(self, event: dict[str, Any]) -> Piece | None: ...
 
     def finished(self) -> Finished: ...
@@ -69,7 +74,9 @@ class Sdk:
                         await _drain(chunks)
                         return
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
-            raise broken(error, answering=True) from error
+            # What was lost after the whole message was not needed, and its final count is known.
+            if not reply.whole:
+                raise broken(error, answering=True) from error
         finally:
             await response.aclose()
 

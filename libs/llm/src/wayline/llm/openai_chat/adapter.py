@@ -56,7 +56,7 @@ class ChatCompletions:
                         yield UsageSeen(counted)
         except (aiohttp.ClientError, OSError) as error:
             # What was lost after the whole message was not needed.
-            if not (reply.stopped and reply.usage):
+            if not reply.whole:
                 raise _lost(error, answering=answering) from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise ModelError(

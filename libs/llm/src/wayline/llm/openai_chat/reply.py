@@ -55,6 +55,11 @@ class Reply:
     def stopped(self) -> bool:
         return self._stop is not None or self.done
 
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the message is missing, and its final count is known: what follows was not needed."""
+        return self.stopped and self.usage is not None
+
     def take_line(self, line: bytes) -> str:
         """Add a line of a stream; what it says of the text."""
         if not line.startswith(b"data:"):
@@ -69,7 +74,7 @@ class Reply:
 
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
-        if chunk.get("error"):
+        if chunk.get("error") and not self.whole:
             raise faults.reported(chunk["error"])
         counted = chunk.get("usage")
         if counted is None and "x_groq" in chunk:
