@@ -7,7 +7,7 @@ each other, and one result is very long: all of it the same each time, so that o
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -181,7 +181,7 @@ class Reshaped:
         self._model = model
         self._reshape = reshape
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         return self._model.stream(self._reshape(request))
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ import uvloop
 
 from .. import page
 from . import cold, measures, model_call
-from .load import ENGINES, Client
+from .load import ENGINES, OURS, Client
 from .report import Results, report
 from .stage import Stage, set_up, start_all
 
@@ -63,27 +63,17 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
     for engine in ENGINES:
         await client.keep(engine, 16, seconds=2)
     for number in range(1, rounds + 1):
+        say(f"round {number} of {rounds}")
         for engine in ENGINES:
             if "load" in parts:
-                alone, sustained = (
-                    await measures.alone(stage, client, engine),
-                    await measures.sustained(stage, client, engine),
-                )
-                results.alone[engine].append(alone)
-                results.sustained[engine].append(sustained)
-                say(
-                    f"round {number} {engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99; "
-                    f"claimed {alone.claimed_p50_ms:.1f} ms p50, {alone.claimed_p99_ms:.1f} p99; "
-                    f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: "
-                    + ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
-                )
+                await _load(stage, client, results, engine)
         if "model" in parts:
             results.model_calls.append(await model_call.measure(stage, client))
-            say(f"round {number}: {results.model_calls[-1]}")
+            say(f"{results.model_calls[-1]}")
         if "most" in parts:
-            for engine, most in (await measures.most_in_flight(client)).items():
+            for engine, most in (await measures.most_in_flight(client, results.most)).items():
                 results.most[engine].append(most)
-                say(f"round {number} {engine}: {most} in flight at 200 ms")
+                say(f"{engine}: {most} in flight at 200 ms")
     results.rss_mb = {name: stage.rss_mb(name) for name in (*stage.processes, "nats", "postgres")}
     if "memory" in parts:
         for engine in ENGINES:
@@ -95,6 +85,18 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
     if "cold" in parts:
         results.cold = await cold.resume(stage)
         say(f"{results.cold}")
+
+
+async def _load(stage: Stage, client: Client, results: Results, engine: str) -> None:
+    alone, sustained = await measures.alone(stage, client, engine), await measures.sustained(stage, client, engine)
+    results.alone[engine].append(alone)
+    results.sustained[engine].append(sustained)
+    claimed = f"claimed {alone.claimed_p50_ms:.1f} p50, {alone.claimed_p99_ms:.1f} p99; " if engine == OURS else ""
+    cpu = ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
+    say(
+        f"{engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99; {claimed}"
+        f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: {cpu}"
+    )
 
 
 def main() -> None:

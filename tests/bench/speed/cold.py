@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -89,7 +90,7 @@ class _Writer:
         self._seq = 0
         self._trace = e.SpanRef(trace_id=ids.trace_id("default", JOB_ID), span_id=ids.job_span("default", JOB_ID))
 
-    def stamp(self) -> dict[str, object]:
+    def stamp(self) -> dict[str, Any]:
         self._seq += 1
         return {"job_id": JOB_ID, "seq": self._seq, "at": datetime.now(UTC), "trace": self._trace}
 

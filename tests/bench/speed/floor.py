@@ -18,6 +18,7 @@ import aiohttp
 import nats
 import orjson
 import uvloop
+from nats.aio.client import Client as NATS
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
@@ -40,7 +41,7 @@ async def declare(js: JetStreamContext) -> None:
 
 
 class Floor:
-    def __init__(self, nc: nats.NATS, session: aiohttp.ClientSession, model_url: str) -> None:
+    def __init__(self, nc: NATS, session: aiohttp.ClientSession, model_url: str) -> None:
         self._nc = nc
         self._js = nc.jetstream()
         self._session = session

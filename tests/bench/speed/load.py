@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import nats
 import orjson
+from nats.aio.client import Client as NATS
 from nats.aio.msg import Msg
 
 from . import floor
@@ -53,7 +54,7 @@ class Client:
 
     _numbers = itertools.count()
 
-    def __init__(self, nc: nats.NATS) -> None:
+    def __init__(self, nc: NATS) -> None:
         self._nc = nc
         self._js = nc.jetstream()
         self._inbox = nc.new_inbox()

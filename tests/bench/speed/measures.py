@@ -7,6 +7,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,8 +52,8 @@ async def alone(stage: Stage, client: Client, engine: str) -> Alone:
         return whole
     waits_ms = []
     for job_id, published in load.published.items():
-        [claim] = await _claims(stage, job_id)
-        waits_ms.append((claim.at - published).total_seconds() * 1_000)
+        first, *_ = await _claims(stage, job_id)
+        waits_ms.append((first.at - published).total_seconds() * 1_000)
     return replace(whole, claimed_p50_ms=percentile(waits_ms, 0.5), claimed_p99_ms=percentile(waits_ms, 0.99))
 
 
@@ -92,19 +93,19 @@ async def _told(stage: Stage) -> None:
         await asyncio.sleep(0.05)
 
 
-async def most_in_flight(client: Client) -> dict[str, int]:
+async def most_in_flight(client: Client, before: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """By engine: how many jobs it takes at once until half of them need more than 900 ms for 600 ms of thinking.
 
     Between the last power of two that it holds and the first that it does not, both engines are measured in turn at the
     same few places, and a straight line through what they needed says where 900 ms are: what else the machine does for
-    a few seconds then moves neither far, nor one without the other.
+    a few seconds then moves neither far, nor one without the other. What rounds before have found says where to begin.
     """
 
     async def p50_ms(engine: str, level: int) -> float:
         load = await client.keep(engine, level, seconds=LEVEL_S, model_ms=THINKING_MS)
         return load.percentile(0.5)
 
-    held = dict.fromkeys(ENGINES, LEVEL_FIRST)
+    held = {engine: _level_below(before[engine]) for engine in ENGINES}
     for engine in ENGINES:
         while held[engine] < LEVEL_MAX and await p50_ms(engine, held[engine] * 2) <= P50_MAX_MS:
             held[engine] *= 2
@@ -114,6 +115,11 @@ async def most_in_flight(client: Client) -> dict[str, int]:
             at = round(level * share)
             points[engine].append((at, await p50_ms(engine, at)))
     return {engine: round(_crossing(found)) for engine, found in points.items()}
+
+
+def _level_below(found: Sequence[int]) -> int:
+    """A power of two that is surely held: half of what was, or less."""
+    return max(LEVEL_FIRST, 1 << (found[-1] // 2).bit_length() - 1) if found else LEVEL_FIRST
 
 
 def _crossing(points: list[tuple[int, float]]) -> float:

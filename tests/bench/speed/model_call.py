@@ -20,8 +20,8 @@ from .stage import INSTRUCTIONS, Stage
 
 CALLS = 8
 IN_FLIGHT = 32
-PHASE_S = 4.0
-SDK_CALLS = 960
+PHASE_S = 3.0
+SDK_CALLS = 640
 MODEL = f"bench-0-{CALLS}x1"
 
 

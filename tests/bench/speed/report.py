@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -106,7 +106,7 @@ def _model_calls(measured: Sequence[ModelCall]) -> list[Row]:
     ]
 
 
-def _both(name: str, values: dict[str, Sequence[object]], field_name: str, **asked: Any) -> Row:
+def _both(name: str, values: Mapping[str, Sequence[object]], field_name: str, **asked: Any) -> Row:
     """A measure that was taken of both engines."""
     floor, ours = ([getattr(value, field_name) for value in values.get(engine, ())] for engine in (FLOOR, OURS))
     return Row(name, ours, floor, **asked)

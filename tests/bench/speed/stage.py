@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-import nats
-
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
@@ -31,6 +29,7 @@ SCHEMAS = {"router": "router", "tool_registry": "tools", "retrieval": "retrieval
 }
 PASSWORD = "bench"
 AGENT = "bench"
+STEPS_MAX = 16
 INSTRUCTIONS = "You answer in one sentence."
 ACK_WAIT_S = 5.0
 SLOTS = 2_048
@@ -156,7 +155,7 @@ async def start_all(stage: Stage) -> None:
     for service in SERVICES:
         await stage.start(service)
     await stage.start_floor()
-    config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",))
+    config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",), max_steps=STEPS_MAX)
     await stage.bus.ask(PutAgent(tenant="default", name=AGENT, config=config), Agent)
 
 
@@ -181,7 +180,3 @@ async def get(port: int, path: str) -> int:
         return int(words[1]) if len(words) > 1 else 0
     finally:
         writer.close()
-
-
-async def connect(url: str) -> nats.NATS:
-    return await nats.connect(url)

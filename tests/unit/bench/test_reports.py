@@ -80,6 +80,10 @@ def test_a_line_through_the_points_says_how_many_jobs_meet_the_bound():
     assert measures._crossing([(100, 700.0), (200, 690.0)]) == 200
 
 
+def test_a_search_begins_below_what_the_round_before_has_found():
+    assert [measures._level_below(found) for found in ([], [70], [255], [256])] == [16, 32, 64, 128]
+
+
 def test_a_percentile_is_one_of_the_values():
     assert [percentile([3.0, 1.0, 2.0], share) for share in (0.0, 0.5, 0.99)] == [1.0, 2.0, 3.0]
     assert Load(seconds=3.0, done_at=[0.5, 1.5, 2.5, 3.5]).rate(1.0) == 1.0
