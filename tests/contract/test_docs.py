@@ -57,7 +57,7 @@ def test_every_command_that_is_named_exists(page: Path):
 
 @every_page
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
-    others = {"WAYLINE_FAILPOINT", "WAYLINE_BIND", "WAYLINE_SHARED"}
+    others = {"WAYLINE_FAILPOINT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED"}
     said = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
 
     assert said - settings.keys() - others == set()
