@@ -19,6 +19,9 @@ from wayline.testkit.processes import Fleet
 
 from .world import World
 
+# Its comparisons are whole books: a failure has to say where they differ.
+pytest.register_assert_rewrite(f"{__package__}.books")
+
 ACK_WAIT_S = 1.0
 LEASE_S = 1.0
 DELAY_MS = 50
