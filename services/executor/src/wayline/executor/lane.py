@@ -227,6 +227,8 @@ class Lane:
         """What follows a crash loop; told from the log's ends, because what lies between may be what kills."""
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
+        # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
+        job = replace(job, costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
         await self._kept(message, self._hands.afterwards.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
