@@ -16,7 +16,7 @@ from wayline.testkit.simulator import Charge
 from .world import TENANT, World
 
 NOTHING = Decimal(0)
-UNSEEN = frozenset({e.LOST, "cancelled"})
+UNSEEN = frozenset({e.LOST, "cancelled", "open"})
 """Why a call that the provider had told the end of may still be unknown here: nobody was left to read it."""
 
 
