@@ -110,9 +110,7 @@ async def test_a_once_call_whose_server_dies_under_it_is_unknown(world):
     await world.registry(slow.settings())
     ask = world.ask("effects__pay_once")
     calling = asyncio.create_task(world.call(ask))
-    await until(lambda: world.row(ask.key), why="the call has begun")
-    await asyncio.sleep(0)
-    await until(lambda: _in_flight(world), why="the request is out")
+    await until(lambda: slow.has_begun("pay_once", ask.key), why="the call has reached the server")
 
     slow.kill()
 
@@ -189,11 +187,6 @@ async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
 
     assert reply.status == ("success" if size < 1_000 else "failed")
     assert reply.error is None or "above the limit of 1000" in reply.error.message
-
-
-def _in_flight(world) -> bool:
-    running = world.registries[0].service.parts[0]._running.values()
-    return any(getattr(r.work, "_request", None) is not None for r in running)
 
 
 @asynccontextmanager

@@ -74,6 +74,11 @@ class EffectsServer:
         text = self.file.read_text() if self.file.exists() else ""
         return [(tool, key) for tool, _, key in (line.partition(" ") for line in text.splitlines())]
 
+    def has_begun(self, tool: str, key: str) -> bool:
+        """Whether a call has reached the server."""
+        begun = begun_beside(self.file)
+        return begun.exists() and f"{tool} {key}" in begun.read_text().splitlines()
+
     def count(self, tool: str, key: str | None = None) -> int:
         """How often a tool acted, for one key or for all."""
         return sum(1 for said, by in self.calls() if said == tool and key in {None, by})
@@ -90,6 +95,20 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
+def begun_beside(file: Path) -> Path:
+    """Where the calls are noted that have reached the server, whatever becomes of them."""
+    return file.with_name(f"{file.name}.begun")
+
+
+def _append(file: Path, line: bytes) -> None:
+    handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, line)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 class Effects:
     """What the tools do: wait, write the line, and remember which keys are under way."""
 
@@ -101,21 +120,14 @@ class Effects:
     async def act(self, tool: str, key: str) -> str:
         """Have the effect once for this call."""
         ended = self._under_way[key] = asyncio.Event()
+        _append(begun_beside(self._file), f"{tool} {key}\n".encode())
         try:
             await asyncio.sleep(self._delay_s)
-            self._append(f"{tool} {key}\n".encode())
+            _append(self._file, f"{tool} {key}\n".encode())
         finally:
             ended.set()
             self._under_way.pop(key, None)
         return f"{tool} done"
-
-    def _append(self, line: bytes) -> None:
-        handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(handle, line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
     async def outcome(self, tool: str, key: str) -> dict[str, Any]:
         """What became of a key; one under way is waited for, so that `found: false` is a promise."""
