@@ -42,7 +42,7 @@ NOTES = {
     CLAUDE: (NO_TEMPERATURE,),
     GPT: (NO_TEMPERATURE,),
     OWN: (),
-    IN_WORDS: (NO_TEMPERATURE, "effort low dropped: the model does not know it"),
+    IN_WORDS: (NO_TEMPERATURE, "effort dropped: the model does not reason"),
 }
 """What was not sent as the agent has it."""
 
