@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -63,7 +64,11 @@ class Candidates(Frozen):
 
     def card(self, name: str) -> ModelCard | None:
         """The card of a `provider/model`."""
-        return next((card for card in self.cards if card.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, ModelCard]:
+        return {card.name: card for card in reversed(self.cards)}
 
 
 class Warm(Frozen):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
@@ -53,9 +53,14 @@ class Usage(Frozen):
     output: int = Field(default=0, ge=0)
     reasoning: int = Field(default=0, ge=0, description="Part of `output`, never added to it.")
 
-    def __add__(self, other: Usage) -> Self:
-        return self.model_construct(
-            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write_5m=self.cache_write_5m + other.cache_write_5m,
+            cache_write_1h=self.cache_write_1h + other.cache_write_1h,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
         )
 
     @property

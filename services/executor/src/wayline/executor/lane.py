@@ -19,7 +19,6 @@ from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
-from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import explain, slim
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
@@ -28,13 +27,13 @@ from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
+from wayline.executor.sharing import Shared
 from wayline.executor.steps import Hands
 from wayline.journal import Fenced, Head, Job, JobLog, State, fold, unknown_types
 from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
-CONFIGS_MAX = 256
 UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
@@ -56,9 +55,7 @@ class Lane:
         self._by_job: dict[tuple[str, str], Hold] = {}
         self._draining = asyncio.Event()
         self._beat_s = consumer.ack_wait_s / 3
-        self._candidates: dict[tuple[str, ...], e.Candidates] = {}
-        self._configs: dict[tuple[str, str, int | None], AgentConfig] = {}
-        """One object a saved version: a version never changes."""
+        self._shared = Shared()
 
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
@@ -168,26 +165,10 @@ class Lane:
 
     def _folded(self, records: Sequence[Sequence[dict[str, Any]]]) -> Job:
         """The job as its records say, in as little memory as a thousand like it should take."""
-        job = fold(e.read_event(value) for record in records for value in record)
-        if job.config is not None and job.submitted is not None:
-            if len(self._configs) >= CONFIGS_MAX:
-                self._configs.clear()
-            saved = (job.tenant, job.submitted.agent, job.agent_version)
-            job = replace(job, config=self._configs.setdefault(saved, job.config))
+        job = fold(self._shared.events(value for record in records for value in record))
         for held in (job.submitted, job.route, job.limits, job.messages):
             slim(held)
-        return replace(job, candidates=self._shared(job.candidates))
-
-    def _shared(self, candidates: e.Candidates) -> e.Candidates:
-        """The same cards for all jobs that were routed by the same catalogue."""
-        names = tuple(card.name for card in candidates.cards)
-        known = self._candidates.get(names)
-        if known is not None and known == candidates:
-            return known
-        if len(self._candidates) >= CONFIGS_MAX:
-            self._candidates.clear()
-        self._candidates[names] = candidates
-        return candidates
+        return job
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
