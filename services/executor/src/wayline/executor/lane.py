@@ -8,7 +8,7 @@ import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from nats import errors as nats_errors
@@ -34,7 +34,11 @@ from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
-CONFIGS_MAX = 256
+K = TypeVar("K")
+V = TypeVar("V")
+
+SHARED_MAX = 256
+"""Agents' configurations, and catalogues, of which jobs share one object."""
 UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
@@ -58,7 +62,6 @@ class Lane:
         self._beat_s = consumer.ack_wait_s / 3
         self._candidates: dict[tuple[str, ...], e.Candidates] = {}
         self._configs: dict[tuple[str, str, int | None], AgentConfig] = {}
-        """One object a saved version: a version never changes."""
 
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
@@ -180,25 +183,14 @@ class Lane:
     def _folded(self, events: Sequence[e.Event]) -> Job:
         """The job as its log says, in as little memory as a thousand like it should take."""
         job = fold(events)
-        if job.config is not None and job.submitted is not None:
-            if len(self._configs) >= CONFIGS_MAX:
-                self._configs.clear()
-            saved = (job.tenant, job.submitted.agent, job.agent_version)
-            job = replace(job, config=self._configs.setdefault(saved, job.config))
         for held in (job.submitted, job.route, job.limits, job.messages):
             slim(held)
-        return replace(job, candidates=self._shared(job.candidates))
-
-    def _shared(self, candidates: e.Candidates) -> e.Candidates:
-        """The same cards for all jobs that were routed by the same catalogue."""
-        names = tuple(card.name for card in candidates.cards)
-        known = self._candidates.get(names)
-        if known is not None and known == candidates:
-            return known
-        if len(self._candidates) >= CONFIGS_MAX:
-            self._candidates.clear()
-        self._candidates[names] = candidates
-        return candidates
+        cards = tuple(card.name for card in job.candidates.cards)
+        job = replace(job, candidates=_shared(self._candidates, cards, job.candidates))
+        if job.config is None or job.submitted is None:
+            return job
+        saved = (job.tenant, job.submitted.agent, job.agent_version)
+        return replace(job, config=_shared(self._configs, saved, job.config))
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
@@ -249,6 +241,17 @@ class Lane:
             await doing
         finally:
             await stopped(beating)
+
+
+def _shared(known: dict[K, V], key: K, value: V) -> V:
+    """The object that other jobs have for this key already, where it says the same."""
+    same = known.get(key)
+    if same is not None and same == value:
+        return same
+    if len(known) >= SHARED_MAX:
+        known.clear()
+    known[key] = value
+    return value
 
 
 def _unread(head: Head, ticket: Ticket) -> Job:
