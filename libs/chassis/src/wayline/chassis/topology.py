@@ -58,7 +58,7 @@ class Consumer:
 SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*")
 RUN_INTERACTIVE = Consumer("RUN", "interactive", "executor", "jobs.run.interactive.*", max_ack_pending=20_000)
 RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pending=20_000)
-INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30, max_deliver=5)
+INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
 SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
 LATER_ROUTER = Consumer("LATER", "router", "router", "due.>")
