@@ -26,6 +26,7 @@ log = structlog.get_logger()
 
 ATTEMPTS_MAX = 20
 """Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
+NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
 
 
@@ -147,7 +148,7 @@ class Worker(Generic[M]):
             "handler failed", service=self._bus.service, subject=delivery.subject, error=repr(error), exc_info=error
         )
         if delivery.deliveries < self._attempts_max:
-            await _settle(raw.nak(delay=min(NAK_MAX_S, 0.1 * 2**delivery.deliveries)))
+            await _settle(raw.nak(delay=pause_s(delivery.deliveries)))
             return
         await self._put_aside(delivery, "undeliverable", f"{type(error).__name__}: {error}")
         await raw.ack()
@@ -156,6 +157,11 @@ class Worker(Generic[M]):
         if self._work.before_dead:
             await self._work.before_dead(delivery, code, reason)
         await self._bus.put_aside(delivery, code=code, reason=reason)
+
+
+def pause_s(deliveries: int) -> float:
+    """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
+    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** (deliveries - 1))
 
 
 class _Stopping(Exception):
