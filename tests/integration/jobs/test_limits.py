@@ -76,15 +76,3 @@ async def test_a_provider_nobody_configured_is_named_with_those_that_are(platfor
     ended = await platform.wait_for("j1")
     assert (ended.status, ended.error.code) == ("failed", "unknown_provider")
     assert "offline" in ended.error.message
-
-
-async def test_an_upload_that_models_are_not_handed_yet_is_named_and_costs_nothing(platform):
-    async with ChatServer(lambda _: Say(text="never")) as chat:
-        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
-
-        image = [{"type": "text", "text": "what is this?"}, {"type": "image", "document_id": "cat"}]
-        await platform.submit("j1", image, model="chat/m")
-
-        ended = await platform.wait_for("j1")
-        assert (ended.status, ended.error.code, ended.cost_usd, chat.calls) == ("failed", "unsupported_input", 0, [])
-        assert ended.error.message.startswith("the file cat is not there. To go on, say it in text")

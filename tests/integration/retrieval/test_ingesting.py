@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ async def test_plain_text_is_found_again(service: Service, client: Any):
         size_bytes=27,
         metadata={"shelf": 3},
         embedding_model="lexical-hash-384",
+        sha256=sha256(b"The tortoise wins the race.").hexdigest(),
     )
     [hit] = (await client.search("who wins?")).hits
     assert (hit.chunk_id, hit.document_id, hit.document, hit.text, hit.metadata) == (
@@ -111,7 +113,7 @@ async def test_progress_is_told_while_a_document_is_indexed(service: Service, cl
         ({"content_base64": "not base64"}, "base64"),
         ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
         ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
-        ({"text": "x", "media_type": "video/mp4"}, "send text, Markdown, HTML or PDF"),
+        ({"text": "x", "media_type": "video/mp4"}, "send text, Markdown, HTML, PDF or an image"),
         ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from decimal import Decimal
 
 import anthropic
@@ -11,12 +12,13 @@ from anthropic import AsyncAnthropic
 from anthropic import DefaultAioHttpClient as AnthropicHttp
 
 from wayline.testkit import until
+from wayline.testkit.media import png
 from wayline.testkit.simulator import BLOCK_TOKENS, TOKEN_BYTES, Fault, Say, turns
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}
 TOOL = {"name": "search", "description": "Finds.", "input_schema": {"type": "object", "properties": {}}}
-PIXEL = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+PIXEL = {"type": "base64", "media_type": "image/png", "data": b64encode(png(1, 1)).decode()}
 
 
 def text(tokens: int, letter: str = "a", **more) -> dict:

@@ -10,7 +10,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.chat import AssistantMessage, Attachment, ToolCall
 from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.contracts.money import Usage
@@ -46,6 +46,7 @@ class Log:
     slots: dict[Any, str] = field(default_factory=lambda: {"primary": "acme/primary"})
     max_steps: int = 9
     held_usd: Decimal | None = None
+    attachments: tuple[Attachment, ...] = ()
     events: list[e.Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -60,6 +61,7 @@ class Log:
             limits=e.Limits(max_steps=self.max_steps, max_seconds=600, max_output_tokens=100),
             candidates=e.Candidates(cards=self.cards, slots=self.slots, fallbacks=self.fallbacks),
             held_usd=self.held_usd,
+            attachments=self.attachments,
         )
         self.say(e.JobClaimed, executor="x", epoch=1, owner="1:1", attempt=1)
 

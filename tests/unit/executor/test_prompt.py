@@ -9,11 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
-from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import (
+    AssistantMessage,
+    Attachment,
+    FilePart,
+    ImagePart,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from wayline.contracts.models import CacheRules
 from wayline.contracts.tools import RECALL, USE_TOOL
 from wayline.executor.prompt import Prints, assemble, breakpoints, cache_key
 from wayline.journal import encode, fold, read_record
 
+from .logs import Log, card
 from .talk import Talk, play, straight
 
 USER = UserMessage(parts=(TextPart(text="go"),))
@@ -92,6 +104,41 @@ def test_a_provider_with_room_for_fewer_marks_gets_the_most_useful(at_most, expe
 
 def test_a_first_call_marks_its_only_message():
     assert breakpoints((USER,), at_most=3) == (0,)
+
+
+def test_pinned_documents_come_first_and_are_marked_from_the_first_call_on():
+    pinned = AgentConfig(pinned=(FilePart(document_id="rules"), ImagePart(document_id="map")))
+    marking = card("acme/primary", cache=CacheRules(kind="breakpoints", breakpoints_max=4))
+    talk = Log(config=pinned, cards=(marking,), attachments=(attached("rules"), attached("map")))
+
+    first = assemble(talk.job)
+    talk.ask().answer("well")
+    later = assemble(talk.job)
+
+    assert first.messages == (UserMessage(parts=pinned.pinned), *talk.job.messages[:1])
+    assert first.breakpoints == (0, 1)
+    assert later.messages[:2] == first.messages and later.messages[0] is first.messages[0]
+    assert breakpoints((*later.messages, USER), at_most=3, pinned=True) == (0, 1, 3)
+
+
+def test_other_bytes_under_the_same_id_are_another_prompt():
+    config = AgentConfig(pinned=(FilePart(document_id="rules"),))
+
+    jobs = [Log(config=config, attachments=(attached("rules", digest),)).job for digest in ("a", "b", "a")]
+
+    one, other, again = ([part.hash for part in Prints().segments(assemble(job))] for job in jobs)
+    assert one == again and one[:2] == other[:2] and one[2] != other[2]
+
+
+def attached(document_id: str, digest: str = "a") -> Attachment:
+    return Attachment(
+        document_id=document_id,
+        name=document_id,
+        media_type="text/plain",
+        sha256=digest * 64,
+        size_bytes=4,
+        text_bytes=4,
+    )
 
 
 def test_jobs_of_one_agent_version_share_a_key_and_others_do_not():

@@ -7,10 +7,12 @@ from decimal import Decimal
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.budgets import Extended
-from wayline.contracts.chat import TextPart, UserMessage
+from wayline.contracts.chat import Attachment, ImagePart, TextPart, UserMessage
 from wayline.contracts.jobs import JobOptions
+from wayline.contracts.models import MediaRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
+from wayline.executor.prompt import Prints
 from wayline.executor.spending import (
     WIRE_TOKENS_MAX,
     Need,
@@ -20,7 +22,8 @@ from wayline.executor.spending import (
     when_refused,
     worst_usd,
 )
-from wayline.llm import File, ModelRequest
+from wayline.llm import ModelRequest
+from wayline.llm.media import BESIDE_TOKENS_MAX
 
 from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
 
@@ -39,6 +42,12 @@ def request(of=PRIMARY, text: str = "why?") -> ModelRequest:
     return ModelRequest(card=of, system="", messages=(asked,), tools=(), max_output_tokens=100, attempt_id="a")
 
 
+def naming(image: Attachment, *, of: ModelCard) -> ModelRequest:
+    """The same request with an image beside its text."""
+    asked = UserMessage(parts=(TextPart(text="why?"), ImagePart(document_id=image.document_id)))
+    return replace(request(of), messages=(asked,), attachments={image.document_id: image})
+
+
 def refused(log: Log, *, by: Extended = REFUSED, of=PRIMARY, worst: Decimal | None = CENT):
     return when_refused(log.job, request(of), by, worst_usd=worst, prefix=(), expires_at=AT + timedelta(days=7))
 
@@ -50,12 +59,28 @@ def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
     assert most == (Decimal(848) * 1 + 100 * 2) / 1_000_000
 
 
-def test_a_prompt_has_no_more_tokens_than_its_models_window_and_a_file_may_fill_it():
-    small = card("acme/primary", context_window=500)
-    file = File(name="a.png", media_type="image/png", data=b"")
+def test_a_prompt_has_no_more_tokens_than_its_models_window():
+    assert most_tokens(request(card("acme/primary", context_window=500)), PREFIX) == 500
 
-    assert most_tokens(request(small), PREFIX) == 500
-    assert most_tokens(replace(request(), files={"d": file}), PREFIX) == PRIMARY.context_window
+
+def test_an_image_counts_by_its_models_rule_beside_the_densest_text():
+    seeing = card("acme/primary", images=True, media=MediaRules(patch_px=10, patches_max=50))
+    image = Attachment(
+        document_id="d", name="a", media_type="image/png", sha256="0" * 64, size_bytes=9, width=80, height=41
+    )
+
+    alone, with_image = request(seeing), naming(image, of=seeing)
+
+    beside = most_tokens(with_image, Prints().segments(with_image)) - most_tokens(alone, Prints().segments(alone))
+    # 8 by 5 squares, and the part itself as text: it is not what is sent, but it is less.
+    assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 100
+
+
+def test_an_image_may_fill_the_window_of_a_model_that_nobody_knows_to_count_it():
+    image = Attachment(document_id="d", name="a", media_type="image/png", sha256="0" * 64, size_bytes=9)
+    asked = naming(image, of=PRIMARY)
+
+    assert most_tokens(asked, Prints().segments(asked)) == PRIMARY.context_window
 
 
 def test_what_is_told_beside_the_prompt_counts():

@@ -104,7 +104,7 @@ def test_images_documents_and_text_are_sent_inline():
     assert items(UserMessage(parts=parts), model=card(images=True, files=True), files=files) == [
         message(
             "user",
-            {"type": "input_image", "image_url": url("image/png", b"png"), "detail": "auto"},
+            {"type": "input_image", "image_url": url("image/png", b"png"), "detail": "high"},
             {"type": "input_file", "filename": "a.pdf", "file_data": url("application/pdf", b"pdf")},
             text("[FILE a.json]\n{}"),
             text("see"),

@@ -7,7 +7,8 @@ import pytest
 
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.errors import Unreadable
-from wayline.retrieval.reading import Limits, decoded, media_type_of, read, storable, storable_json
+from wayline.retrieval.reading import Limits, Original, decoded, media_type_of, read, storable, storable_json
+from wayline.testkit.media import pdf, png
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
 
@@ -47,7 +48,9 @@ def test_text_is_read_in_the_encodings_that_editors_write(encoding: str):
         (document(content=b""), "empty"),
         (document(content=bytes(range(256)) * 3), "binary data"),
         (document("x" * 1_001), "WAYLINE_RETRIEVAL_DOCUMENT_BYTES_MAX"),
-        (document("x", media_type="image/png"), "send text, Markdown, HTML or PDF"),
+        (document("x", media_type="image/tiff"), "send text, Markdown, HTML, PDF or an image"),
+        (document("x", media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
+        (document(content=png(2, 2)[:20], media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
         (document("x", media_type="application/pdf"), "must be sent as a file"),
         (document(content=b"hello", media_type="application/pdf"), "not a PDF"),
         (document(content=b"%PDF-1.7 and then nothing", media_type="application/pdf"), "damaged"),
@@ -67,7 +70,35 @@ def test_bad_base64_says_so():
 def test_a_page_without_an_article_still_gives_its_words():
     found = read(document("<html><body><p>Only</p><p>this.</p></body></html>", media_type="text/html"), LIMITS)
 
-    assert " ".join(page.text for page in found).split() == ["Only", "this."]
+    assert " ".join(page.text for page in found.pages).split() == ["Only", "this."]
+
+
+def test_what_was_sent_is_kept_byte_for_byte_beside_its_text():
+    said = "Grüße".encode("cp1252")
+
+    found = read(document(content=said, media_type="text/plain"), LIMITS)
+
+    assert ([page.text for page in found.pages], found.original) == (
+        ["Grüße"],
+        Original(said, "text/plain", text_bytes=5),
+    )
+
+
+def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():
+    image = png(40, 30)
+
+    found = read(document(content=image, name="photo.jpg", media_type="image/jpeg"), LIMITS)
+
+    assert (found.original, found.pages, found.problem) == (Original(image, "image/png", 40, 30), [], None)
+
+
+def test_a_pdf_without_text_is_kept_and_says_why_nothing_is_found():
+    scanned = pdf("", "")
+
+    found = read(document(content=scanned, media_type="application/pdf"), LIMITS)
+
+    assert (found.original, found.pages) == (Original(scanned, "application/pdf", pages=2), [])
+    assert found.problem and "OCR" in found.problem
 
 
 def test_what_postgres_cannot_hold_is_taken_out():

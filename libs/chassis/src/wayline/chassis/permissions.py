@@ -97,6 +97,7 @@ IDENTITIES = {
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
                 "$JS.API.STREAM.INFO.EVENTS",
+                "documents.describe.*",
             ),
             subscribe=(
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
@@ -117,6 +118,7 @@ IDENTITIES = {
                 "_INBOX.>",
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
+                "documents.read.*",
                 LEADER_READ_EVENTS,
                 *DIRECT_READ_EVENTS,
                 "$JS.API.STREAM.MSG.GET.SIGNALS",
@@ -128,7 +130,10 @@ IDENTITIES = {
         Identity(
             "retrieval",
             publish=(*COMMON, "$JS.API.STREAM.INFO.INDEX"),
-            subscribe=(*(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete")), "retrieval.search.*"),
+            subscribe=(
+                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read")),
+                "retrieval.search.*",
+            ),
         ),
         Identity(
             "tool_registry",

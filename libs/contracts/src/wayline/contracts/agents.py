@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from wayline.contracts.base import Frozen, Request
+from wayline.contracts.chat import Part
 from wayline.contracts.ids import Name
 from wayline.contracts.models import Effort
 
@@ -52,6 +53,12 @@ class AgentConfig(Frozen):
     description: str = Field(default="", max_length=1_000)
     instructions: Annotated[str, Field(max_length=100_000), AfterValidator(_static)] = Field(
         default="", description="The system prompt; static text without placeholders."
+    )
+    pinned: tuple[Part, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Documents and images that follow the instructions in every job; each keeps the bytes that it had "
+        "when the agent was saved.",
     )
     model: str | None = Field(default=None, description="`provider/model`, or nothing: the router decides.")
     routing: Routing = Routing()

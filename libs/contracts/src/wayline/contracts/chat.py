@@ -15,14 +15,37 @@ class TextPart(Frozen):
     text: str
 
 
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class ImagePart(Frozen):
     type: Literal["image"] = "image"
     document_id: str = Field(description="An image that was uploaded as a document.")
+    sha256: Sha256 | None = Field(
+        default=None, description="The bytes that are meant; None: those that the document has when the job is routed."
+    )
 
 
 class FilePart(Frozen):
     type: Literal["file"] = "file"
     document_id: str
+    sha256: Sha256 | None = Field(
+        default=None, description="The bytes that are meant; None: those that the document has when the job is routed."
+    )
+
+
+class Attachment(Frozen):
+    """An uploaded document as a job is given it: which bytes, and what they are; never the bytes themselves."""
+
+    document_id: str
+    name: str
+    media_type: str = Field(description="What its bytes are, whatever their sender said.")
+    sha256: Sha256
+    size_bytes: int = Field(ge=0)
+    width: int | None = Field(default=None, ge=1, description="Of an image, in pixels.")
+    height: int | None = Field(default=None, ge=1)
+    pages: int | None = Field(default=None, ge=0, description="Of a PDF.")
+    text_bytes: int = Field(default=0, ge=0, description="The text that can be read in it.")
 
 
 Part = Annotated[TextPart | ImagePart | FilePart, Field(discriminator="type")]

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Frozen
-from wayline.contracts.chat import AssistantMessage, Citation, NoteMessage
+from wayline.contracts.chat import AssistantMessage, Attachment, Citation, NoteMessage
 from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import Usage
@@ -90,6 +90,9 @@ class JobRouted(Event):
     left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
     held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
     warm: Warm | None = None
+    attachments: tuple[Attachment, ...] = Field(
+        default=(), description="The documents that its messages and its agent name, by the bytes they had then."
+    )
 
 
 class JobRerouted(Event):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StringConstraints
 
 from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.chat import Attachment, Sha256
 
 DocumentId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
 
@@ -34,6 +35,10 @@ class Document(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict)
     embedding_model: str | None = None
     created_at: datetime | None = None
+    sha256: str | None = Field(default=None, description="Of the bytes that are kept of it, for jobs to be given.")
+    width: int | None = Field(default=None, description="Of an image, in pixels.")
+    height: int | None = None
+    pages: int | None = Field(default=None, description="Of a PDF.")
 
 
 class DocumentPage(Frozen):
@@ -82,6 +87,40 @@ class DocumentDeleted(Frozen):
 
 class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=DocumentDeleted):
     document_id: DocumentId
+
+
+class AttachmentList(Frozen):
+    """What is kept of some documents, and of which nothing is."""
+
+    attachments: tuple[Attachment, ...] = ()
+    waiting: tuple[str, ...] = Field(default=(), description="Ids of documents that are still being read.")
+    refused: dict[str, str] = Field(
+        default_factory=dict, description="Why nothing is kept of a document that is there, by its id."
+    )
+
+
+class DescribeAttachments(Request, subject="documents.describe.{tenant}", replies=AttachmentList):
+    """Ask what documents are, so that a job can be given them; ids that are in no part of the answer are unknown."""
+
+    document_ids: tuple[str, ...] = Field(max_length=1_000)
+
+
+PIECE_MAX_BYTES = 180_000
+"""Of a document at once: in base64 it fits a message, so that none of it is left behind in the object store."""
+
+
+class AttachmentPiece(Frozen):
+    content_base64: str
+    size_bytes: int = Field(description="Of the whole document.")
+
+
+class ReadAttachment(Request, subject="documents.read.{tenant}", replies=AttachmentPiece):
+    """Ask for a piece of a document's bytes; other bytes than those that are meant are refused."""
+
+    document_id: str
+    sha256: Sha256
+    offset: int = Field(default=0, ge=0)
+    length: int = Field(default=PIECE_MAX_BYTES, ge=0, le=PIECE_MAX_BYTES)
 
 
 class Filter(Frozen):

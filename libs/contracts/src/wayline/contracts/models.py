@@ -105,6 +105,20 @@ class CacheRules(Frozen):
     ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
 
 
+class MediaRules(Frozen):
+    """How a model counts images and the pages of PDFs, and what its provider takes of them; None: nobody has said."""
+
+    patch_px: int = Field(default=28, ge=1, le=10_000, description="Of an image each square of so many pixels counts,")
+    patch_tokens: Decimal = Field(default=Decimal(1), gt=0, le=1_000, description="so many tokens, begun squares too,")
+    patches_max: Tokens | None = Field(default=None, description="and larger images are made smaller to so many.")
+    page_tokens: Tokens = Field(default=1_600, description="A PDF's page as an image; its text counts beside it.")
+    images_max: int | None = Field(default=None, ge=0, description="In one request.")
+    image_max_bytes: int | None = Field(default=None, ge=0, description="Before it is encoded.")
+    image_max_px: int | None = Field(default=None, ge=1, description="Of its longer side.")
+    pages_max: int | None = Field(default=None, ge=0, description="Of all PDFs in one request.")
+    request_max_bytes: int | None = Field(default=None, ge=0, description="All of it, before it is encoded.")
+
+
 class ModelCard(Frozen):
     """One model of the catalogue: what the router chooses by and what an adapter must know."""
 
@@ -130,6 +144,7 @@ class ModelCard(Frozen):
         default=False, description="Its thinking is bound to the exact prefix: an edited history is refused."
     )
     cache: CacheRules = CacheRules()
+    media: MediaRules = MediaRules()
     prices: Prices | None = Field(default=None, description="None: unknown, which is not zero.")
     priced_as: str | None = Field(
         default=None,

@@ -14,7 +14,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.jobs import SECONDS_MAX, Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import JobCosts, Usage
@@ -84,6 +84,8 @@ class Job:
     candidates: e.Candidates = _NO_CANDIDATES
     epoch: int = 0
 
+    attachments: tuple[Attachment, ...] = ()
+    """The documents that its messages and its agent name."""
     messages: tuple[ChatMessage, ...] = ()
     tools: tuple[ToolDefinition, ...] | None = None
     """The tools of every prompt, as they were at the first call."""
@@ -202,6 +204,7 @@ def _routed(_: Job, event: e.JobRouted) -> Changes:
         "route": event.route,
         "limits": event.limits,
         "candidates": event.candidates,
+        "attachments": event.attachments,
         "held_usd": Decimal(0) if event.held_usd is None and event.left_usd is not None else event.held_usd,
         "tried": (event.route.name,),
     }

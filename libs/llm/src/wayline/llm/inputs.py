@@ -9,7 +9,7 @@ from wayline.contracts.chat import FilePart, ImagePart
 from wayline.llm.model import File, ModelError, ModelRequest
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
+TEXTS = frozenset(f"application/{kind}" for kind in ("json", "x-ndjson", "xml", "xhtml+xml", "yaml", "x-yaml", "toml"))
 PDF = "application/pdf"
 
 Kind = Literal["image", "pdf", "text"]
@@ -20,18 +20,24 @@ def opened(part: ImagePart | FilePart, request: ModelRequest) -> tuple[Kind, Fil
     file = request.files.get(part.document_id)
     if file is None:
         raise _unsupported(f"the file {part.document_id} is not there")
-    media = file.media_type.split(";")[0].strip().lower()
+    kind = kind_of(file.media_type)
+    if kind is None:
+        raise _unsupported(f"{file.name} is {file.media_type}; models are sent images, PDF and text")
+    if kind == "image" and not request.card.images:
+        raise _unsupported(f"{request.card.name} takes no images: {file.name}")
+    if kind == "pdf" and not request.card.files:
+        raise _unsupported(f"{request.card.name} takes no documents: {file.name}")
+    return kind, file
+
+
+def kind_of(media_type: str) -> Kind | None:
+    """How a file is sent to a model; None: not at all."""
+    media = media_type.split(";", maxsplit=1)[0].strip().lower()
     if media in IMAGES:
-        if not request.card.images:
-            raise _unsupported(f"{request.card.name} takes no images: {file.name}")
-        return "image", file
+        return "image"
     if media == PDF:
-        if not request.card.files:
-            raise _unsupported(f"{request.card.name} takes no documents: {file.name}")
-        return "pdf", file
-    if media.startswith("text/") or media in TEXTS:
-        return "text", file
-    raise _unsupported(f"{file.name} is {media}; models are sent images, PDF and text")
+        return "pdf"
+    return "text" if media.startswith("text/") or media in TEXTS else None
 
 
 def base64(file: File) -> str:

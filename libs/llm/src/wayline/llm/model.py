@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from wayline.contracts.chat import AssistantMessage, ChatMessage
+from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage
 from wayline.contracts.models import Effort, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
@@ -68,6 +68,8 @@ class ModelRequest:
     """Messages, by index, after which the prefix is worth keeping; tools and system prompt always are."""
     files: Mapping[str, File] = field(default_factory=dict)
     """What the messages' image and file parts name, by document id."""
+    attachments: Mapping[str, Attachment] = field(default_factory=dict)
+    """What is known of them, by document id: what is counted and compared, where their bytes are what is sent."""
 
     @property
     def model(self) -> str:

@@ -53,7 +53,8 @@ def respond(request: ModelRequest) -> AssistantMessage:
     asked_at = max(n for n, message in enumerate(request.messages) if isinstance(message, UserMessage))
     asked = request.messages[asked_at]
     assert isinstance(asked, UserMessage)
-    if any(isinstance(part, ImagePart) for part in asked.parts):
+    users = (message for message in request.messages if isinstance(message, UserMessage))
+    if any(isinstance(part, ImagePart) for message in users for part in message.parts):
         raise ModelError(
             "unsupported_input", "the offline model cannot see images; choose a model that can", retryable=False
         )

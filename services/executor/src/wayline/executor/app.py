@@ -9,6 +9,7 @@ from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools
+from wayline.executor.files import Files
 from wayline.executor.gates import Gates
 from wayline.executor.lane import Lane
 from wayline.executor.notes import Notes, silent
@@ -38,6 +39,7 @@ async def build(
         afterwards=Afterwards(bus, budgets),
         gates=gates,
         budgets=budgets,
+        files=Files(bus, cached_max_bytes=settings.files_cached_max_bytes),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,

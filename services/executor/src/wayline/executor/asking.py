@@ -24,6 +24,7 @@ from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
 from wayline.llm import Finished, ModelError, ModelRequest, cost, saved
+from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
 
 SPREAD = 0.1
@@ -39,6 +40,9 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
         tools = await _tools(hands, hold)
         if isinstance(tools, Fail):
             return tools
+        refused = await _fetch_files(hands, hold)
+        if refused is not None:
+            return refused
         await _wait(hold, action.delay_s)
         instead = await _pass_gate(hands, hold)
         if instead is not None:
@@ -78,6 +82,19 @@ async def _tools(hands: Hands, hold: Hold) -> tuple[ToolDefinition, ...] | Fail:
     return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
 
 
+async def _fetch_files(hands: Hands, hold: Hold) -> Fail | None:
+    """Have what the job names in memory for as long as it is held, once a model is to be sent it."""
+    job = hold.pen.job
+    if hold.files is not None or not job.attachments or job.card.provider in LOCAL:
+        return None
+    fetching = hands.files.of(job.tenant, job.attachments)
+    try:
+        hold.files = await hold.listening(fetching, finish_when_draining=False)
+    except Reject as error:
+        return Fail(Failure(code=error.code, message=str(error)))
+    return None
+
+
 async def _wait(hold: Hold, seconds: float) -> None:
     if seconds:
         await hold.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())), finish_when_draining=False)
@@ -103,7 +120,8 @@ async def _intend(
     pen = hold.pen
     note_news(pen, listed, hands.notes)
     job = pen.job
-    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=offered(job, listed))
+    tools = offered(job, listed)
+    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=hold.files)
     worst_usd = spending.worst_usd(request, hold.prints.segments(request), at=job.at)
     try:
         held_usd = await _fund(hands, hold, request, worst_usd)

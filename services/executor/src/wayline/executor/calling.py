@@ -29,7 +29,7 @@ from wayline.contracts.tools import (
 )
 from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
-from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
+from wayline.llm import File, Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
 from wayline.llm.json_protocol import JsonProtocol
 from wayline.telemetry import Home
 
@@ -78,8 +78,16 @@ class Models:
         self._secrets = secrets
         """What no error may say: some providers quote the key they refuse."""
 
-    def request(self, job: Job, *, step: int, attempt: int, tools: tuple[ToolDefinition, ...]) -> ModelRequest:
-        """What the job's model will be sent."""
+    def request(
+        self,
+        job: Job,
+        *,
+        step: int,
+        attempt: int,
+        tools: tuple[ToolDefinition, ...],
+        files: Mapping[str, File] | None = None,
+    ) -> ModelRequest:
+        """What the job's model will be sent; `files` are the bytes of its attachments."""
         assert job.config is not None and job.limits is not None
         card, prompt = job.card, assemble(job, tools)
         reasons = job.route is not None and job.route.slot == "reasoning"
@@ -98,6 +106,8 @@ class Models:
             temperature=job.config.temperature,
             effort=job.config.effort or (REASONING_EFFORT if reasons else None),
             thinking_tokens=thinks or None,
+            files=files or {},
+            attachments=prompt.attachments,
         )
 
     async def call(

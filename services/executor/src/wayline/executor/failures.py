@@ -30,7 +30,7 @@ _ADVICE = {
     "spend_cap": "raise the spending limit at the provider, or give the agent a fallback of another provider",
     "authentication": "check the provider's API key",
     "unknown_model": "name a model of GET /v1/models",
-    "unsupported_input": "say it in text, or let the agent search the document: uploads are not handed to models yet",
+    "unsupported_input": "use a model that takes it (GET /v1/models says which do), or say it in text",
     "context_too_long": "use a model with a larger window, or say less",
 }
 

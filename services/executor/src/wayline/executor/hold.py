@@ -19,6 +19,7 @@ from wayline.executor.heart import Heart
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints
 from wayline.journal import Fenced, leader_read, said_in
+from wayline.llm import File
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -43,6 +44,8 @@ class Hold:
         self.message = message
         self.pen = pen
         self.prints = Prints()
+        self.files: dict[str, File] | None = None
+        """What its messages name, once a model had to be sent it."""
         self.draining = draining
         self.fenced = False
         self._heart = heart

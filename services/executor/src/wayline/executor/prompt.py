@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal
 
 from wayline.contracts.base import slim
-from wayline.contracts.chat import AssistantMessage, ChatMessage
+from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Job
-from wayline.llm import ModelRequest
+from wayline.llm import ModelRequest, media
 from wayline.llm.tokens import BYTES_PER_TOKEN
 
 HASH_BYTES = 16
@@ -33,6 +33,8 @@ class Prompt:
     messages: tuple[ChatMessage, ...]
     breakpoints: tuple[int, ...]
     cache_key: str
+    attachments: Mapping[str, Attachment]
+    """What its messages name, by document id."""
 
 
 def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Prompt:
@@ -41,25 +43,40 @@ def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Promp
     Nothing here depends on when or where it runs, and nothing is spliced in: what changes is appended to the log first.
     """
     assert job.config is not None and job.submitted is not None
+    pinned = job.config.pinned
+    messages = (pinned_message(pinned), *job.messages) if pinned else job.messages
+    at_most = job.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS
     return Prompt(
         tools=(job.tools if tools is None else tools) or (),
         system=job.config.instructions,
-        messages=job.messages,
-        breakpoints=breakpoints(job.messages, at_most=job.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS),
+        messages=messages,
+        breakpoints=breakpoints(messages, at_most=at_most, pinned=bool(pinned)),
         cache_key=cache_key(job.tenant, job.submitted.agent, job.agent_version or 0),
+        attachments={attachment.document_id: attachment for attachment in job.attachments},
     )
 
 
-def breakpoints(messages: Sequence[ChatMessage], *, at_most: int) -> tuple[int, ...]:
+@lru_cache(RECENT)
+def pinned_message(parts: tuple[Part, ...]) -> UserMessage:
+    """An agent's pinned documents, as the first message of its jobs: no provider takes images in a system prompt.
+
+    The same object each time, because prints know messages by identity.
+    """
+    return UserMessage(parts=parts)
+
+
+def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool = False) -> tuple[int, ...]:
     """The messages after which the prefix is marked, dearest first when there is not room for all three.
 
     The last message: what this call writes. The last message of the call that was answered before: exactly the entry
     that call wrote, so it is found however many blocks came since, where a lookback from the end alone would miss it
-    after more than twenty. The user's first message: what is left when the others have expired or were compacted away.
+    after more than twenty. The first message: what is left when the others have expired or were compacted away, and of
+    `pinned` documents what all jobs of their agent share.
     """
     last = len(messages) - 1
     answered = next((n for n in range(last, 0, -1) if isinstance(messages[n], AssistantMessage)), None)
-    wanted = [last] if answered is None else [last, answered - 1, 0]
+    first = [0] if answered is not None or pinned else []
+    wanted = [last, *first] if answered is None else [last, answered - 1, *first]
     return tuple(sorted(dict.fromkeys(wanted[: max(0, at_most)])))
 
 
@@ -84,15 +101,20 @@ class Prints:
 
     def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
-        self._read(prompt.messages)
-        return _tool_segment(prompt.tools), _system_segment(prompt.system), self.first(len(prompt.messages))
+        self._read(prompt.messages, prompt.attachments)
+        said = self.first(len(prompt.messages))
+        if isinstance(prompt, ModelRequest) and prompt.attachments:
+            named = media.named(prompt.messages, prompt.attachments)
+            beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
+            said = said.model_copy(update={"tokens": said.tokens + beside})
+        return _tool_segment(prompt.tools), _system_segment(prompt.system), said
 
     def first(self, count: int) -> Segment:
         """The first so many messages of the prompt that was read last, or all it has, as one segment."""
         hashes = self._hashes[:count]
         return _segment("messages", hashes, self._sizes[len(hashes)])
 
-    def _read(self, messages: Sequence[ChatMessage]) -> None:
+    def _read(self, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]) -> None:
         same = 0
         for known, message in zip(self._messages, messages, strict=False):
             if known is not message:
@@ -100,7 +122,7 @@ class Prints:
             same += 1
         del self._messages[same:], self._hashes[same:], self._sizes[same + 1 :]
         for message in messages[same:]:
-            said = _said(message)
+            said = _said(message, attachments)
             self._messages.append(message)
             self._hashes.append(_hash(said))
             self._sizes.append(self._sizes[-1] + len(said))
@@ -135,9 +157,12 @@ def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[byte
     return segment
 
 
-def _said(message: ChatMessage) -> bytes:
+def _said(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:
     # Without defaults: a field that a newer build adds leaves the hashes of older messages as they are.
-    return message.role.encode() + message.__pydantic_serializer__.to_json(message, exclude_defaults=True)
+    said = message.role.encode() + message.__pydantic_serializer__.to_json(message, exclude_defaults=True)
+    # A document's id does not say which bytes are sent.
+    named = media.named((message,), attachments) if attachments else ()
+    return said + b"".join(attachment.sha256.encode() for attachment in named)
 
 
 def _offered(tool: ToolDefinition) -> bytes:

@@ -6,6 +6,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from wayline.executor.condense import RESULT_TOKENS_MAX
+from wayline.executor.files import CACHED_MAX_BYTES
 from wayline.llm.endpoints import EndpointSettings
 
 
@@ -21,6 +22,11 @@ class Settings(BaseSettings, EndpointSettings):
     tools_fresh_s: float = Field(default=2.0, description="How long a listing of tools is used again.")
     tool_wait_s: float = Field(default=30.0, description="One wait for a tool's reply before it is asked again.")
     decision_ttl_s: float = Field(default=7 * 86_400, description="How long a human may take to decide.")
+    files_cached_max_bytes: int = Field(
+        default=CACHED_MAX_BYTES,
+        ge=0,
+        description="Images and files kept in memory for the next job that is given them.",
+    )
     result_tokens_max: int = Field(
         default=RESULT_TOKENS_MAX, ge=200, description="Longer tool results are shown to the model in a shorter form."
     )

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
 from math import ceil
 
 from wayline.contracts.budgets import Extended
@@ -17,14 +16,12 @@ from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
 from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
 from wayline.journal import Job
-from wayline.llm import ModelRequest, cost, next_route
+from wayline.llm import ModelRequest, cost, media, next_route
 from wayline.llm.prices import worst
 from wayline.llm.tokens import estimate
 
 SURE_BYTES_PER_TOKEN = 8
 """Half of what text usually takes: a lower bound has to hold for every text."""
-DENSEST = Fraction(8, 3)
-"""How many times the estimated tokens a text can have: dense JSON takes 2.4 times as many."""
 WIRE_TOKENS_MAX = 16
 """What a provider's own format adds to a message or a tool."""
 PROTOCOL_TOKENS_MAX = 500
@@ -34,15 +31,15 @@ PROTOCOL_TOKENS_MAX = 500
 def most_tokens(request: ModelRequest, prefix: Sequence[Segment]) -> int:
     """The most tokens that a prompt can turn out to have; `prefix` is what it is made of."""
     window = request.card.context_window
-    if request.files:
-        # Nobody can say how many tokens an image or a document takes.
-        return window
-    estimated = sum(part.tokens for part in prefix)
+    named = media.named(request.messages, request.attachments)
+    # Text may be denser than it was estimated; what is named is counted by rules of its own.
+    estimated = sum(part.tokens for part in prefix) - sum(media.tokens(request.card, one) for one in named)
+    beside = sum(media.most_tokens(request.card, one) for one in named)
     if request.card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:
         estimated += estimate(str(request.output_schema))
-    return min(window, ceil(estimated * DENSEST) + sum(part.count for part in prefix) * WIRE_TOKENS_MAX)
+    return min(window, beside + ceil(estimated * media.DENSEST) + sum(part.count for part in prefix) * WIRE_TOKENS_MAX)
 
 
 def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:

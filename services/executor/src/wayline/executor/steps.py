@@ -17,6 +17,7 @@ from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools, fitted
 from wayline.executor.condense import RESULT_TOKENS_MAX, shown
+from wayline.executor.files import Files
 from wayline.executor.gates import Gates
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.notes import Notes, silent
@@ -37,6 +38,7 @@ class Hands:
     afterwards: Afterwards
     gates: Gates
     budgets: Budgets
+    files: Files
     decision_ttl_s: float
     notes: Notes = silent
     result_tokens_max: int = RESULT_TOKENS_MAX

@@ -13,13 +13,16 @@ from wayline.contracts.errors import Bug, Unavailable
 from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
+    DescribeAttachments,
     GetDocument,
     IndexDocument,
     ListDocuments,
+    ReadAttachment,
     SearchKnowledge,
 )
 from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
+from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import Passages
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.embedding import Embedder, LexicalHash
@@ -83,6 +86,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(GetDocument, handlers.on_get),
             asks(ListDocuments, handlers.on_list),
             asks(DeleteDocument, handlers.on_delete),
+            asks(DescribeAttachments, handlers.on_describe),
+            asks(ReadAttachment, handlers.on_read),
             asks(SearchKnowledge, handlers.on_search, slots=settings.search_slots),
         ],
         needs={"postgres": postgres},
@@ -120,6 +125,7 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
     )
     return Handlers(
         documents=documents,
+        originals=Originals(store),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
         searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
         queue=lambda: _queue(bus),

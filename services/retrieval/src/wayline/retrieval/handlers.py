@@ -15,17 +15,22 @@ from wayline.contracts.base import Message
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.knowledge import (
     AcceptDocument,
+    AttachmentList,
+    AttachmentPiece,
     DeleteDocument,
+    DescribeAttachments,
     Document,
     DocumentDeleted,
     DocumentPage,
     GetDocument,
     IndexDocument,
     ListDocuments,
+    ReadAttachment,
     SearchKnowledge,
     SearchResult,
 )
 from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
@@ -49,6 +54,7 @@ class Handlers:
     """One coroutine per message heard."""
 
     documents: Documents
+    originals: Originals
     indexer: Indexer
     searcher: Searcher
     queue: Callable[[], Awaitable[Queue]]
@@ -86,6 +92,12 @@ class Handlers:
         if found is None:
             raise NotFound("document", asked.document_id)
         return found
+
+    async def on_describe(self, asked: DescribeAttachments) -> AttachmentList:
+        return await self.originals.describe(asked.tenant, asked.document_ids)
+
+    async def on_read(self, asked: ReadAttachment) -> AttachmentPiece:
+        return await self.originals.piece(asked)
 
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
         """The newest documents first."""

@@ -14,7 +14,7 @@ from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.errors import ProviderRefused, Unreadable
-from wayline.retrieval.reading import Limits, Page, read, size_of, storable, storable_json
+from wayline.retrieval.reading import Limits, Page, Reading, read, size_of, storable, storable_json
 from wayline.telemetry import Telemetry, names
 
 if TYPE_CHECKING:
@@ -45,13 +45,14 @@ class Indexer:
         if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
-            chunks = await asyncio.to_thread(self._chunks, asked, taken)
+            reading = await asyncio.to_thread(self._read, asked, taken)
+            chunks = await asyncio.to_thread(self._chunks, reading)
             vectors = await self._embedded(taken, chunks)
         except (Unreadable, ProviderRefused) as error:
             await self.documents.fail(taken, storable(str(error)))
             return
         reach(Failpoint.RETRIEVAL_STORE_BEFORE)
-        await self.documents.replace(taken, chunks, vectors)
+        await self.documents.replace(taken, reading, chunks, vectors)
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
 
     async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: StreamLast) -> bool:
@@ -79,14 +80,18 @@ class Indexer:
             sequence=sequence,
         )
 
-    def _chunks(self, asked: IndexDocument, taken: Taken) -> list[Chunk]:
-        """Read and cut. Blocking; raises Unreadable."""
+    def _read(self, asked: IndexDocument, taken: Taken) -> Reading:
+        """Blocking; raises Unreadable."""
         if asked.metadata and not taken.metadata:
             raise Unreadable(
                 f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
-        return [piece for page in read(asked, self.limits) for piece in self._cut(page)]
+        return read(asked, self.limits)
+
+    def _chunks(self, reading: Reading) -> list[Chunk]:
+        """Blocking."""
+        return [piece for page in reading.pages for piece in self._cut(page)]
 
     def _cut(self, page: Page) -> list[Chunk]:
         above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
@@ -99,7 +104,7 @@ class Indexer:
             for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown)
         ]
 
-    async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors:
+    async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []
         await self.documents.progress(taken, done=0, total=len(chunks))
         for at in range(0, len(chunks), EMBED_BATCH):
@@ -108,7 +113,7 @@ class Indexer:
                 vectors.append(await self.embedder.embed(batch))
                 span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
             await self.documents.progress(taken, done=at + len(batch), total=len(chunks))
-        return joined(vectors)
+        return joined(vectors) if vectors else vectors
 
 
 def embeddable(name: str, piece: Chunk) -> str:

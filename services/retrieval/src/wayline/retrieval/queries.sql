@@ -46,8 +46,11 @@ FOR UPDATE;
 -- name: lock_document
 SELECT sequence FROM documents WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted' FOR UPDATE;
 
--- name: ready_document
-UPDATE documents SET status = 'ready', chunks_done = $3, chunks_total = $3, error = NULL
+-- name: end_document
+-- $4: why nothing can be found in it.
+UPDATE documents SET
+    status = CASE WHEN $4::text IS NULL THEN 'ready' ELSE 'failed' END,
+    chunks_done = $3, chunks_total = $3, error = $4
 WHERE tenant = $1 AND document_id = $2;
 
 -- name: bury_document
@@ -65,18 +68,45 @@ DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
 DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2;
 
 -- name: get_document
-SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_bytes, error, metadata, embedding_model,
-    created_at
+SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
+    embedding_model, created_at, sha256, width, height, pages
 FROM documents
+LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted';
+
+-- name: put_original
+INSERT INTO originals AS kept (
+    tenant, document_id, content, sha256, media_type, width, height, pages, text_bytes
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (tenant, document_id) DO UPDATE SET
+    content = excluded.content, sha256 = excluded.sha256, media_type = excluded.media_type, width = excluded.width,
+    height = excluded.height, pages = excluded.pages, text_bytes = excluded.text_bytes
+WHERE kept.sha256 <> excluded.sha256 OR kept.media_type <> excluded.media_type;
+
+-- name: delete_original
+DELETE FROM originals WHERE tenant = $1 AND document_id = $2;
+
+-- name: describe_originals
+SELECT document_id, name, status, error, sha256, originals.media_type, octet_length(content) AS size_bytes, width, height,
+    pages, text_bytes
+FROM documents
+LEFT JOIN originals USING (tenant, document_id)
+WHERE tenant = $1 AND document_id = ANY ($2::text[]) AND status <> 'deleted';
+
+-- name: read_original
+SELECT sha256, octet_length(content) AS size_bytes, substring(content FROM $3 + 1 FOR $4) AS piece
+FROM originals
+WHERE tenant = $1 AND document_id = $2;
 
 -- name: sequences_of
 SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_id = $2;
 
 -- name: list_documents
-SELECT document_id, name, status, media_type, chunks_done, chunks_total, size_bytes, error, metadata, embedding_model,
-    created_at
+SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
+    embedding_model, created_at, sha256, width, height, pages
 FROM documents
+LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'
     AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
 ORDER BY created_at DESC, document_id DESC

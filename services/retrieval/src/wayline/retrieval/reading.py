@@ -1,4 +1,4 @@
-"""Turn what was sent into text: which format it is, how bytes become characters, what a database can hold."""
+"""Turn what was sent into text, and keep what it was: its format, how bytes become characters."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ import codecs
 import math
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.adapters.html import html_text
 from wayline.retrieval.adapters.pdf import pdf_pages
 from wayline.retrieval.errors import Unreadable
+from wayline.retrieval.images import IMAGES, seen
 
+PDF = "application/pdf"
 BINARY_SHARE = 0.02
 """Text has no control characters but white space; random bytes have over a tenth."""
+
+NO_TEXT = (
+    "The PDF has no text in it, only pictures of pages: run it through text recognition (OCR) first, if it is to be "
+    "found. It is kept as it is, and a job can be given it."
+)
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -26,7 +34,12 @@ _BY_SUFFIX = {
     ".markdown": "text/markdown",
     ".html": "text/html",
     ".htm": "text/html",
-    ".pdf": "application/pdf",
+    ".pdf": PDF,
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
 }
 _MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -56,20 +69,64 @@ class Page:
     number: int | None = None
 
 
-def read(document: IndexDocument, limits: Limits) -> list[Page]:
-    """The readable text of a document. Blocking; raises Unreadable with what to do about it."""
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A document's own bytes and what they are."""
+
+    content: bytes
+    media_type: str
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    text_bytes: int = 0
+
+    @property
+    def sha256(self) -> str:
+        return sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What came of a document: what is kept of it, the text to be found in it, and why there is none."""
+
+    original: Original
+    pages: list[Page]
+    problem: str | None = None
+
+
+def read(document: IndexDocument, limits: Limits) -> Reading:
+    """The original of a document and its readable text. Blocking; raises Unreadable with what to do about it."""
     media_type = media_type_of(document)
     content = _content(document, limits.bytes_max)
-    if media_type == "application/pdf":
-        if isinstance(content, str):
-            raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
-        pages = pdf_pages(content, pages_max=limits.pdf_pages_max, seconds_max=limits.read_seconds_max)
-        found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
-        if not found:
-            raise Unreadable(
-                "The PDF has no text in it, only pictures of pages: run it through text recognition (OCR) first."
-            )
-        return found
+    if media_type in IMAGES:
+        return _image(content)
+    if media_type == PDF:
+        return _pdf(content, limits)
+    pages = _text(content, media_type)
+    said = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return Reading(Original(said, media_type, text_bytes=len(said)), pages)
+
+
+def _image(content: str | bytes) -> Reading:
+    """Nothing is found in an image: it is kept for jobs to be given."""
+    said = content if isinstance(content, bytes) else b""
+    image = seen(said)
+    if image is None:
+        raise Unreadable("This is no image in PNG, JPEG, GIF or WebP, or it is damaged: save it anew in one of them.")
+    return Reading(Original(said, image.media_type, image.width, image.height), [])
+
+
+def _pdf(content: str | bytes, limits: Limits) -> Reading:
+    if isinstance(content, str):
+        raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
+    pages = pdf_pages(content, pages_max=limits.pdf_pages_max, seconds_max=limits.read_seconds_max)
+    found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
+    text_bytes = sum(size_of(page.text) for page in found)
+    original = Original(content, PDF, pages=len(pages), text_bytes=text_bytes)
+    return Reading(original, found, None if found else NO_TEXT)
+
+
+def _text(content: str | bytes, media_type: str) -> list[Page]:
     text = content if isinstance(content, str) else decoded(content)
     _refuse_binary(text)
     text = storable(text)
@@ -88,11 +145,11 @@ def media_type_of(document: IndexDocument) -> str:
         said = by_name
     if said == "text/plain" and by_name in _MARKDOWN:
         said = by_name
-    if said in _MARKDOWN | _HTML | _PLAIN or said == "application/pdf" or said.startswith("text/"):
+    if said in _MARKDOWN | _HTML | _PLAIN | IMAGES or said == PDF or said.startswith("text/"):
         return said
     raise Unreadable(
-        f"Documents of type {document.media_type!r} cannot be read: send text, Markdown, HTML or PDF "
-        f"(text/plain, text/markdown, text/html, application/pdf)."
+        f"Documents of type {document.media_type!r} cannot be read: send text, Markdown, HTML, PDF or an image "
+        f"(text/plain, text/markdown, text/html, application/pdf, image/png, image/jpeg, image/gif, image/webp)."
     )
 
 

@@ -16,6 +16,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
+from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef, Warm
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
@@ -135,7 +136,13 @@ def unaffordable(job: SubmitJob, route: Route, admitted: Admitted) -> tuple[str,
 
 
 def routed(
-    first: JobSubmitted, admitted: Admitted, decision: Decision, limits: Limits, *, warm: Warm | None = None
+    first: JobSubmitted,
+    admitted: Admitted,
+    decision: Decision,
+    limits: Limits,
+    *,
+    warm: Warm | None = None,
+    attachments: tuple[Attachment, ...] = (),
 ) -> JobRouted:
     return JobRouted(
         job_id=first.job_id,
@@ -152,6 +159,7 @@ def routed(
         left_usd=admitted.bound_usd,
         held_usd=admitted.held_usd(decision.route),
         warm=warm,
+        attachments=attachments,
     )
 
 

@@ -13,6 +13,7 @@ from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
+from wayline.router.attachments import AttachmentLimits, Attachments
 from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
@@ -49,7 +50,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
-    router = Router(bus, desk, catalogue, money, default_model=settings.default_model)
+    attachments = Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes))
+    router = Router(bus, desk, catalogue, money, attachments, default_model=settings.default_model)
     return Service(
         name=NAME,
         settings=shared,

@@ -9,6 +9,7 @@ from decimal import Decimal
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
+from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
@@ -16,6 +17,7 @@ from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDe
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.agents import check_agent
+from wayline.router.attachments import Attachments, fixed
 from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
@@ -38,6 +40,7 @@ class Router:
         desk: Desk,
         catalogue: Catalogue,
         budgets: Budgets,
+        attachments: Attachments,
         *,
         default_model: str,
         clock: Clock = now,
@@ -47,6 +50,7 @@ class Router:
         self._desk = desk
         self._catalogue = catalogue
         self._budgets = budgets
+        self._attachments = attachments
         self._default_model = default_model
         self._clock = clock
 
@@ -75,10 +79,11 @@ class Router:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
         agent = admitted.agent
         cap_usd = admitted.cap_usd
-        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.bound_usd, cap_usd=cap_usd)
+        files = await self._attachments.of(job.tenant, (*agent.config.pinned, *job.parts()))
+        decision = await self._decide(job.tenant, job, agent, files, left_usd=admitted.bound_usd, cap_usd=cap_usd)
         first = admission.submitted(job, job_id, delivery, self._clock())
         limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
-        decided = admission.routed(first, admitted, decision, limits)
+        decided = admission.routed(first, admitted, decision, limits, attachments=files)
         if job.options.dry_run:
             record = admission.planned(first, decided)
         else:
@@ -100,6 +105,7 @@ class Router:
         tenant: str,
         job: SubmitJob,
         agent: Agent,
+        attachments: Sequence[Attachment],
         *,
         left_usd: Decimal | None = None,
         cap_usd: Decimal | None = None,
@@ -111,6 +117,7 @@ class Router:
             cards=await self._catalogue.usable(tenant),
             left_usd=left_usd,
             cap_usd=cap_usd,
+            attachments=attachments,
         )
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
@@ -169,7 +176,8 @@ class Router:
         if admitted is None:
             raise NotFound("agent", job.agent)
         agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
-        decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd)
+        files = await self._attachments.of(asked.tenant, (*agent.config.pinned, *job.parts()))
+        decision = await self._decide(asked.tenant, job, agent, files, left_usd=left_usd, cap_usd=cap_usd)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
@@ -181,8 +189,12 @@ class Router:
     async def on_put_agent(self, asked: PutAgent) -> Agent:
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
-        check_agent(asked.config, (await self._catalogue.all(asked.tenant)).models)
-        return await self._desk.put_agent(asked.tenant, asked.name, asked.config)
+        config = asked.config
+        check_agent(config, (await self._catalogue.all(asked.tenant)).models)
+        if config.pinned:
+            pinned = fixed(config.pinned, await self._attachments.of(asked.tenant, config.pinned))
+            config = config.model_copy(update={"pinned": pinned})
+        return await self._desk.put_agent(asked.tenant, asked.name, config)
 
     async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
         return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))

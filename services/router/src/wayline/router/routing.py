@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
 from wayline.contracts.events import Candidates, JobRouted, Limits, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
@@ -38,6 +39,7 @@ def choose_route(
     cap_usd: Decimal | None = None,
     warm: Warm | None = None,
     policy: Policy | None = None,
+    attachments: Sequence[Attachment] = (),
 ) -> Decision:
     """The job's own wish, then its agent's, then the cheapest slot that can do the work.
 
@@ -46,7 +48,7 @@ def choose_route(
     budgets that somebody has set leave, `cap_usd` what any job may cost: the latter keeps no unknown price out.
     Raises Reject.
     """
-    asked = Asked(job, config, policy or current(), left_usd, cap_usd, warm)
+    asked = Asked(job, config, policy or current(), left_usd, cap_usd, warm, tuple(attachments))
     if job.options.model:
         return _only(asked, _able(asked, job.options.model, cards), "the job asked for it")
     if config.model:
@@ -54,7 +56,7 @@ def choose_route(
         return _only(asked, _able(asked, config.model, cards), "the agent is set to it", fallbacks)
     if _takes_default(config.routing, default_model, cards):
         reason = "neither the job nor its agent names a model, so the default takes it"
-        return _decision(asked, Slots({}), card_of(default_model, cards, tier="standard"), reason)
+        return _decision(asked, Slots({}), _able(asked, default_model, cards), reason)
     return _from_slots(asked, slots_of(config.routing, cards, asked.needs))
 
 
@@ -63,7 +65,8 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decisi
 
     Models that were not recorded cannot be chosen: a slot without one leaves the job to the next.
     """
-    asked = Asked(job, routed.config, policy, routed.left_usd, routed.limits.budget_usd, routed.warm)
+    left_usd, cap_usd = routed.left_usd, routed.limits.budget_usd
+    asked = Asked(job, routed.config, policy, left_usd, cap_usd, routed.warm, routed.attachments)
     pinned = routed.candidates
     if job.options.model or routed.config.model or not pinned.slots:
         return Decision(routed.route, pinned, policy.label)
@@ -94,7 +97,7 @@ def _able(asked: Asked, name: str, cards: Sequence[ModelCard]) -> ModelCard:
     card = card_of(name, cards, tier="standard")
     if first_fit([card], cards, asked.needs) is None:
         raise Reject(
-            f"{name} cannot take this job, which needs {asked.needs}: name another model",
+            f"{name} cannot take this job: {asked.needs.unmet_by(card)}. Name another model",
             code="model_unfit",
             status=422,
         )

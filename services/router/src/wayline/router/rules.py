@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import TextPart
+from wayline.contracts.chat import Attachment, TextPart
 from wayline.contracts.errors import Reject
 from wayline.contracts.events import Warm
 from wayline.contracts.jobs import Complexity, SubmitJob
@@ -29,6 +29,8 @@ class Asked:
     cap_usd: Decimal | None = None
     """What any job may cost."""
     warm: Warm | None = None
+    attachments: tuple[Attachment, ...] = ()
+    """The documents that the job and its agent name."""
 
     @property
     def own_usd(self) -> Decimal | None:
@@ -47,7 +49,7 @@ class Asked:
 
     @property
     def needs(self) -> Needs:
-        return needs_of(self.job, self.config, kept_tokens=self.kept_tokens)
+        return needs_of(self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments)
 
     @property
     def kept_tokens(self) -> int:
@@ -62,7 +64,14 @@ class Asked:
         return self.job.options.task_type or self.config.task_type
 
     def shape(self, level: Level = "moderate") -> Shape:
-        return shape_of(self.job, self.config, level=level, kept_tokens=self.kept_tokens, cap_usd=self.own_usd)
+        return shape_of(
+            self.job,
+            self.config,
+            level=level,
+            kept_tokens=self.kept_tokens,
+            cap_usd=self.own_usd,
+            attachments=self.attachments,
+        )
 
     def cached_tokens(self, card: ModelCard) -> int:
         """How much of the first prompt this model's provider still keeps."""
@@ -169,7 +178,7 @@ def by_budget(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choic
 
 def _needed(asked: Asked, shape: Shape, card: ModelCard) -> Decimal | None:
     """What must be left for a model to begin: the whole job as expected, and its first call at its worst."""
-    first = worst_call(card, shape.prompt_tokens, shape.output_max)
+    first = worst_call(card, shape.most_on(card), shape.output_max)
     whole = expected(card, shape, cached_tokens=asked.cached_tokens(card))
     return None if first is None or whole is None else max(first, whole)
 

@@ -24,6 +24,10 @@ class Settings(BaseSettings, EndpointSettings):
         default=5.0, description="How long a tenant's models are believed without asking; its own changes show at once."
     )
     models_max: int = Field(default=500, description="Models of its own that a tenant may have.")
+    files_max: int = Field(default=32, ge=0, description="Images and files that one job may be given.")
+    files_max_bytes: int = Field(
+        default=24_000_000, ge=0, description="What they may have together; each executor holds them in memory."
+    )
     providers: tuple[str, ...] | None = Field(
         default=None,
         description="Providers that executors can call, as JSON, where the router does not see their variables.",

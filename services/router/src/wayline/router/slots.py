@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import get_args
 
 from wayline.contracts.agents import AgentConfig, Routing
-from wayline.contracts.chat import FilePart, ImagePart
+from wayline.contracts.chat import Attachment, FilePart, ImagePart
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, ModelCard, Slot, Tier
+from wayline.llm import media
+from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
-from wayline.router.estimate import first_prompt
+from wayline.router.estimate import first_prompt, undescribed
 from wayline.router.policy import TIER_OF
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -25,27 +27,38 @@ class Needs:
     """What a model must take to do a job at all."""
 
     tokens: int
-    """Of the first prompt and the answer together."""
+    """Of the first prompt and the answer together, without what attachments take of it."""
     images: bool = False
     files: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
     def met_by(self, card: ModelCard) -> bool:
-        return (
-            card.context_window >= self.tokens and (card.images or not self.images) and (card.files or not self.files)
-        )
+        able = (card.images or not self.images) and (card.files or not self.files)
+        whole = self.tokens + sum(media.tokens(card, attachment) for attachment in self.attachments)
+        return able and card.context_window >= whole and media.problem(card, self.attachments) is None
+
+    def unmet_by(self, card: ModelCard) -> str:
+        """Why a model cannot do it."""
+        return media.problem(card, self.attachments) or f"the job needs {self}"
 
     def __str__(self) -> str:
         extra = [name for name, wanted in (("images", self.images), ("files", self.files)) if wanted]
         return f"{self.tokens} tokens" + (f" with {' and '.join(extra)}" if extra else "")
 
 
-def needs_of(job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0) -> Needs:
+def needs_of(
+    job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0, attachments: Sequence[Attachment] = ()
+) -> Needs:
     """What this job needs, with as much prompt as its session has already."""
-    parts = job.parts()
+    answer = job.options.max_output_tokens or config.max_output_tokens
+    # Of what nobody has described, only what it is called is known.
+    parts = undescribed((*config.pinned, *job.parts()), attachments)
+    kinds = {kind_of(attachment.media_type) for attachment in attachments}
     return Needs(
-        tokens=kept_tokens + first_prompt(job, config) + (job.options.max_output_tokens or config.max_output_tokens),
-        images=any(isinstance(part, ImagePart) for part in parts),
-        files=any(isinstance(part, FilePart) for part in parts),
+        tokens=kept_tokens + first_prompt(job, config, attachments) + answer,
+        images="image" in kinds or any(isinstance(part, ImagePart) for part in parts),
+        files="pdf" in kinds or any(isinstance(part, FilePart) for part in parts),
+        attachments=tuple(attachments),
     )
 
 

@@ -6,7 +6,7 @@ simulator.bill.charges, simulator.requests
 """
 
 from wayline.testkit.simulator.bill import Bill, Charge
-from wayline.testkit.simulator.counting import BLOCK_TOKENS, IMAGE_TOKENS, TOKEN_BYTES, block_tokens
+from wayline.testkit.simulator.counting import BLOCK_TOKENS, IMAGE_TOKENS, PAGE_TOKENS, TOKEN_BYTES, block_tokens
 from wayline.testkit.simulator.faults import NO_FAULT, Fault, Faults, seeded
 from wayline.testkit.simulator.models import Facts, Rates, known
 from wayline.testkit.simulator.rules import by_rules
@@ -17,6 +17,7 @@ __all__ = [
     "BLOCK_TOKENS",
     "IMAGE_TOKENS",
     "NO_FAULT",
+    "PAGE_TOKENS",
     "TOKEN_BYTES",
     "Asked",
     "Bill",

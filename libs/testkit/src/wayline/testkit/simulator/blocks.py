@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import orjson
 
-from wayline.testkit.simulator.counting import IMAGE_TOKENS, block_tokens
+from wayline.testkit.simulator.counting import BLOCK_TOKENS, IMAGE_TOKENS, block_tokens
 
 Section = Literal["tools", "system", "messages"]
 
@@ -68,12 +68,16 @@ def result(call_id: str, said: str, failed: bool = False, images: int = 0) -> Bl
     return replace(block, tokens=block.tokens + images * IMAGE_TOKENS)
 
 
-def image(role: str, source: Any) -> Block:
-    return replace(_block("messages", "image", b"", role, source), tokens=IMAGE_TOKENS)
+def image(role: str, source: Any, tokens: int = IMAGE_TOKENS) -> Block:
+    return replace(_block("messages", "image", b"", role, source), tokens=BLOCK_TOKENS + tokens)
+
+
+def document(role: str, source: Any, tokens: int) -> Block:
+    return replace(_block("messages", "document", b"", role, source), tokens=BLOCK_TOKENS + tokens)
 
 
 def other(section: Section, role: str, value: Any) -> Block:
-    """What the simulator does not look into: a document, a block of the provider's own."""
+    """What the simulator does not look into: a block of the provider's own."""
     return _block(section, "other", orjson.dumps(value), role)
 
 

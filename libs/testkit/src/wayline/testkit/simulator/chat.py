@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from wayline.testkit.simulator import blocks
+from wayline.testkit.simulator import blocks, media
 from wayline.testkit.simulator.blocks import Block, Section
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.openai_checks import check_chat
@@ -22,7 +22,7 @@ STOPS = {"end": "stop", "tools": "tool_calls", "max_tokens": "length", "refused"
 def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     """Check a request and take it apart. Raises Refusal."""
     check_chat(body, facts)
-    reader = _Reader(body)
+    reader = _Reader(body, facts)
     total = sum(block.tokens for block in reader.blocks)
     limit = f"This model's maximum context length is {facts.window} tokens."
     said = f"{limit} However, your messages resulted in {total} tokens."
@@ -59,7 +59,8 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
 class _Reader:
     """Walks a request in the order that the provider reads it: tools, schema, messages."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, facts: Facts) -> None:
+        self._facts = facts
         self.turns: list[Turn] = []
         tools = [tool["function"] for tool in body.get("tools") or ()]
         self.blocks: list[Block] = [
@@ -84,7 +85,9 @@ class _Reader:
         parts: Sequence[Body] = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
         for part in parts:
             mark = part.get("prompt_cache_breakpoint")
-            self.blocks.append(_part(section, role, part).kept((mark.get("ttl") or "30m") if mark else None))
+            self.blocks.append(
+                _part(section, role, part, self._facts).kept((mark.get("ttl") or "30m") if mark else None)
+            )
         calls: list[Call] = []
         for call in message.get("tool_calls") or ():
             written = call["function"].get("arguments") or ""
@@ -93,9 +96,12 @@ class _Reader:
         self.turns.append(Turn(role, said, tuple(calls)))
 
 
-def _part(section: Section, role: str, part: Body) -> Block:
+def _part(section: Section, role: str, part: Body, facts: Facts) -> Block:
     if part.get("type") == "image_url":
-        return blocks.image(role, part.get("image_url"))
+        image = part.get("image_url") or {}
+        return blocks.image(role, image, media.gpt_image(image.get("url"), image.get("detail") or "auto", facts))
+    if part.get("type") == "file":
+        return blocks.document(role, part.get("file"), media.gpt_file(part.get("file") or {}))
     if part.get("type") in ("text", "refusal"):
         return blocks.text(section, role, part.get("text") or part.get("refusal") or "")
     return blocks.other(section, role, {key: value for key, value in part.items() if key != "prompt_cache_breakpoint"})

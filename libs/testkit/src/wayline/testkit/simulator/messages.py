@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from wayline.testkit.simulator import binding, blocks
+from wayline.testkit.simulator import binding, blocks, media
 from wayline.testkit.simulator.blocks import Block, Section
 from wayline.testkit.simulator.messages_checks import blocks_of, check
 from wayline.testkit.simulator.models import Facts
@@ -85,7 +85,7 @@ class _Reader:
         """The automatic marker: on the last block that can bear one."""
         for at in range(len(self.blocks) - 1, -1, -1):
             block = self.blocks[at]
-            if block.kind == "thinking" or not (block.text or block.kind == "image"):
+            if block.kind == "thinking" or not (block.text or block.kind in ("image", "document")):
                 continue
             self.blocks[at] = block.kept(block.keep or ttl)
             return
@@ -106,7 +106,10 @@ class _Reader:
             elif kind == "tool_result":
                 self._read_result(block)
             elif kind == "image":
-                self._add(blocks.image(role, block.get("source")), block)
+                self._add(blocks.image(role, block.get("source"), media.claude_tokens(block, self._facts)), block)
+            elif kind == "document" and (block.get("source") or {}).get("type") == "base64":
+                bare = {key: value for key, value in block.items() if key != "cache_control"}
+                self._add(blocks.document(role, bare, media.claude_tokens(block, self._facts)), block)
             else:
                 bare = {key: value for key, value in block.items() if key != "cache_control"}
                 self._add(blocks.other("messages", role, bare), block)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wayline.testkit.simulator.media import check_claude_document, check_claude_image
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.reading import Body
 from wayline.testkit.simulator.refusals import Refusal
@@ -112,7 +113,7 @@ def _check_messages(messages: Any, facts: Facts) -> None:
         if message["role"] == "system":
             _check_system(messages, at, facts)
         for n, block in enumerate(blocks_of(message)):
-            _check_block(block, message["role"], f"messages.{at}.content.{n}")
+            _check_block(block, message["role"], f"messages.{at}.content.{n}", facts)
     if messages[0]["role"] != "user":
         raise Refusal('messages: first message must use the "user" role')
     if messages[-1]["role"] == "assistant" and not facts.prefill:
@@ -134,7 +135,7 @@ def _check_system(messages: Sequence[Body], at: int, facts: Facts) -> None:
         raise Refusal(f"{where}.content: a system message holds text only")
 
 
-def _check_block(block: Body, role: str, at: str) -> None:
+def _check_block(block: Body, role: str, at: str, facts: Facts) -> None:
     kind = block.get("type")
     empty = kind == "text" and not block.get("text")
     if block.get("cache_control") and (empty or kind in ("thinking", "redacted_thinking")):
@@ -147,6 +148,12 @@ def _check_block(block: Body, role: str, at: str) -> None:
         raise Refusal(f"{at}: `tool_result` blocks can only be in `user` messages")
     if kind == "tool_use" and not isinstance(block.get("input"), dict):
         raise Refusal(f"{at}.tool_use.input: Input should be an object")
+    if kind in ("image", "document") and role != "user":
+        raise Refusal(f"{at}: `{kind}` blocks can only be in `user` messages")
+    if kind == "image":
+        check_claude_image(block, at)
+    elif kind == "document":
+        check_claude_document(block, at, facts.pages_max)
 
 
 def _check_calls(messages: Sequence[Body]) -> None:

@@ -42,6 +42,10 @@ class Facts:
     forced_tools: bool = False
     system_messages: bool = False
     prefill: bool = False
+    image_tokens_max: int = 4_784
+    """A larger image is made smaller, and counts so many."""
+    pages_max: int = 600
+    """Of PDFs in one request."""
     effort: bool = True
     dimensions: int | None = None
     """An embedding model's; None: it answers."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from wayline.testkit.simulator import blocks
+from wayline.testkit.simulator import blocks, media
 from wayline.testkit.simulator.blocks import Block
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.openai_checks import check_responses
@@ -22,7 +22,7 @@ from wayline.testkit.simulator.script import Asked, Call, Offered, Turn
 def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     """Check a request and take it apart. Raises Refusal."""
     check_responses(body, facts)
-    reader = _Reader(body)
+    reader = _Reader(body, facts)
     said = "Your input exceeds the context window of this model. Please adjust your input and try again."
     check_window(facts, sum(block.tokens for block in reader.blocks), said, "context_length_exceeded")
     form = (body.get("text") or {}).get("format") or {}
@@ -57,7 +57,8 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
 class _Reader:
     """Walks a request in the order that the provider reads it: tools, schema, instructions, input."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, facts: Facts) -> None:
+        self._facts = facts
         self.turns: list[Turn] = []
         self.system: list[str] = []
         self.tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
@@ -98,10 +99,12 @@ class _Reader:
         parts: Sequence[Body] = [{"type": "input_text", "text": content}] if isinstance(content, str) else content or []
         for part in parts:
             if part.get("type") == "input_image":
-                self._add(blocks.image(role, part.get("image_url") or part.get("file_id")), part)
+                url = part.get("image_url") or part.get("file_id")
+                tokens = media.gpt_image(url, part.get("detail") or "auto", self._facts)
+                self._add(blocks.image(role, url, tokens), part)
             elif part.get("type") == "input_file":
                 bare = {key: value for key, value in part.items() if key != "prompt_cache_breakpoint"}
-                self._add(blocks.other("messages", role, bare), part)
+                self._add(blocks.document(role, bare, media.gpt_file(part)), part)
             else:
                 self._add(blocks.text("messages", role, part.get("text") or part.get("refusal") or ""), part)
         said = texts(content)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document
 from wayline.retrieval.adapters.postgres import reachable
+from wayline.retrieval.reading import Original, Reading
 from wayline.store import Connection, Record, Store
 
 if TYPE_CHECKING:
@@ -108,8 +109,10 @@ class Documents:
         with reachable():
             await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
 
-    async def replace(self, taken: Taken, chunks: Sequence[Chunk], vectors: NDArray[Any]) -> bool:
-        """Put the new chunks in the old ones' place, all at once; False when the message was overtaken meanwhile."""
+    async def replace(
+        self, taken: Taken, reading: Reading, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
+    ) -> bool:
+        """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile."""
         tenant, document_id = taken.tenant, taken.document_id
         with reachable():
             async with self._store.tenant(tenant) as conn:
@@ -121,7 +124,8 @@ class Documents:
                 for at in range(0, len(rows), STORE_BATCH):
                     await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
                 await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
-                await conn.execute(self._sql.ready_document, tenant, document_id, len(rows))
+                await conn.execute(self._sql.put_original, tenant, document_id, *_kept(reading.original))
+                await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
         return True
 
     async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> int | None:
@@ -137,6 +141,7 @@ class Documents:
                     return None
                 before = await self._census(conn, tenant, document_id)
                 await conn.execute(self._sql.delete_chunks, tenant, document_id)
+                await conn.execute(self._sql.delete_original, tenant, document_id)
                 await self._count(conn, tenant, before, _Census(Counter(), {}))
                 if waiting:
                     await conn.execute(self._sql.bury_document, tenant, document_id, last)
@@ -196,6 +201,18 @@ def _row(taken: Taken, position: int, chunk: Chunk, vector: NDArray[Any]) -> tup
         taken.embedding_model,
         len(vector),
         vector,
+    )
+
+
+def _kept(original: Original) -> tuple[Any, ...]:
+    return (
+        original.content,
+        original.sha256,
+        original.media_type,
+        original.width,
+        original.height,
+        original.pages,
+        original.text_bytes,
     )
 
 

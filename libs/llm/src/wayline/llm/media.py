@@ -1,0 +1,102 @@
+"""What images and files are to a model, by its card: how many tokens they take, and whether it takes them at all. Pure.
+
+The rules are data of each card; where the figures of the bundled ones are from, their files say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+
+from wayline.contracts.chat import Attachment, ChatMessage, UserMessage
+from wayline.contracts.models import MediaRules, ModelCard
+from wayline.llm.inputs import kind_of
+from wayline.llm.prices import LOCAL
+from wayline.llm.tokens import BYTES_PER_TOKEN
+
+IMAGE_TOKENS = 1_500
+"""What is expected of an image where nobody has said how small it is made."""
+BESIDE_TOKENS_MAX = 64
+"""What a provider adds to an image or a page: Claude was measured to add 40 to one that it made smaller."""
+DENSEST = Fraction(8, 3)
+"""How many times the estimated tokens a text can have: dense JSON takes 2.4 times as many."""
+
+
+def tokens(card: ModelCard, attachment: Attachment) -> int:
+    """What an attachment probably takes of a model's prompt."""
+    kind, rules = kind_of(attachment.media_type), card.media
+    if kind == "image":
+        return _image(rules, attachment, unknown=IMAGE_TOKENS)
+    return (attachment.pages or 0) * rules.page_tokens + ceil(attachment.text_bytes / BYTES_PER_TOKEN)
+
+
+def most_tokens(card: ModelCard, attachment: Attachment) -> int:
+    """The most it can take: all of the window where nobody has said how its model counts."""
+    kind, rules, text = kind_of(attachment.media_type), card.media, _text(attachment)
+    if kind == "text":
+        return text
+    if rules.patches_max is None:
+        return card.context_window
+    if kind == "image":
+        return _image(rules, attachment, unknown=card.context_window) + BESIDE_TOKENS_MAX
+    # A page is an image of its provider's making, and no image has more.
+    page = max(rules.page_tokens, ceil(rules.patches_max * rules.patch_tokens)) + BESIDE_TOKENS_MAX
+    return (attachment.pages or 0) * page + text
+
+
+def problem(card: ModelCard, attachments: Sequence[Attachment]) -> str | None:
+    """Why a model cannot be sent these, in a sentence without its name; None: it can."""
+    return next(_problems(card, attachments), None)
+
+
+def named(messages: Iterable[ChatMessage], attachments: Mapping[str, Attachment]) -> list[Attachment]:
+    """What messages name, each as often as they do."""
+    users = (message for message in messages if isinstance(message, UserMessage)) if attachments else ()
+    ids = (part.document_id for message in users for part in message.parts if part.type != "text")
+    return [attachments[document_id] for document_id in ids if document_id in attachments]
+
+
+def _image(rules: MediaRules, image: Attachment, *, unknown: int) -> int:
+    if image.width is None or image.height is None:
+        return unknown if rules.patches_max is None else ceil(rules.patches_max * rules.patch_tokens)
+    patches = ceil(image.width / rules.patch_px) * ceil(image.height / rules.patch_px)
+    if rules.patches_max is None:
+        return min(unknown, ceil(patches * rules.patch_tokens))
+    return ceil(min(patches, rules.patches_max) * rules.patch_tokens)
+
+
+def _text(attachment: Attachment) -> int:
+    return ceil(Fraction(attachment.text_bytes, BYTES_PER_TOKEN) * DENSEST)
+
+
+def _problems(card: ModelCard, attachments: Sequence[Attachment]) -> Iterator[str]:
+    kinds = [kind_of(attachment.media_type) for attachment in attachments]
+    for attachment, kind in zip(attachments, kinds, strict=True):
+        if kind is None:
+            yield f"{attachment.name} is {attachment.media_type}, and models are sent images, PDF and text"
+        elif kind == "image" and not card.images:
+            yield f"it takes no images, and {attachment.name} is one"
+        elif kind == "pdf" and not card.files:
+            yield f"it takes no files, and {attachment.name} is a PDF"
+    if card.provider not in LOCAL:
+        yield from _too_much(
+            card.media, attachments, [a for a, kind in zip(attachments, kinds, strict=True) if kind == "image"]
+        )
+
+
+def _too_much(rules: MediaRules, attachments: Sequence[Attachment], images: Sequence[Attachment]) -> Iterator[str]:
+    if rules.images_max is not None and len(images) > rules.images_max:
+        yield f"it takes at most {rules.images_max} images at once, and these are {len(images)}"
+    for image in images:
+        if rules.image_max_bytes is not None and image.size_bytes > rules.image_max_bytes:
+            yield f"it takes images of at most {rules.image_max_bytes} bytes, and {image.name} has {image.size_bytes}"
+        longer = max(image.width or 0, image.height or 0)
+        if rules.image_max_px is not None and longer > rules.image_max_px:
+            yield f"it takes images of at most {rules.image_max_px} pixels a side, and {image.name} has {longer}"
+    pages = sum(attachment.pages or 0 for attachment in attachments)
+    if rules.pages_max is not None and pages > rules.pages_max:
+        yield f"it takes at most {rules.pages_max} pages of PDF at once, and these are {pages}"
+    size = sum(attachment.size_bytes for attachment in attachments)
+    if rules.request_max_bytes is not None and size > rules.request_max_bytes:
+        yield f"it takes at most {rules.request_max_bytes} bytes of files at once, and these are {size}"

@@ -1,0 +1,98 @@
+"""The documents that a job or an agent names: which bytes they have now, and whether a model may be given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wayline.chassis import Bus
+from wayline.contracts.chat import Attachment, FilePart, ImagePart, Part, TextPart
+from wayline.contracts.errors import Reject
+from wayline.contracts.knowledge import AttachmentList, DescribeAttachments
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentLimits:
+    """How much one job may be given, whatever its model takes."""
+
+    files_max: int
+    total_max_bytes: int
+
+
+class Attachments:
+    """Asks retrieval, which keeps documents; where no part names one, nobody is asked."""
+
+    def __init__(self, bus: Bus, limits: AttachmentLimits) -> None:
+        self._bus = bus
+        self._limits = limits
+
+    async def of(self, tenant: str, parts: Sequence[Part]) -> tuple[Attachment, ...]:
+        """What the parts name, each document once. Raises Reject for what a job cannot be given."""
+        named = naming(parts)
+        ids = tuple(dict.fromkeys(part.document_id for part in named))
+        if not ids:
+            return ()
+        if len(ids) > self._limits.files_max:
+            raise Reject(
+                f"{len(ids)} files are named and a job is given {self._limits.files_max} at most: name fewer, or raise "
+                "WAYLINE_ROUTER_FILES_MAX",
+                code="too_many_files",
+                status=422,
+            )
+        asked = DescribeAttachments(tenant=tenant, document_ids=ids)
+        return given(named, await self._bus.ask(asked, AttachmentList), self._limits)
+
+
+def naming(parts: Iterable[Part]) -> list[ImagePart | FilePart]:
+    """The parts that name a document."""
+    return [part for part in parts if not isinstance(part, TextPart)]
+
+
+def given(
+    parts: Sequence[ImagePart | FilePart], described: AttachmentList, limits: AttachmentLimits
+) -> tuple[Attachment, ...]:
+    """The attachments that parts mean. Raises Reject with what to do about the first that cannot be given."""
+    known = {attachment.document_id: attachment for attachment in described.attachments}
+    for part in parts:
+        _check(part, known.get(part.document_id), described)
+    found = tuple({part.document_id: known[part.document_id] for part in parts}.values())
+    size = sum(attachment.size_bytes for attachment in found)
+    if size > limits.total_max_bytes:
+        raise Reject(
+            f"the files have {size} bytes together and a job is given {limits.total_max_bytes} at most: name fewer or "
+            "smaller ones, or raise WAYLINE_ROUTER_FILES_MAX_BYTES",
+            code="files_too_large",
+            status=422,
+        )
+    return found
+
+
+def _check(part: ImagePart | FilePart, found: Attachment | None, described: AttachmentList) -> None:
+    named = f"document {part.document_id!r}"
+    if part.document_id in described.waiting:
+        raise Reject(
+            f"{named} is still being read: wait until GET /v1/documents/{part.document_id} says that it is ready",
+            code="document_not_ready",
+            status=409,
+        )
+    if found is None:
+        why = described.refused.get(part.document_id)
+        if why is not None:
+            raise Reject(f"{named} cannot be given to a job: {why}", code="document_unusable", status=422)
+        raise Reject(f"no {named}: upload it with POST /v1/documents first", code="unknown_document", status=404)
+    if part.sha256 is not None and part.sha256 != found.sha256:
+        raise Reject(
+            f"{named} has other content than what is meant: name what it has now (sha256 {found.sha256}), or leave "
+            "sha256 out",
+            code="document_changed",
+            status=409,
+        )
+
+
+def fixed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> tuple[Part, ...]:
+    """The same parts, each with the hash of the bytes that its document has now."""
+    known = {attachment.document_id: attachment.sha256 for attachment in attachments}
+    return tuple(
+        part if isinstance(part, TextPart) else part.model_copy(update={"sha256": known[part.document_id]})
+        for part in parts
+    )

@@ -1,0 +1,361 @@
+"""From an upload over HTTP to the provider's wire: jobs are given images and files, byte for byte, and pay for them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import JobView
+from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentList, DescribeAttachments, IndexDocument
+from wayline.contracts.models import ModelCard, Prices, PutModel
+from wayline.contracts.models import Rates as CardRates
+from wayline.executor.files import Files
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.llm import File
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit import until
+from wayline.testkit.media import pdf, png
+from wayline.testkit.processes import Fleet
+from wayline.testkit.simulator import Asked, Facts, Fault, Rates, Say, Simulator, rounds
+
+from .conftest import Platform
+
+CLAUDE, GPT, OWN = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra", "chat/local-seeing"
+RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
+FACTS = {"local-seeing": Facts(name="local-seeing", provider="local", rates=Rates(**RATES))}
+SEEING = ModelCard(
+    provider="chat",
+    model="local-seeing",
+    tier="standard",
+    images=True,
+    files=True,
+    prices=Prices(rates=CardRates(**RATES), source="our own machine"),
+)
+BLIND = SEEING.model_copy(update={"model": "local-chat", "images": False, "files": False})
+IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
+LOOK = Say(tools=(("get_current_time", {}),))
+SERVICES = ("gateway", "router", "retrieval", "tool_registry")
+
+
+@dataclass
+class World:
+    """The platform, the simulated providers, and somebody who speaks HTTP to it."""
+
+    platform: Platform
+    simulator: Simulator
+    http: httpx2.AsyncClient
+
+    async def upload(self, document_id: str, name: str, content: bytes) -> dict[str, Any]:
+        """Add a file and wait until it is ready."""
+        said = await self.http.post(
+            "/v1/documents", params={"wait": 20}, data={"document_id": document_id}, files={"file": (name, content)}
+        )
+        assert said.status_code == 200, said.text
+        return said.json()
+
+    async def run(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> JobView:
+        await self.submit(job_id, *parts, agent=agent, **options)
+        return await self.platform.wait_for(job_id)
+
+    async def submit(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> None:
+        body = {"agent": agent, "input": [text("What is it?"), *parts], "job_id": job_id, "options": options}
+        said = await self.http.post("/v1/jobs", json=body)
+        assert said.status_code == 202, said.text
+
+    async def agent(self, name: str = "looker", **config: Any) -> httpx2.Response:
+        return await self.http.put(
+            f"/v1/agents/{name}", json={"instructions": "Look.", "tools": ["get_current_time"], **config}
+        )
+
+    async def executor(self) -> None:
+        endpoints = endpoints_of(self.simulator)
+        await self.platform.start("executor", executor=ExecutorSettings(**endpoints))
+
+    def sent(self, job_id: str) -> list[list[bytes]]:
+        """The images and files in each of a job's requests, as the provider got them."""
+        asked = [each for each in self.simulator.requests if each.attempt.startswith(f"default/{job_id}/")]
+        return [[*files_in(each.body)] for each in asked]
+
+    def billed(self, job_id: str) -> Decimal:
+        charges = (charge for charge in self.simulator.bill.charges if charge.attempt.startswith(f"default/{job_id}/"))
+        return sum((charge.usd for charge in charges), Decimal(0))
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def image(document_id: str, **more: Any) -> dict[str, Any]:
+    return {"type": "image", "document_id": document_id, **more}
+
+
+def file(document_id: str, **more: Any) -> dict[str, Any]:
+    return {"type": "file", "document_id": document_id, **more}
+
+
+def files_in(value: Any) -> Any:
+    """What is in a body in base64, whichever wire format has it."""
+    if isinstance(value, dict):
+        for key, held in value.items():
+            if key == "data" or (isinstance(held, str) and held.startswith("data:")):
+                yield base64.b64decode(held.rpartition(",")[2])
+            else:
+                yield from files_in(held)
+    elif isinstance(value, list):
+        for held in value:
+            yield from files_in(held)
+
+
+def endpoints_of(simulator: Simulator) -> dict[str, str]:
+    openai = simulator.openai_url
+    return {"anthropic_base_url": simulator.url, "openai_base_url": openai, "chat_base_url": openai}
+
+
+@asynccontextmanager
+async def opened(platform: Platform, script: Any) -> AsyncIterator[World]:
+    async with Simulator(script, models=FACTS) as simulator:
+        settings = {"router": RouterSettings(**endpoints_of(simulator)), "gateway": GatewaySettings(http_port=0)}
+        await platform.start(*SERVICES, **settings)
+        for card in (SEEING, BLIND):
+            await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http:
+            world = World(platform, simulator, http)
+            assert (await world.agent()).status_code == 200
+            yield world
+
+
+@pytest.fixture
+async def world(platform: Platform) -> AsyncIterator[World]:
+    async with opened(platform, rounds(LOOK, Say(text="A cat and a dog."))) as world:
+        yield world
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_are_paid_for(world: World, model: str):
+    await world.executor()
+    cat = await world.upload("cat", "cat.png", IMAGE)
+    story = await world.upload("story", "story.pdf", PDF)
+    assert (cat["width"], cat["height"], story["pages"]) == (640, 480, 2)
+
+    ended = await world.run("j1", image("cat"), file("story"), model=model, budget_usd="1")
+
+    assert (ended.status, ended.answer, ended.error, ended.steps) == ("completed", "A cat and a dog.", None, 2)
+    assert world.sent("j1") == [[IMAGE, PDF], [IMAGE, PDF]]
+    assert ended.cost_usd == world.billed("j1") > 0
+
+    events = await world.platform.events("j1")
+    asked = [event for event in events if isinstance(event, e.ModelRequested)]
+    answered = [event for event in events if isinstance(event, e.ModelCompleted)]
+    for before, after in zip(asked, answered, strict=True):
+        assert before.worst_usd is not None and after.cost_usd is not None and before.worst_usd >= after.cost_usd
+    assert [event.cache_break for event in asked] == [None, None]
+    [routed] = [event for event in events if isinstance(event, e.JobRouted)]
+    assert {each.document_id: each.sha256 for each in routed.attachments} == {
+        "cat": sha256(IMAGE).hexdigest(),
+        "story": sha256(PDF).hexdigest(),
+    }
+    log = b"".join(orjson.dumps(event.model_dump(mode="json")) for event in events)
+    assert base64.b64encode(IMAGE)[:40] not in log and base64.b64encode(PDF)[:40] not in log
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_cached(world: World, model: str):
+    await world.executor()
+    await world.upload("story", "story.pdf", PDF)
+    await world.upload("map", "map.png", IMAGE)
+    saved = await world.agent("guide", pinned=[file("story"), image("map"), text("The map is of our office.")])
+    assert [part.get("sha256") for part in saved.json()["config"]["pinned"]] == [
+        *(sha256(content).hexdigest() for content in (PDF, IMAGE)),
+        None,
+    ]
+
+    options = {"model": model, "budget_usd": "1"}
+    jobs = [await world.run(f"j{n}", agent="guide", **options) for n in (1, 2)]
+
+    assert [job.status for job in jobs] == ["completed", "completed"]
+    assert world.sent("j1") == world.sent("j2") == [[PDF, IMAGE]] * 2
+    for number, job in enumerate(jobs, 1):
+        assert job.cost_usd == world.billed(f"j{number}") > 0
+    firsts = [each for each in world.simulator.bill.charges if each.attempt.endswith("/1/m1")]
+    if model != OWN:
+        # The second job's first call reads what the first one's wrote, to the end of what is pinned.
+        assert firsts[0].usage.cache_read == 0 and firsts[1].usage.cache_read > 2 * 2_350
+        assert jobs[1].cost_usd < jobs[0].cost_usd
+    content = conversation(world.simulator.requests[0])
+    kinds = [next(kind for kind in ("document", "file", "image") if kind in part["type"]) for part in content[:2]]
+    assert kinds in (["document", "image"], ["file", "image"])
+    assert content[2]["text"] == "The map is of our office."
+    assert content[3]["text"].startswith("What is it?")
+
+
+def conversation(asked: Asked) -> list[dict[str, Any]]:
+    """All that the user says in a request, part by part."""
+    messages = asked.body.get("messages") or asked.body["input"]
+    contents = [message["content"] for message in messages if message.get("role") == "user"]
+    return [part for c in contents for part in ([text(c)] if isinstance(c, str) else c)]
+
+
+async def test_an_agent_keeps_the_bytes_that_its_pinned_documents_had_when_it_was_saved(world: World):
+    await world.executor()
+    await world.upload("map", "map.png", IMAGE)
+    await world.agent("guide", pinned=[image("map")])
+    await world.upload("map", "map.png", png(8, 8))
+
+    refused = await world.run("j1", agent="guide", model=CLAUDE)
+    saved = await world.agent("guide", pinned=[image("map")])
+    taken = await world.run("j2", agent="guide", model=CLAUDE)
+
+    assert (refused.status, refused.error.code, world.sent("j1")) == ("failed", "document_changed", [])
+    assert saved.json()["version"] == 2
+    assert (taken.status, world.sent("j2")) == ("completed", [[png(8, 8)]] * 2)
+
+
+async def test_an_agent_cannot_pin_what_is_not_there(world: World):
+    said = await world.agent("guide", pinned=[image("nowhere")])
+
+    assert (said.status_code, said.json()["code"]) == (404, "unknown_document")
+
+
+async def test_a_document_that_changed_or_went_after_its_job_was_routed_is_an_error_and_never_other_bytes(world: World):
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.upload("dog", "dog.png", png(9, 9))
+    for job_id, named in (("j1", "cat"), ("j2", "dog")):
+        await world.submit(job_id, image(named), model=CLAUDE)
+        await world.platform.wait_until(job_id, lambda job: job.route is not None, "it is routed")
+    await world.upload("cat", "cat.png", png(10, 10))
+    assert (await world.http.delete("/v1/documents/dog")).status_code == 200
+
+    await world.executor()
+    changed, gone = await world.platform.wait_for("j1"), await world.platform.wait_for("j2")
+
+    assert (changed.status, changed.error.code) == ("failed", "document_changed")
+    assert (gone.status, gone.error.code) == ("failed", "unknown_document")
+    assert (world.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
+
+
+async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(world: World):
+    content = png(1_200, 1_200) + bytes(range(256)) * 2_000
+    await world.upload("cat", "cat.png", content)
+    known = await world.platform.bus.ask(DescribeAttachments(tenant="default", document_ids=("cat",)), AttachmentList)
+    pieces: list[int] = []
+
+    async def hear(message: Any) -> None:
+        pieces.append(orjson.loads(message.data)["length"])
+
+    await world.platform.bus.nc.subscribe("documents.read.default", cb=hear)
+    files = Files(world.platform.bus)
+    read = await asyncio.gather(*(files.of("default", known.attachments) for _ in range(3)))
+
+    assert [each["cat"] for each in read] == [File("cat.png", "image/png", content)] * 3
+    assert len({id(each["cat"].data) for each in read}) == 1
+    # Once piece by piece, then two looks at whether it is still there.
+    assert pieces == [PIECE_MAX_BYTES] * -(-len(content) // PIECE_MAX_BYTES) + [0, 0]
+    assert (await world.http.delete("/v1/documents/cat")).status_code == 200
+    with pytest.raises(Reject) as gone:
+        await files.of("default", known.attachments)
+    assert gone.value.code == "unknown_document"
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "code", "says"),
+    [
+        ([image("nowhere")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
+        ([image("theirs")], {"model": CLAUDE}, "unknown_document", "no document 'theirs'"),
+        ([image("cat", sha256="0" * 64)], {"model": CLAUDE}, "document_changed", "other content"),
+        ([image("cat")], {"model": "chat/local-chat"}, "model_unfit", "takes no images, and cat.png is one"),
+        ([file("story")], {"model": "chat/local-chat"}, "model_unfit", "story.pdf is a PDF"),
+        ([image("wide")], {"model": CLAUDE}, "model_unfit", "8000 pixels a side, and wide.png has 8001"),
+        ([image(f"c{n}") for n in range(33)], {"model": CLAUDE}, "too_many_files", "WAYLINE_ROUTER_FILES_MAX"),
+    ],
+)
+async def test_what_cannot_work_is_refused_before_anything_is_called(world: World, parts, options, code, says):
+    await world.executor()
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.upload("story", "story.pdf", PDF)
+    await world.upload("wide", "wide.png", png(8_001, 1))
+    theirs = IndexDocument(
+        tenant="acme", document_id="theirs", name="theirs", media_type="image/png", content_base64=encoded(IMAGE)
+    )
+    await world.platform.bus.publish(theirs, msg_id="theirs")
+    await world.platform.drained("INDEX")
+
+    ended = await world.run("j1", *parts, **options)
+    planned = await world.http.post(
+        "/v1/jobs", json={"agent": "looker", "input": parts, "options": {**options, "dry_run": True}}
+    )
+
+    assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", code, 0)
+    assert says in ended.error.message
+    assert (planned.status_code in (404, 409, 422), planned.json()["code"]) == (True, code)
+    assert world.simulator.requests == []
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+async def test_the_router_sends_an_image_where_it_can_be_seen(world: World):
+    await world.executor()
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.agent("chooser", routing={"primary": "chat/local-chat", "escalation": OWN})
+
+    ended = await world.run("j1", image("cat"), agent="chooser", task_type="drafting")
+
+    assert (ended.status, ended.route.name) == ("completed", OWN)
+    assert "no model for" in ended.route.reason and "with images" in ended.route.reason
+
+
+async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platform, tmp_path: Path):
+    def script(asked: Asked) -> Say:
+        # The first answer never ends: its executor is killed in it.
+        return Say(text="A dog.", fault=Fault(hold=asyncio.Event())) if asked.attempt.endswith("/m1") else Say("A cat.")
+
+    async with opened(platform, script) as world:
+        await world.upload("cat", "cat.png", IMAGE)
+        fleet = Fleet(platform.url, tmp_path)
+        fleet.set("executor", ANTHROPIC_BASE_URL=world.simulator.url)
+        try:
+            doomed = await fleet.start("executor")
+            await world.submit("j1", image("cat"), model=CLAUDE)
+            await until(lambda: len(world.simulator.requests) == 1, within=20, why="the model is asked")
+            doomed.kill()
+            await fleet.start("executor")
+            ended = await platform.wait_for("j1", within=40)
+        finally:
+            await fleet.stop()
+
+        assert (ended.status, ended.answer) == ("completed", "A cat.")
+        assert world.sent("j1") == [[IMAGE], [IMAGE]]
+
+
+async def test_the_offline_model_is_not_given_an_image_and_searches_in_a_pdf(platform: Platform):
+    await platform.start(*SERVICES, "executor", gateway=GatewaySettings(http_port=0))
+    async with (
+        Simulator() as simulator,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http,
+    ):
+        world = World(platform, simulator, http)
+        await world.upload("cat", "cat.png", IMAGE)
+        await world.upload("story", "story.pdf", PDF)
+
+        seen = await world.run("j1", image("cat"), agent="assistant")
+        await world.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
+        read = await world.platform.wait_for("j2")
+
+    assert (seen.status, seen.error.code) == ("failed", "model_unfit")
+    assert "offline/extractive cannot take this job: it takes no images, and cat.png is one" in seen.error.message
+    assert read.status == "completed" and "The dog is on page two." in (read.answer or "")

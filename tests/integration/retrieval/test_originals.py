@@ -1,0 +1,133 @@
+"""A document's own bytes are kept for jobs to be given, until it is replaced or deleted, and for its tenant only."""
+
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Service
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.contracts.chat import Attachment
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import (
+    PIECE_MAX_BYTES,
+    AcceptDocument,
+    AttachmentList,
+    AttachmentPiece,
+    DeleteDocument,
+    DescribeAttachments,
+    Document,
+    DocumentDeleted,
+    ReadAttachment,
+)
+from wayline.testkit.media import pdf, png
+
+
+async def upload(client: Any, document_id: str, content: bytes, media_type: str, *, tenant: str = "acme") -> Document:
+    encoded = b64encode(content).decode()
+    return await client.ingest(document_id, tenant=tenant, media_type=media_type, content_base64=encoded)
+
+
+async def described(client: Any, *document_ids: str, tenant: str = "acme") -> AttachmentList:
+    return await client.bus.ask(DescribeAttachments(tenant=tenant, document_ids=document_ids), AttachmentList)
+
+
+async def kept(client: Any, document_id: str, digest: str, *, tenant: str = "acme") -> bytes:
+    """All of a document's bytes, piece by piece."""
+    content, whole = b"", None
+    while whole is None or len(content) < whole:
+        asked = ReadAttachment(tenant=tenant, document_id=document_id, sha256=digest, offset=len(content))
+        piece = await client.bus.ask(asked, AttachmentPiece)
+        content, whole = content + b64decode(piece.content_base64), piece.size_bytes
+    return content
+
+
+async def refusal(client: Any, document_id: str, digest: str, *, tenant: str = "acme") -> str:
+    with pytest.raises(Refused) as caught:
+        await kept(client, document_id, digest, tenant=tenant)
+    return caught.value.code
+
+
+async def test_an_image_is_ready_without_passages_and_says_what_it_is(service: Service, client: Any):
+    image = png(640, 480)
+
+    said = await upload(client, "cat", image, "image/png")
+
+    digest = sha256(image).hexdigest()
+    assert (said.status, said.chunks_total, said.error) == ("ready", 0, None)
+    assert (said.sha256, said.width, said.height) == (digest, 640, 480)
+    found = await described(client, "cat", "nobody")
+    about = {"sha256": digest, "size_bytes": len(image), "width": 640, "height": 480}
+    cat = Attachment(document_id="cat", name="cat", media_type="image/png", **about)
+    assert found == AttachmentList(attachments=(cat,))
+    assert await kept(client, "cat", digest) == image
+
+
+async def test_a_large_pdf_is_read_in_pieces_that_leave_nothing_in_the_object_store(service: Service, client: Any):
+    content = pdf("A lease is renewed.") + b"%" + bytes(range(256)) * 3_000
+    await upload(client, "big", content, "application/pdf")
+    objects = (await client.bus.js.stream_info("OBJ_PAYLOADS")).state.messages
+    digest = sha256(content).hexdigest()
+
+    read = await kept(client, "big", digest)
+
+    assert read == content and len(content) > 4 * PIECE_MAX_BYTES > MESSAGE_MAX
+    assert (await client.bus.js.stream_info("OBJ_PAYLOADS")).state.messages == objects
+    [about] = (await described(client, "big")).attachments
+    assert (about.pages, about.media_type, about.text_bytes) == (1, "application/pdf", len("A lease is renewed."))
+
+
+async def test_a_scanned_pdf_is_kept_though_nothing_is_found_in_it(service: Service, client: Any):
+    content = pdf("", "")
+
+    said = await upload(client, "scan", content, "application/pdf")
+
+    assert (said.status, said.pages) == ("failed", 2)
+    assert await kept(client, "scan", sha256(content).hexdigest()) == content
+
+
+async def test_other_bytes_than_those_that_are_meant_are_refused(service: Service, client: Any):
+    first, second = png(8, 8), png(8, 8, shade=9)
+    await upload(client, "cat", first, "image/png")
+    await upload(client, "cat", second, "image/png")
+
+    assert await refusal(client, "cat", sha256(first).hexdigest()) == "document_changed"
+    assert await kept(client, "cat", sha256(second).hexdigest()) == second
+
+
+async def test_a_version_that_cannot_be_read_leaves_the_bytes_of_the_one_before(service: Service, client: Any):
+    image = png(8, 8)
+    await upload(client, "cat", image, "image/png")
+
+    said = await upload(client, "cat", b"no image", "image/png")
+
+    assert said.status == "failed"
+    assert await kept(client, "cat", sha256(image).hexdigest()) == image
+
+
+async def test_the_bytes_are_deleted_with_the_document(service: Service, client: Any, owner: Any):
+    digest = sha256(b"hello there").hexdigest()
+    await client.ingest("note", "hello there")
+    assert await kept(client, "note", digest) == b"hello there"
+
+    await client.bus.ask(DeleteDocument(tenant="acme", document_id="note"), DocumentDeleted)
+
+    assert await refusal(client, "note", digest) == "unknown_document"
+    assert await described(client, "note") == AttachmentList()
+    assert await owner("SELECT count(*) FROM retrieval.originals") == [(0,)]
+
+
+async def test_a_document_that_is_still_being_read_says_so(service: Service, client: Any):
+    await client.bus.ask(AcceptDocument(tenant="acme", document_id="later", name="later"), Document)
+
+    assert await described(client, "later") == AttachmentList(waiting=("later",))
+
+
+async def test_another_tenants_document_is_unknown(service: Service, client: Any):
+    image = png(8, 8)
+    await upload(client, "cat", image, "image/png", tenant="globex")
+
+    assert await described(client, "cat") == AttachmentList()
+    assert await refusal(client, "cat", sha256(image).hexdigest()) == "unknown_document"
+    assert await kept(client, "cat", sha256(image).hexdigest(), tenant="globex") == image

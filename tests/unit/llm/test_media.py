@@ -1,0 +1,130 @@
+"""What images and files take of a prompt, by a model's card, and which of them it cannot be sent."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.contracts.chat import Attachment, FilePart, ImagePart, NoteMessage, TextPart, UserMessage
+from wayline.contracts.models import MediaRules, ModelCard
+from wayline.llm import media
+from wayline.llm.catalogue import bundled
+from wayline.llm.media import BESIDE_TOKENS_MAX, IMAGE_TOKENS
+
+CLAUDE, HAIKU, GPT, GEMINI = (
+    next(card for card in bundled() if card.name == name)
+    for name in (
+        "anthropic/claude-opus-5-5",
+        "anthropic/claude-haiku-4-5",
+        "openai/gpt-6-astra",
+        "chat/gemini-3.8-flash",
+    )
+)
+MINE = ModelCard(provider="chat", model="mine", tier="standard", images=True, files=True)
+OFFLINE = next(card for card in bundled() if card.provider == "offline")
+MEASURED: dict[tuple[int, int], tuple[int, int, int, int]] = {
+    (256, 256): (177, 165, 77, 1_090),
+    (1_024, 1_024): (1_446, 1_434, 1_229, 1_090),
+    (1_280, 720): (1_273, 1_261, 1_104, 1_101),
+    (1_920, 1_080): (2_768, 1_625, 2_448, 1_101),
+    (2_560, 1_440): (3_069, 1_657, 2_931, 1_101),
+    (4_032, 3_024): (4_005, 1_661, 2_942, 1_065),
+}
+"""Tokens that the providers counted for one image, with a few words (77 or 65 tokens on Claude, none on OpenAI)."""
+WORDS = (77, 65, 0, 0)
+
+
+def attachment(media_type: str = "image/png", **more: Any) -> Attachment:
+    about = {"document_id": "d", "name": "it", "sha256": "0" * 64, "size_bytes": 1_000}
+    return Attachment(media_type=media_type, **{**about, **more})
+
+
+@pytest.mark.parametrize("size", MEASURED)
+def test_an_image_never_takes_more_than_is_said_and_where_it_is_not_made_smaller_just_that(size: tuple[int, int]):
+    image = attachment(width=size[0], height=size[1])
+
+    for card, measured, words in zip((CLAUDE, HAIKU, GPT, GEMINI), MEASURED[size], WORDS, strict=True):
+        assert media.most_tokens(card, image) >= measured - words, card.name
+        if max(size) <= 1_280 and card is not GEMINI:
+            assert media.tokens(card, image) == measured - words
+
+
+@pytest.mark.parametrize(
+    ("card", "pages", "text_bytes", "measured"),
+    [(CLAUDE, 1, 2_600, 2_347), (CLAUDE, 10, 26_000, 23_236), (CLAUDE, 1, 0, 1_600)],
+)
+def test_a_pdf_takes_an_image_a_page_and_its_text(card: ModelCard, pages: int, text_bytes: int, measured: int):
+    paper = attachment("application/pdf", pages=pages, text_bytes=text_bytes)
+
+    assert media.tokens(card, paper) == pytest.approx(measured, rel=0.1)
+    assert media.most_tokens(card, paper) >= measured
+
+
+def test_text_takes_what_text_takes_and_at_most_what_the_densest_does():
+    note = attachment("text/markdown", text_bytes=300)
+
+    assert (media.tokens(CLAUDE, note), media.most_tokens(CLAUDE, note)) == (75, 200)
+
+
+def test_where_nobody_has_said_how_a_model_counts_an_image_may_fill_its_window():
+    assert media.most_tokens(MINE, attachment(width=10, height=10)) == MINE.context_window
+    assert media.tokens(MINE, attachment(width=9_000, height=9_000)) == IMAGE_TOKENS
+    assert media.tokens(MINE, attachment(width=28, height=29)) == 2
+
+
+def test_an_image_of_unknown_size_counts_as_the_largest():
+    rules = MediaRules(patches_max=100, patch_tokens=Decimal("1.5"))
+    card = MINE.model_copy(update={"media": rules})
+
+    assert (media.tokens(card, attachment()), media.most_tokens(card, attachment())) == (150, 150 + BESIDE_TOKENS_MAX)
+
+
+@pytest.mark.parametrize(
+    ("card", "attachments", "says"),
+    [
+        (MINE.model_copy(update={"images": False}), [attachment()], "it takes no images, and it is one"),
+        (MINE.model_copy(update={"files": False}), [attachment("application/pdf")], "it is a PDF"),
+        (CLAUDE, [attachment("image/tiff")], "models are sent images, PDF and text"),
+        (CLAUDE, [attachment(size_bytes=4_000_000)], "at most 3932160 bytes, and it has 4000000"),
+        (CLAUDE, [attachment(width=8_001, height=1)], "at most 8000 pixels a side"),
+        (CLAUDE, [attachment()] * 601, "at most 600 images at once"),
+        (HAIKU, [attachment("application/pdf", pages=60)] * 2, "at most 100 pages of PDF at once, and these are 120"),
+        (CLAUDE, [attachment("text/plain", size_bytes=13_000_000)] * 2, "at most 24000000 bytes"),
+        (OFFLINE, [attachment()], "it takes no images"),
+    ],
+)
+def test_a_model_that_cannot_be_sent_something_says_why(card: ModelCard, attachments: list[Attachment], says: str):
+    problem = media.problem(card, attachments)
+
+    assert problem is not None and says in problem
+
+
+@pytest.mark.parametrize(
+    ("card", "attachments"),
+    [
+        (
+            CLAUDE,
+            [attachment(width=8_000, height=8_000, size_bytes=3_932_160), attachment("application/pdf", pages=600)],
+        ),
+        (MINE, [attachment(size_bytes=10**8)] * 900),
+        (
+            MINE.model_copy(update={"images": False, "files": False}),
+            [attachment("text/plain"), attachment("application/json")],
+        ),
+        (OFFLINE, [attachment("application/pdf", pages=5_000, size_bytes=10**8)]),
+    ],
+)
+def test_what_a_model_takes_is_no_problem(card: ModelCard, attachments: list[Attachment]):
+    assert media.problem(card, attachments) is None
+
+
+def test_a_document_counts_as_often_as_messages_name_it():
+    one, other = attachment(document_id="one"), attachment(document_id="other")
+    messages = (
+        UserMessage(parts=(TextPart(text="x"), ImagePart(document_id="one"), FilePart(document_id="gone"))),
+        NoteMessage(label="CONTEXT", text="one"),
+        UserMessage(parts=(FilePart(document_id="other"), FilePart(document_id="one"))),
+    )
+
+    assert media.named(messages, {"one": one, "other": other}) == [one, other, one]
+    assert media.named(messages, {}) == []
