@@ -171,7 +171,8 @@ class Reply:
         if self._thinking_field:
             block[self._thinking_field] = "".join(self._thinking)
         block["tool_calls"] = [
-            {**wanted_call(wanted), **call.extra} for wanted, call in zip(calls, self._calls, strict=True)
+            {**wanted_call(wanted, wanted.provider_id or wanted.call), **call.extra}
+            for wanted, call in zip(calls, self._calls, strict=True)
         ]
         return Verbatim(provider=provider, model=model, blocks=(block,))
 
@@ -205,10 +206,10 @@ class _Call:
         return self.id, self._name, "".join(self._arguments)
 
 
-def wanted_call(call: ToolCall) -> dict[str, Any]:
+def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:
     """A tool call as this wire writes it."""
     return {
-        "id": call.provider_id or call.call,
+        "id": wire_id,
         "type": "function",
         "function": {"name": call.tool, "arguments": orjson.dumps(call.arguments).decode()},
     }
