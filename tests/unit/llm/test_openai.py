@@ -255,17 +255,13 @@ async def test_an_error_within_a_200_may_be_billed(event, code, retryable):
     assert (error.code, error.retryable, error.billable) == (code, retryable, True)
 
 
-async def test_a_response_that_failed_still_says_what_it_used():
-    seen: list[object] = []
-    failure = ended(kind="failed", error={"code": "server_error", "message": "oops"})
-    async with Provider(Reply([sse(BEGUN, failure)])) as provider:
-        model = OpenAI(provider.url)
-        with pytest.raises(ModelError):
-            async for piece in model.stream(request(user("hi"), model=CARD)):
-                seen.append(piece)
-        await model.close()
+@pytest.mark.parametrize("usage", [COUNTED, None])
+@pytest.mark.parametrize("kind", ["failed", "incomplete", "cancelled"])
+async def test_a_response_that_failed_says_what_it_used_where_it_was_counted(kind, usage):
+    failure = ended(kind=kind, error={"code": "server_error", "message": "oops"}, usage=usage)
+    error, _ = await failed(Reply([sse(BEGUN, failure)]))
 
-    assert seen == [UsageSeen(USED)]
+    assert (error.code, error.usage) == ("server_error", USED if usage else None)
 
 
 @pytest.mark.parametrize("drop", [True, False])

@@ -111,6 +111,7 @@ class ModelError(Exception):
         retryable: bool,
         after_s: float | None = None,
         billable: bool = False,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -118,6 +119,8 @@ class ModelError(Exception):
         self.after_s = after_s
         self.billable = billable
         """Whether the provider may have begun to answer, and so bill for it: not for what it refused outright."""
+        self.usage = usage
+        """What the provider has counted in the end, where it says that of a call that failed."""
 
 
 class Model(Protocol):

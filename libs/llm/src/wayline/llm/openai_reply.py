@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.llm import faults, usage
 from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
+from wayline.llm.model import Finished, Piece, StopReason, TextDelta
 from wayline.llm.openai_body import rebuilt
 
 Json = dict[str, Any]
@@ -51,8 +51,6 @@ class Reply:
         elif kind in ENDS:
             self._last = event.get("response") or {}
             self.over = True
-            if kind == "response.failed" and self._last.get("usage"):
-                return UsageSeen(usage.from_responses(self._last["usage"]))
         elif kind == "error":
             raise faults.reported(event.get("error") or event)
         return None
@@ -92,8 +90,9 @@ class _Growing:
 
 
 def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
+    used = usage.from_responses(body["usage"]) if body.get("usage") else None
     if body.get("error") or body.get("status") in ("failed", "cancelled"):
-        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"})
+        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"}, usage=used)
     if body.get("status") in UNFINISHED:
         raise faults.cut()
     asked = [item for item in items if item.get("type") == "function_call"]
@@ -106,9 +105,9 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
-    if not body.get("usage"):
+    if used is None:
         raise faults.no_usage()
-    return Finished(message, usage.from_responses(body["usage"]), _reason(body, items, calls=bool(calls)))
+    return Finished(message, used, _reason(body, items, calls=bool(calls)))
 
 
 def _only_named(item: Json) -> bool:

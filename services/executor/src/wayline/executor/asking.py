@@ -150,7 +150,7 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
     call = hands.models.call(hold.pen.job, request, heard, answering=lambda: hands.gates.well(request.card.name))
-    retryable, after_s, billable = False, None, True
+    retryable = False
     try:
         async with asyncio.timeout(hold.seconds_left):
             finished = await hold.listening(call, finish_when_draining=True)
@@ -161,7 +161,6 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
         passage.error = error
         metrics.model_failures.labels(request.card.provider, error.code).inc()
         failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
-        after_s, billable = error.after_s, error.billable
     except Cancelled:
         failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
     except TimeoutError:
@@ -172,7 +171,7 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
         # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
         _note_failed(hold, request, heard, Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
         raise
-    _note_failed(hold, request, heard, failure, retryable=retryable, after_s=after_s, billable=billable)
+    _note_failed(hold, request, heard, failure, retryable=retryable, error=passage.error)
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
@@ -200,13 +199,13 @@ def _note_failed(
     failure: Failure,
     *,
     retryable: bool,
-    after_s: float | None = None,
-    billable: bool = True,
+    error: ModelError | None = None,
 ) -> None:
     asked = hold.pen.job.model_open
     assert asked is not None
+    used = error.usage if error else None
     # Whoever has begun to answer bills for it, whatever the error says.
-    billable = billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
+    billable = error is None or error.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
     bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
     hold.pen.note(
         e.ModelFailed,
@@ -214,9 +213,11 @@ def _note_failed(
         **_attempt(hold),
         error=failure,
         retryable=retryable,
-        unsettled=bounds if billable else None,
+        usage=used,
+        cost_usd=used and cost(request.card, used, at=asked.at),
+        unsettled=bounds if billable and used is None else None,
         retracted_chars=heard.chars,
-        after_s=after_s,
+        after_s=error.after_s if error else None,
         duration_ms=round(heard.ms, 3),
     )
 
