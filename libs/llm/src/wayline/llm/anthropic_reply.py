@@ -158,9 +158,9 @@ def _said(block: Json) -> Json:
     return {key: value for key, value in block.items() if key not in UNSAID or value not in (UNSAID[key], [])}
 
 
-def _usage(counted: Mapping[str, Any] | None) -> Usage:
+def _usage(counted: Mapping[str, Any] | None) -> Usage | None:
     if not counted or counted.get("output_tokens") is None:
-        raise faults.no_usage()
+        return None
     return usage.from_anthropic(counted)
 
 

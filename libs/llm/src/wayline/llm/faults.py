@@ -112,12 +112,6 @@ def cut() -> ModelError:
     return ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
 
 
-def no_usage() -> ModelError:
-    return ModelError(
-        "no_usage", "the provider sent no usage, so nobody can say what it cost", retryable=False, billable=True
-    )
-
-
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """How long the provider wants to be left alone: milliseconds, seconds, or a date by its own clock."""
     found = {name.lower(): value for name, value in headers.items() if name.lower() in _WAITING}

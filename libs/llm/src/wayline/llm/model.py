@@ -28,7 +28,6 @@ ErrorCode = Literal[
     "unknown_model",
     "unknown_provider",
     "unsupported_input",
-    "no_usage",
     "unreadable",
 ]
 
@@ -91,7 +90,8 @@ class Finished:
     """The whole message and what it used."""
 
     message: AssistantMessage
-    usage: Usage
+    usage: Usage | None
+    """None: the provider told none, and nobody can say what the answer cost."""
     stop_reason: StopReason
     notes: tuple[str, ...] = ()
     """What was not sent as configured, and why: `temperature dropped: the model takes none`."""

@@ -105,8 +105,6 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
-    if used is None:
-        raise faults.no_usage()
     return Finished(message, used, _reason(body, items, calls=bool(calls)))
 
 

@@ -175,21 +175,31 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
-    asked = hold.pen.job.model_open
-    assert asked is not None
     hold.pen.note(
         e.ModelCompleted,
         _span(hold),
         **_attempt(hold),
+        **_money(hold, request, heard, finished.usage),
         message=finished.message,
-        usage=finished.usage,
-        cost_usd=cost(request.card, finished.usage, at=asked.at),
-        saved_usd=saved(request.card, finished.usage, at=asked.at),
         stop_reason=finished.stop_reason,
         duration_ms=round(heard.ms, 3),
         first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
         notes=finished.notes,
     )
+
+
+def _money(hold: Hold, request: ModelRequest, heard: Heard, used: Usage | None) -> dict[str, Any]:
+    """What an answer cost; where its provider told no usage, between what: unknown is not zero, nor a guess."""
+    asked = hold.pen.job.model_open
+    assert asked is not None
+    if used is None:
+        return {"usage": Usage(), "cost_usd": None, "unsettled": _bounds(request, heard, asked)}
+    cost_usd, saved_usd = (price(request.card, used, at=asked.at) for price in (cost, saved))
+    return {"usage": used, "cost_usd": cost_usd, "saved_usd": saved_usd}
+
+
+def _bounds(request: ModelRequest, heard: Heard, asked: e.ModelRequested) -> e.Bounds:
+    return spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
 
 
 def _note_failed(
@@ -206,7 +216,6 @@ def _note_failed(
     used = error.usage if error else None
     # Whoever has begun to answer bills for it, whatever the error says.
     billable = error is None or error.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
-    bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
     hold.pen.note(
         e.ModelFailed,
         _span(hold),
@@ -215,7 +224,7 @@ def _note_failed(
         retryable=retryable,
         usage=used,
         cost_usd=used and cost(request.card, used, at=asked.at),
-        unsettled=bounds if billable and used is None else None,
+        unsettled=_bounds(request, heard, asked) if billable and used is None else None,
         retracted_chars=heard.chars,
         after_s=error.after_s if error else None,
         duration_ms=round(heard.ms, 3),

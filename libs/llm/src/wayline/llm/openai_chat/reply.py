@@ -57,8 +57,8 @@ class Reply:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the message is missing, and its final count is known: what follows was not needed."""
-        return self.stopped and self.usage is not None
+        """Whether nothing of the message is missing, and its final count is known or will not come."""
+        return self.done or (self.stopped and self.usage is not None)
 
     def take_line(self, line: bytes) -> str:
         """Add a line of a stream; what it says of the text."""
@@ -140,11 +140,9 @@ class Reply:
         call.take(piece)
 
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
-        """The message and its usage; raises ModelError where one of them never came."""
+        """The message, and its usage where the endpoint told any; raises ModelError for half a message."""
         if not self.stopped:
             raise faults.cut()
-        if self.usage is None:
-            raise faults.no_usage()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
