@@ -13,7 +13,6 @@ from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import Finished, ModelError, TextDelta, UsageSeen
 from wayline.llm.anthropic import Anthropic
-from wayline.llm.anthropic_reply import parse_message
 
 from .cards import card, request, user
 from .provider import Provider, Reply, in_pieces, sse
@@ -372,16 +371,3 @@ async def test_who_stops_reading_hangs_up_at_once():
             await anext(pieces)
         await asyncio.wait_for(provider.hung_up.wait(), 10)
         await model.close()
-
-
-def test_a_whole_body_is_read_like_a_stream_of_it():
-    content = [THOUGHT, {"type": "text", "text": "so"}, {"type": "tool_use", "id": "a", "name": "look", "input": {}}]
-    finished = parse_message(
-        {"type": "message", "content": content, "stop_reason": "tool_use", "usage": COUNTED},
-        provider="anthropic",
-        model="claude",
-    )
-
-    assert (finished.message.text, finished.message.thinking, finished.stop_reason) == ("so", "hmm", "tools")
-    assert finished.message.verbatim == Verbatim(provider="anthropic", model="claude", blocks=tuple(content))
-    assert finished.usage.input == 18

@@ -10,7 +10,6 @@ from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import Finished, ModelError, Piece, TextDelta
 from wayline.llm.openai import OpenAI
-from wayline.llm.openai_reply import parse_response
 
 from .cards import card, request, user
 from .provider import Provider, Reply, in_pieces, sse
@@ -328,13 +327,12 @@ async def test_who_stops_reading_hangs_up_at_once():
         await model.close()
 
 
-def test_a_whole_body_is_read_like_a_stream_of_it():
+async def test_the_last_event_is_enough():
     output = [thought(), message("so")]
-    body = ended(*output)["response"]
-
-    finished = parse_response(body, provider="openai", model="gpt")
+    finished = await replied(ended(*output))
 
     assert (finished.message.text, finished.message.thinking, finished.usage) == ("so", "hmm", USED)
     assert finished.message.verbatim == Verbatim(provider="openai", model="gpt", blocks=tuple(output))
-    with pytest.raises(ModelError):
-        parse_response({**body, "status": "in_progress", "usage": None}, provider="openai", model="gpt")
+    unfinished = {"type": "response.completed", "response": {"status": "in_progress", "output": output}}
+    error, _ = await failed(Reply([sse(unfinished)]))
+    assert error.code == "stream_cut"

@@ -1,4 +1,4 @@
-"""An answer of the Responses API put together, from its events or from a whole body; lenient about what is in them."""
+"""An answer of the Responses API put together from its events; lenient about what is in them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ UNFINISHED = frozenset({"queued", "in_progress"})
 WHY: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
 UNSAID = frozenset({"id", "status"})
 """What an item says that goes without saying, once its answer is whole and nothing hangs on it."""
-
-
-def parse_response(body: Mapping[str, Any], *, provider: str, model: str) -> Finished:
-    """A whole response, as the API answers when it is not asked to stream."""
-    return _finished(body, [dict(item) for item in body.get("output") or ()], provider=provider, model=model)
 
 
 class Reply:

@@ -6,9 +6,11 @@ Its typed calls are passed by: they refuse answers that providers do send, and w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import aiohttp
 import httpx2
@@ -18,6 +20,8 @@ from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelRequest, Piece
 from wayline.llm.sse import events
+
+Json = dict[str, Any]
 
 PLACEHOLDER_KEY = "none"
 """For local endpoints, which want none; the SDKs insist on something."""
@@ -40,29 +44,53 @@ class Reply(Protocol):
         """Whether nothing is missing, though the stream may not be over."""
         ...
 
-    def take(self, event: dict[str, Any]) -> Piece | None: ...
+    def take(self, event: Json) -> Piece | None: ...
 
     def finished(self) -> Finished: ...
 
 
-class Sdk:
-    """One provider's client, made when it is first needed: its import takes seconds, so in a thread."""
+class Sdk(ABC):
+    """Streams from `<base_url><path>`; no base URL is the provider's own.
 
-    def __init__(self, make: Callable[[], Any], path: str) -> None:
-        self._make = make
-        self._path = path
+    The client is made when it is first needed: its import takes seconds, so in a thread.
+    """
+
+    path: ClassVar[str]
+
+    def __init__(
+        self, base_url: str | None = None, *, api_key: str | None = None, silence_max_s: float = SILENCE_MAX_S
+    ) -> None:
+        self._settings = {
+            "base_url": base_url,
+            "api_key": api_key or PLACEHOLDER_KEY,
+            # Retrying is a policy of ours.
+            "max_retries": 0,
+            "timeout": httpx2.Timeout(silence_max_s, connect=CONNECT_MAX_S, pool=CONNECT_MAX_S),
+        }
         self._client: Any = None
         self._made = asyncio.Lock()
+
+    @abstractmethod
+    def client(self, settings: dict[str, Any], limits: httpx2.Limits) -> Any:
+        """The SDK's client, on its aiohttp transport; imports the SDK."""
+
+    @abstractmethod
+    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+        """The body, and a note for everything that is not sent as it was configured."""
+
+    @abstractmethod
+    def reply(self, request: ModelRequest) -> Reply: ...
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest, said: dict[str, Any], reply: Reply) -> AsyncGenerator[Piece]:
-        """Ask, and yield the pieces of the reply; raises ModelError. Its `Finished` is the caller's to yield."""
-        async with self._made:
-            self._client = self._client or await asyncio.to_thread(self._make)
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
+        said, notes = self.asked(request)
+        reply = self.reply(request)
         response = await self._answer(said, request.attempt_id)
+        # The provider has it; it may be large, and models take their time.
+        del said
         try:
             chunks = response.aiter_bytes()
             async with aclosing(events(chunks)) as arriving:
@@ -72,18 +100,21 @@ class Sdk:
                         yield piece
                     if reply.over:
                         await _drain(chunks)
-                        return
+                        break
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
                 raise broken(error, answering=True) from error
         finally:
             await response.aclose()
+        yield replace(reply.finished(), notes=notes)
 
-    async def _answer(self, said: dict[str, Any], attempt_id: str) -> httpx2.Response:
+    async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
+        async with self._made:
+            self._client = self._client or await asyncio.to_thread(self._make)
         try:
             return await self._client.post(
-                self._path,
+                self.path,
                 cast_to=httpx2.Response,
                 content=encoded(said),
                 options={"headers": {ATTEMPT_HEADER: attempt_id, "Accept": "text/event-stream"}},
@@ -99,17 +130,14 @@ class Sdk:
                 raise broken(error, answering=False) from error
             raise
 
+    def _make(self) -> Any:
+        return self.client(
+            self._settings, httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)
+        )
+
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
     with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(DRAIN_MAX_S):
             async for _ in chunks:
                 pass
-
-
-def timeouts(silence_max_s: float) -> httpx2.Timeout:
-    return httpx2.Timeout(silence_max_s, connect=CONNECT_MAX_S, pool=CONNECT_MAX_S)
-
-
-def limits() -> httpx2.Limits:
-    return httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)

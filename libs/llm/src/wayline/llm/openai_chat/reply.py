@@ -26,14 +26,6 @@ THINKING = ("reasoning_content", "reasoning")
 _OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
-def read(body: dict[str, Any], *, provider: str = "chat", model: str = "") -> Finished:
-    """A whole, not streamed body as our own message; raises ModelError."""
-    reply = Reply()
-    reply.take(body)
-    reply.done = True
-    return reply.finished(provider=provider, model=model)
-
-
 class Reply:
     """An answer being put together; lenient about what a compatible endpoint leaves out."""
 
