@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx2
-
 from wayline.llm import anthropic_body
 from wayline.llm.anthropic_reply import Reply
 from wayline.llm.model import ModelRequest
-from wayline.llm.sdk import Sdk
+from wayline.llm.sdk import Json, Sdk
 
 
 class Anthropic(Sdk):
     path = "/v1/messages"
 
-    def client(self, settings: dict[str, Any], limits: httpx2.Limits) -> Any:
+    def client(self, settings: Json, http: Json) -> Any:
         from anthropic import AsyncAnthropic, DefaultAioHttpClient
 
         # Spans are ours; a trace's id is nobody else's business.
         off: Any = {"propagation": False, "traces": {"enabled": False}}
-        return AsyncAnthropic(**settings, open_telemetry=off, http_client=DefaultAioHttpClient(limits=limits))
+        return AsyncAnthropic(**settings, open_telemetry=off, http_client=DefaultAioHttpClient(**http))
 
-    def asked(self, request: ModelRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         return anthropic_body.asked(request)
 
     def reply(self, request: ModelRequest) -> Reply:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx2
-
 from wayline.llm import openai_body
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_reply import Reply
-from wayline.llm.sdk import Sdk
+from wayline.llm.sdk import Json, Sdk
 
 
 class OpenAI(Sdk):
     path = "/responses"
 
-    def client(self, settings: dict[str, Any], limits: httpx2.Limits) -> Any:
+    def client(self, settings: Json, http: Json) -> Any:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
-        return AsyncOpenAI(**settings, http_client=DefaultAioHttpClient(limits=limits))
+        return AsyncOpenAI(**settings, http_client=DefaultAioHttpClient(**http))
 
-    def asked(self, request: ModelRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         return openai_body.asked(request)
 
     def reply(self, request: ModelRequest) -> Reply:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
@@ -18,8 +18,9 @@ import httpx2
 from wayline.llm import faults
 from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
+from wayline.llm.frames import ERROR_MAX_BYTES, EVENT_END, Frames
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelRequest, Piece
-from wayline.llm.sse import events
+from wayline.llm.sse import event, last_event
 
 Json = dict[str, Any]
 
@@ -71,8 +72,8 @@ class Sdk(ABC):
         self._made = asyncio.Lock()
 
     @abstractmethod
-    def client(self, settings: dict[str, Any], limits: httpx2.Limits) -> Any:
-        """The SDK's client, on its aiohttp transport; imports the SDK."""
+    def client(self, settings: Json, http: Json) -> Any:
+        """The SDK's client, on its aiohttp transport, each with its settings; imports the SDK."""
 
     @abstractmethod
     def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
@@ -92,15 +93,16 @@ class Sdk(ABC):
         # The provider has it; it may be large, and models take their time.
         del said
         try:
-            chunks = response.aiter_bytes()
-            async with aclosing(events(chunks)) as arriving:
-                async for event in arriving:
-                    piece = reply.take(event)
-                    if piece is not None:
-                        yield piece
-                    if reply.over:
-                        await _drain(chunks)
-                        break
+            chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
+            async for chunk in chunks:
+                for piece in _pieces(reply, map(event, frames.feed(chunk))):
+                    yield piece
+                if reply.over:
+                    await _drain(chunks)
+                    break
+            else:
+                for piece in _pieces(reply, [last_event(frames.rest)]):
+                    yield piece
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
@@ -131,9 +133,41 @@ class Sdk(ABC):
             raise
 
     def _make(self) -> Any:
-        return self.client(
-            self._settings, httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)
-        )
+        limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)
+        return self.client(self._settings, {"limits": limits, "event_hooks": {"response": [_bound]}})
+
+
+def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
+    for said in events:
+        piece = reply.take(said) if said else None
+        if piece is not None:
+            yield piece
+        if reply.over:
+            return
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """See that an SDK, which reads the whole body of an error, finds no more in it than anybody needs."""
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    """The first bytes of a body."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        left = ERROR_MAX_BYTES
+        async for chunk in self._stream:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
