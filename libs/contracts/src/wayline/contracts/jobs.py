@@ -237,7 +237,12 @@ class JobView(Frozen):
     cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
     costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     answer: str | None = None
-    partial: bool = False
+    partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
+    reason: str | None = Field(
+        default=None,
+        description="Which limit, where the answer is partial; why it is not all that was asked for; or why it was "
+        "cancelled.",
+    )
     citations: tuple[Citation, ...] = ()
     error: Failure | None = None
     waiting_for: Waiting | None = None

@@ -66,9 +66,16 @@ def job_line(job: dict[str, Any]) -> str:
     saved = (job.get("costs") or {}).get("saved_usd", "0")
     if float(saved):
         words.append(f"cache saved {usd(saved)}")
-    if job["partial"]:
-        words.insert(1, "[yellow]partial: a limit was reached[/yellow]")
+    if why := _reservation(job):
+        words.insert(1, f"[yellow]{escape(why)}[/yellow]")
     return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
+
+
+def _reservation(job: dict[str, Any]) -> str:
+    """Why a job is not all that was asked for."""
+    if job["partial"]:
+        return f"partial: {job['reason'] or 'a limit was reached'}"
+    return job["reason"] or ""
 
 
 def job_details(job: dict[str, Any]) -> RenderableType:
