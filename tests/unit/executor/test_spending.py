@@ -12,7 +12,6 @@ from wayline.contracts.jobs import JobOptions
 from wayline.contracts.money import Usage
 from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
 from wayline.executor.spending import (
-    WIRE_TOKENS_MAX,
     Need,
     most_tokens,
     shortfall,
@@ -21,6 +20,7 @@ from wayline.executor.spending import (
     worst_usd,
 )
 from wayline.llm import File, ModelRequest
+from wayline.llm.tokens import WIRE_TOKENS_MAX
 
 from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
 

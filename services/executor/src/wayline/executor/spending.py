@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from fractions import Fraction
-from math import ceil
 
 from wayline.contracts.budgets import Extended
 from wayline.contracts.events import Bounds, Segment
@@ -19,14 +17,11 @@ from wayline.executor.failures import elsewhere
 from wayline.journal import Job
 from wayline.llm import ModelRequest, cost, next_route
 from wayline.llm.prices import worst
-from wayline.llm.tokens import estimate
+from wayline.llm.thinking import output_max
+from wayline.llm.tokens import estimate, most
 
 SURE_BYTES_PER_TOKEN = 8
 """Half of what text usually takes: a lower bound has to hold for every text."""
-DENSEST = Fraction(8, 3)
-"""How many times the estimated tokens a text can have: dense JSON takes 2.4 times as many."""
-WIRE_TOKENS_MAX = 16
-"""What a provider's own format adds to a message or a tool."""
 PROTOCOL_TOKENS_MAX = 500
 """What a model without native tools is told beside its instructions."""
 
@@ -42,7 +37,7 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment]) -> int:
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:
         estimated += estimate(str(request.output_schema))
-    return min(window, ceil(estimated * DENSEST) + sum(part.count for part in prefix) * WIRE_TOKENS_MAX)
+    return min(window, most(estimated, pieces=sum(part.count for part in prefix)))
 
 
 def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:
@@ -118,8 +113,9 @@ def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: D
     card = route and job.candidates.card(route.name)
     if route is None or card is None:
         return None
-    most = worst(card, tokens, request.max_output_tokens, at=job.at)
-    return Reroute(route, "budget") if most is not None and most <= left else None
+    answer_tokens = job.limits.max_output_tokens if job.limits else request.max_output_tokens
+    dearest = worst(card, tokens, output_max(card, route.slot, answer_tokens), at=job.at)
+    return Reroute(route, "budget") if dearest is not None and dearest <= left else None
 
 
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:

@@ -10,10 +10,11 @@ from typing import Literal
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import TextPart
 from wayline.contracts.jobs import SubmitJob
-from wayline.contracts.models import ModelCard
+from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import Usage, usd
 from wayline.llm.prices import cost, worst
-from wayline.llm.tokens import estimate
+from wayline.llm.thinking import output_max, thinking_budget
+from wayline.llm.tokens import estimate, most
 
 Level = Literal["simple", "moderate", "complex"]
 
@@ -21,6 +22,8 @@ STEPS: Mapping[Level, int] = {"simple": 2, "moderate": 3, "complex": 5}
 """Calls of a job that has tools; one without them makes one call."""
 OUTPUT_TOKENS: Mapping[Level, int] = {"simple": 150, "moderate": 400, "complex": 900}
 """What a call writes."""
+THINKING_TOKENS: Mapping[Level, int] = {"simple": 500, "moderate": 2_000, "complex": 5_000}
+"""What a call in the reasoning slot thinks before it writes, where its model decides how much."""
 TOOLS_TOKENS = 600
 """The definitions of an agent's tools."""
 TOOL_RESULT_TOKENS = 800
@@ -29,6 +32,8 @@ PART_TOKENS = 1_500
 """An image or a file."""
 LEAST_OUTPUT_TOKENS = 20
 """The shortest answer."""
+FIRST_PIECES = 2
+"""Messages of the first prompt: the instructions and the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class Shape:
     steps: int
     steps_max: int
     has_tools: bool
+    known_tokens: int = 0
+    """Of the first call's prompt, without what is guessed of it."""
+    thinking_tokens: int = 0
+    """What a call thinks in the reasoning slot, where no number is asked for."""
     cap_usd: Decimal | None = None
 
     @property
@@ -69,6 +78,9 @@ def shape_of(
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
+        known_tokens=estimate(config.instructions)
+        + sum(estimate(part.text) for part in job.parts() if part.type == "text"),
+        thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
     )
 
@@ -79,39 +91,49 @@ def first_prompt(job: SubmitJob, config: AgentConfig) -> int:
     return estimate(config.instructions) + said + (TOOLS_TOKENS if config.tools else 0)
 
 
-def expected(card: ModelCard, shape: Shape, *, cached_tokens: int = 0) -> Decimal | None:
+def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_tokens: int = 0) -> Decimal | None:
     """The probable cost; None: no price is known. So many of the first prompt's tokens are in the provider's cache."""
     total = Decimal(0)
-    kept = cached_tokens
+    kept, output = cached_tokens, _output(card, shape, slot)
     for step in range(shape.steps):
         prompt = shape.prompt_tokens + step * shape.growth
-        call = cost(card, _usage(card, prompt, min(kept, prompt), shape.output_tokens))
+        call = cost(card, _usage(card, prompt, min(kept, prompt), output))
         if call is None:
             return None
         total, kept = total + call, prompt
     return usd(total)
 
 
+def _output(card: ModelCard, shape: Shape, slot: Slot) -> int:
+    """What a call writes, with what it thinks: the whole number where one is asked for, else a guess."""
+    thinks = thinking_budget(card, slot)
+    if not thinks and slot == "reasoning" and card.reasoning != "none":
+        thinks = shape.thinking_tokens
+    return min(shape.output_tokens + thinks, output_max(card, slot, shape.output_max))
+
+
 def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
     read = kept if card.cache.kind != "none" and kept >= card.cache.min_tokens else 0
     written = prompt - read if card.cache.kind == "breakpoints" and prompt >= card.cache.min_tokens else 0
-    return Usage(input=prompt, cache_read=read, cache_write_5m=written, output=min(output, card.output_limit))
+    return Usage(input=prompt, cache_read=read, cache_write_5m=written, output=output)
 
 
-def worst_call(card: ModelCard, prompt_tokens: int, output_max: int) -> Decimal | None:
-    """The most that one call of this length can cost: the model writes no more at once than its card says."""
-    return worst(card, prompt_tokens, min(output_max, card.output_limit))
+def first_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
+    """What has to be held for a job's first call at least: the executor adds the tools, which only it knows."""
+    prompt = min(most(shape.known_tokens, pieces=FIRST_PIECES), card.context_window)
+    return worst(card, prompt, output_max(card, slot, shape.output_max))
 
 
-def span(card: ModelCard, shape: Shape) -> tuple[Decimal, Decimal] | None:
+def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Decimal, Decimal] | None:
     """The least and the most: one call that finds all cached and says little; every step at its worst, to the cap."""
     first = shape.prompt_tokens
     least = cost(
         card, Usage(input=first, cache_read=_usage(card, first, first, 0).cache_read, output=LEAST_OUTPUT_TOKENS)
     )
-    longest = first + (shape.steps_max - 1) * (shape.output_max + (TOOL_RESULT_TOKENS if shape.has_tools else 0))
-    most = worst_call(card, min(longest, card.context_window), shape.output_max)
-    if least is None or most is None:
+    writes = output_max(card, slot, shape.output_max)
+    longest = first + (shape.steps_max - 1) * (writes + (TOOL_RESULT_TOKENS if shape.has_tools else 0))
+    call = worst(card, min(most(longest, pieces=FIRST_PIECES), card.context_window), writes)
+    if least is None or call is None:
         return None
-    most = usd(most * shape.steps_max)
-    return least, most if shape.cap_usd is None else max(least, min(most, shape.cap_usd))
+    dearest = usd(call * shape.steps_max)
+    return least, dearest if shape.cap_usd is None else max(least, min(dearest, shape.cap_usd))

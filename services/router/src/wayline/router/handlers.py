@@ -11,7 +11,7 @@ from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, Get
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.events import Event, JobSubmitted
-from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
+from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
@@ -79,11 +79,11 @@ class Router:
         first = admission.submitted(job, job_id, delivery, self._clock())
         limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
         decided = admission.routed(first, admitted, decision, limits)
+        refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
-            record = admission.planned(first, decided)
+            record = admission.planned(first, decided, refusal)
         else:
-            refusal = admission.unaffordable(job, decision.route, admitted)
-            record = admission.refused(first, *refusal) if refusal else [first, decided]
+            record = admission.refused(first, refusal) if refusal else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -126,7 +126,7 @@ class Router:
         if job is None or job.job_id is None or not await self._desk.is_tenant(job.tenant):
             return
         first = admission.submitted(job, job.job_id, delivery, self._clock())
-        record = admission.refused(first, code, reason)
+        record = admission.refused(first, Failure(code=code, message=reason))
         log = JobLog(self._bus, job.tenant, job.job_id)
         try:
             await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -170,7 +170,8 @@ class Router:
             raise NotFound("agent", job.agent)
         agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
         decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd)
-        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
+        refusal = admission.unaffordable(job, decision, admitted)
+        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
         return await self._desk.agent(asked.tenant, asked.name)

@@ -13,7 +13,7 @@ from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
 from wayline.router import rules
-from wayline.router.estimate import expected, span
+from wayline.router.estimate import expected, first_call, span
 from wayline.router.policy import Policy, current
 from wayline.router.rules import Asked
 from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
@@ -26,6 +26,8 @@ class Decision:
     route: Route
     candidates: Candidates
     policy: str
+    first_call_usd: Decimal | None = None
+    """What the first call needs held at least; None: its price is unknown."""
 
 
 def choose_route(
@@ -147,8 +149,8 @@ def _decision(
         slot=slot,
         task_type=asked.task_type,
         complexity=complexity,
-        estimated_cost_usd=expected(card, shape, cached_tokens=asked.cached_tokens(card)),
-        estimated_cost_range_usd=span(card, shape),
+        estimated_cost_usd=expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card)),
+        estimated_cost_range_usd=span(card, shape, slot=slot),
     )
     pinned = {one.name: one for one in (card, *slots.models.values(), *slots.fallbacks)}
     candidates = Candidates(
@@ -156,4 +158,4 @@ def _decision(
         slots={slot: one.name for slot, one in slots.models.items()},
         fallbacks=tuple(one.name for one in slots.fallbacks if one.name != card.name),
     )
-    return Decision(route, candidates, asked.policy.label)
+    return Decision(route, candidates, asked.policy.label, first_call(card, shape, slot=slot))

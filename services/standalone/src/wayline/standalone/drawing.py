@@ -78,6 +78,25 @@ def _reservation(job: dict[str, Any]) -> str:
     return job["reason"] or ""
 
 
+def planned(said: dict[str, Any]) -> RenderableType:
+    """What would become of a job, and what it would cost."""
+    route = said["route"]
+    cost = "what it costs is unknown"
+    if route["estimated_cost_usd"] is not None:
+        least, most = map(usd, route["estimated_cost_range_usd"])
+        cost = f"expected to cost {usd(route['estimated_cost_usd'])}, between {least} and {most}"
+    lines = [
+        Text.assemble(
+            (f"{said['agent']} v{said['agent_version']}", "bold"), f" on {route['provider']}/{route['model']}"
+        ),
+        Text(f"  {route['reason']}"),
+        Text(f"  {cost}; nothing was run"),
+    ]
+    if said["refusal"]:
+        lines.append(Text(f"  it would be refused: {said['refusal']['message']}", style="red"))
+    return Group(*lines)
+
+
 def job_details(job: dict[str, Any]) -> RenderableType:
     """Everything about one job."""
     route = job["route"] or {}
