@@ -10,10 +10,12 @@ from decimal import Decimal
 from wayline.contracts.budgets import Extended
 from wayline.contracts.events import Bounds, Segment
 from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import Usage
 from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
 from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
+from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
 from wayline.llm import ModelRequest, cost, next_route
 from wayline.llm.prices import worst
@@ -109,13 +111,22 @@ def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: D
         return None
     left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
     why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {job.route.name} can cost"
-    route = next_route(job.candidates, job.route, "budget", why=why, prompt_tokens=tokens)
-    card = route and job.candidates.card(route.name)
-    if route is None or card is None:
-        return None
     answer_tokens = job.limits.max_output_tokens if job.limits else request.max_output_tokens
-    dearest = worst(card, tokens, output_max(card, route.slot, answer_tokens), at=job.at)
-    return Reroute(route, "budget") if dearest is not None and dearest <= left else None
+
+    def payable(card: ModelCard, slot: Slot) -> bool:
+        dearest = worst(card, tokens, output_max(card, slot, answer_tokens), at=job.at)
+        return dearest is not None and dearest <= left
+
+    route = next_route(
+        job.candidates,
+        job.route,
+        "budget",
+        why=why,
+        prompt_tokens=tokens,
+        warm_tokens=warm_tokens(job),
+        payable=payable,
+    )
+    return Reroute(route, "budget") if route else None
 
 
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:

@@ -18,6 +18,7 @@ from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.handlers import Router
+from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
 from wayline.router.waking import Waker
 from wayline.store import Store
@@ -49,7 +50,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
-    router = Router(bus, desk, catalogue, money, default_model=settings.default_model)
+    router = Router(bus, desk, catalogue, money, Sessions(store), default_model=settings.default_model)
     return Service(
         name=NAME,
         settings=shared,
@@ -79,7 +80,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         ],
         asks=[
             asks(PlanJob, router.on_plan),
-            asks(budgets.SettleJob, money.on_settle),
+            asks(budgets.SettleJob, router.on_settle),
             asks(budgets.ExtendBudget, money.on_extend),
             asks(budgets.ReleaseBudget, money.on_release),
             asks(budgets.ListBudgets, money.on_list),

@@ -41,7 +41,7 @@ class Shape:
     """A job's size, as far as it can be known before it runs."""
 
     prompt_tokens: int
-    """Of the first call; what a session said before is part of it."""
+    """Of the first call."""
     output_tokens: int
     output_max: int
     steps: int
@@ -67,12 +67,12 @@ def shape_of(
     kept_tokens: int = 0,
     cap_usd: Decimal | None = None,
 ) -> Shape:
-    """The size of a job; `kept_tokens` is the prompt its session has already."""
+    """The size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
     options, has_tools = job.options, bool(config.tools)
     steps_max = options.max_steps or config.max_steps
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
-        prompt_tokens=kept_tokens + first_prompt(job, config),
+        prompt_tokens=first_prompt(job, config, prefix_tokens=kept_tokens),
         output_tokens=min(OUTPUT_TOKENS[level], output_max),
         output_max=output_max,
         steps=min(STEPS[level] if has_tools else 1, steps_max),
@@ -85,10 +85,10 @@ def shape_of(
     )
 
 
-def first_prompt(job: SubmitJob, config: AgentConfig) -> int:
-    """Tokens of the instructions, the tools and the input."""
+def first_prompt(job: SubmitJob, config: AgentConfig, *, prefix_tokens: int = 0) -> int:
+    """Tokens of the instructions, the tools and the input; the first two are guessed where nobody has counted them."""
     said = sum(estimate(part.text) if isinstance(part, TextPart) else PART_TOKENS for part in job.parts())
-    return estimate(config.instructions) + said + (TOOLS_TOKENS if config.tools else 0)
+    return said + (prefix_tokens or estimate(config.instructions) + (TOOLS_TOKENS if config.tools else 0))
 
 
 def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_tokens: int = 0) -> Decimal | None:

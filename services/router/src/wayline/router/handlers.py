@@ -9,8 +9,9 @@ from decimal import Decimal
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
+from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject
-from wayline.contracts.events import Event, JobSubmitted
+from wayline.contracts.events import Event, JobSubmitted, Warm
 from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
@@ -21,6 +22,7 @@ from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
 from wayline.router.routing import Decision, choose_limits, choose_route
+from wayline.router.sessions import Sessions
 
 Clock = Callable[[], datetime]
 
@@ -38,6 +40,7 @@ class Router:
         desk: Desk,
         catalogue: Catalogue,
         budgets: Budgets,
+        sessions: Sessions,
         *,
         default_model: str,
         clock: Clock = now,
@@ -47,6 +50,7 @@ class Router:
         self._desk = desk
         self._catalogue = catalogue
         self._budgets = budgets
+        self._sessions = sessions
         self._default_model = default_model
         self._clock = clock
 
@@ -75,10 +79,11 @@ class Router:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
         agent = admitted.agent
         cap_usd = admitted.cap_usd
-        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.bound_usd, cap_usd=cap_usd)
+        warm = await self._warm(job.tenant, job, agent)
+        decision = await self._decide(job.tenant, job, agent, left_usd=admitted.bound_usd, cap_usd=cap_usd, warm=warm)
         first = admission.submitted(job, job_id, delivery, self._clock())
         limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
-        decided = admission.routed(first, admitted, decision, limits)
+        decided = admission.routed(first, admitted, decision, limits, warm=warm)
         refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
             record = admission.planned(first, decided, refusal)
@@ -103,6 +108,7 @@ class Router:
         *,
         left_usd: Decimal | None = None,
         cap_usd: Decimal | None = None,
+        warm: Warm | None = None,
     ) -> Decision:
         return choose_route(
             job,
@@ -111,7 +117,13 @@ class Router:
             cards=await self._catalogue.usable(tenant),
             left_usd=left_usd,
             cap_usd=cap_usd,
+            warm=warm,
         )
+
+    async def _warm(self, tenant: str, job: SubmitJob, agent: Agent) -> Warm | None:
+        if job.session_id is None:
+            return None
+        return await self._sessions.warm(tenant, job.session_id, agent, now=self._clock())
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -169,9 +181,17 @@ class Router:
         if admitted is None:
             raise NotFound("agent", job.agent)
         agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
-        decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd)
+        warm = await self._warm(asked.tenant, job, agent)
+        decision = await self._decide(asked.tenant, job, agent, left_usd=left_usd, cap_usd=cap_usd, warm=warm)
         refusal = admission.unaffordable(job, decision, admitted)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
+
+    async def on_settle(self, asked: SettleJob) -> Settled:
+        """Turn a job's reservation into its cost, and remember what it left for the next job of its session."""
+        settled = await self._budgets.on_settle(asked)
+        if asked.left_warm is not None:
+            await self._sessions.remember(asked.tenant, asked.left_warm, now=self._clock())
+        return settled
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
         return await self._desk.agent(asked.tenant, asked.name)

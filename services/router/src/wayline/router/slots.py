@@ -40,10 +40,11 @@ class Needs:
 
 
 def needs_of(job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0) -> Needs:
-    """What this job needs, with as much prompt as its session has already."""
+    """What this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     parts = job.parts()
     return Needs(
-        tokens=kept_tokens + first_prompt(job, config) + (job.options.max_output_tokens or config.max_output_tokens),
+        tokens=first_prompt(job, config, prefix_tokens=kept_tokens)
+        + (job.options.max_output_tokens or config.max_output_tokens),
         images=any(isinstance(part, ImagePart) for part in parts),
         files=any(isinstance(part, FilePart) for part in parts),
     )
