@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import ImagePart, TextPart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Candidates, JobRouted, SpanRef, Warm
+from wayline.contracts.events import Away, Candidates, JobRouted, SpanRef, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
 from wayline.llm.thinking import REASONING_TOKENS
@@ -371,6 +371,62 @@ def test_what_nobody_knows_of_a_model_is_no_reason_to_refuse_it_work():
     assert chosen(image, options=JobOptions(model="chat/mine"))[1] == "chat/mine"
 
 
+# Whom nobody can call
+
+
+def test_a_model_that_keeps_failing_is_passed_over_for_another_of_its_tier_and_the_reason_names_it():
+    other = card("b/standard", "standard", "3")
+    decision = decide(options=named("drafting"), cards=(*CARDS, other), away={"a/standard": "keeps failing"})
+
+    assert (decision.route.slot, decision.route.name) == ("primary", "b/standard")
+    assert decision.route.reason == (
+        "drafting is standard work, but a/standard keeps failing, so the primary slot takes it with b/standard"
+    )
+    assert decision.away == (Away(slot="primary", model="a/standard", why="keeps failing"),)
+
+
+def test_a_slot_of_which_nobody_can_be_called_leaves_the_job_to_the_next_one_up_then_down():
+    asked = "asked to be left alone for 42 s"
+    up = decide(options=named("drafting"), away={"a/standard": asked})
+    down = decide(options=named("negotiation"), away={"a/premium": asked, "b/seeing": asked})
+
+    assert (up.route.slot, up.route.name) == ("escalation", "a/premium")
+    assert f"but a/standard {asked}, so the escalation slot" in up.route.reason
+    assert up.candidates.slots["primary"] == "a/standard", "it may be there again when the job needs it"
+    assert (down.route.slot, down.route.name) == ("primary", "a/standard")
+
+
+def test_a_reasoning_model_that_keeps_failing_is_passed_over_and_named():
+    route = decide(PROOF, AgentConfig(routing=REASONING), away={"a/thinker": "keeps failing"}).route
+
+    assert (route.slot, route.name) == ("escalation", "a/premium")
+    assert "it needs reasoning" in route.reason and "where a/thinker keeps failing" in route.reason
+
+
+def test_where_everybody_is_away_nobody_is_passed_over():
+    everybody = {each.name: "keeps failing" for each in CARDS}
+
+    assert decide(options=named("drafting"), away=everybody) == decide(options=named("drafting"))
+
+
+def test_a_locked_agent_and_one_of_one_model_keep_it_though_it_keeps_failing():
+    away = {"a/standard": "keeps failing"}
+
+    assert decide(config=AgentConfig(routing=Routing(mode="locked")), away=away).route.name == "a/standard"
+    assert decide(config=AgentConfig(model="a/standard"), away=away).route.name == "a/standard"
+    assert decide(options=JobOptions(model="a/standard"), away=away).route.name == "a/standard"
+
+
+def test_money_and_a_warm_cache_lead_to_nobody_who_is_away():
+    away = {"a/standard": "keeps failing", "a/premium": "keeps failing", "b/seeing": "keeps failing"}
+
+    assert (
+        chosen(options=named("drafting"), warm=Warm(model="a/premium", prefix_tokens=60_000), away=away)[1] == "a/flash"
+    )
+    less = {"a/standard": "keeps failing"}
+    assert chosen(options=named("negotiation"), left_usd=Decimal("0.05"), away=less)[1] == "a/flash"
+
+
 # Money
 
 
@@ -566,6 +622,7 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
         "left_usd": draw(dollars),
         "cap_usd": draw(dollars),
+        "away": draw(st.dictionaries(st.sampled_from([each.name for each in CARDS]), st.just("keeps failing"))),
         "warm": draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
         "default_model": draw(st.sampled_from([OFFLINE, "chat/mine"])),
     }
@@ -607,6 +664,7 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         policy=decision.policy,
         left_usd=given_["left_usd"],
         warm=given_["warm"],
+        away=decision.away,
     )
     read = JobRouted.model_validate_json(recorded.model_dump_json())
 

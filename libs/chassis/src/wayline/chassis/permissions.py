@@ -97,8 +97,10 @@ IDENTITIES = {
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
                 "$JS.API.STREAM.INFO.EVENTS",
+                f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),
             subscribe=(
+                f"$KV.{PROVIDERS}.>",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release", "list", "put", "delete")),

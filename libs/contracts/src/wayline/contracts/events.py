@@ -73,6 +73,14 @@ class Warm(Frozen):
     prefix_tokens: int = Field(ge=0)
 
 
+class Away(Frozen):
+    """A model that was passed over for a slot, because it could not be called at that moment."""
+
+    slot: Slot
+    model: str = Field(description="`provider/model`")
+    why: str = Field(description="A clause about the model: `keeps failing`.")
+
+
 class JobRouted(Event):
     type: Literal["job.routed"] = "job.routed"
     agent: str
@@ -85,6 +93,7 @@ class JobRouted(Event):
     left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
     held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
     warm: Warm | None = None
+    away: tuple[Away, ...] = Field(default=(), description="Models that could not be called then, by slot.")
 
 
 class JobRerouted(Event):

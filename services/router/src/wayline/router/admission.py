@@ -170,6 +170,7 @@ def routed(
         left_usd=admitted.bound_usd,
         held_usd=admitted.held_usd(decision.route),
         warm=warm,
+        away=decision.away,
     )
 
 

@@ -13,6 +13,7 @@ from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
+from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
@@ -50,7 +51,16 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
-    router = Router(bus, desk, catalogue, money, Sessions(store), default_model=settings.default_model)
+    availability = Availability(bus)
+    router = Router(
+        bus,
+        desk,
+        catalogue,
+        money,
+        sessions=Sessions(store),
+        availability=availability,
+        default_model=settings.default_model,
+    )
     return Service(
         name=NAME,
         settings=shared,
@@ -94,7 +104,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(models.PutModel, router.on_put_model),
             asks(models.DeleteModel, router.on_delete_model),
         ],
-        parts=[waker],
+        parts=[waker, availability],
         needs={"postgres": desk.ready},
         close=store.close,
     )

@@ -17,12 +17,14 @@ from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDe
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.agents import check_agent
+from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
 from wayline.router.routing import Decision, choose_limits, choose_route
 from wayline.router.sessions import Sessions
+from wayline.router.slots import named_by
 
 Clock = Callable[[], datetime]
 
@@ -40,8 +42,9 @@ class Router:
         desk: Desk,
         catalogue: Catalogue,
         budgets: Budgets,
-        sessions: Sessions,
         *,
+        sessions: Sessions,
+        availability: Availability,
         default_model: str,
         clock: Clock = now,
     ) -> None:
@@ -51,6 +54,7 @@ class Router:
         self._catalogue = catalogue
         self._budgets = budgets
         self._sessions = sessions
+        self._availability = availability
         self._default_model = default_model
         self._clock = clock
 
@@ -110,11 +114,13 @@ class Router:
         cap_usd: Decimal | None = None,
         warm: Warm | None = None,
     ) -> Decision:
+        cards = await self._catalogue.usable(tenant)
         return choose_route(
             job,
             agent.config,
             default_model=self._default_model,
-            cards=await self._catalogue.usable(tenant),
+            cards=cards,
+            away=self._availability.away({*(card.name for card in cards), *named_by(agent.config.routing)}),
             left_usd=left_usd,
             cap_usd=cap_usd,
             warm=warm,

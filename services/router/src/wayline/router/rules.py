@@ -101,16 +101,18 @@ def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
 
 
 def by_ability(choice: Choice, asked: Asked, slots: Slots) -> Choice:
-    """The next slot up that can take the job, else the next one down."""
-    if choice.slot in slots.models:
-        return choice
-    if choice.slot not in slots.unfit:
+    """The slot's own model, else another of its tier, else the next slot up that can take the job, or the next down."""
+    missed = slots.away.get(choice.slot)
+    because = f"{missed.model} {missed.why}" if missed else f"the {choice.slot} slot has no model for {asked.needs}"
+    if choice.slot in slots.models and not slots.shut(choice.slot):
+        return choice.moved(choice.slot, because) if missed else choice
+    if choice.slot not in slots.models and choice.slot not in slots.unfit:
         raise empty(choice.slot)
-    others = (*after(choice.slot, RISING), *after("reasoning", FALLING))
+    others = (*after(choice.slot, RISING), *after("reasoning", FALLING), "reasoning")
     able = next(iter(slots.of(others)), None)
     if able is None:
         raise unfit(asked)
-    return choice.moved(able, f"the {choice.slot} slot has no model for {asked.needs}")
+    return choice.moved(able, because)
 
 
 def empty(slot: Slot) -> Reject:
@@ -133,7 +135,12 @@ def unfit(asked: Asked) -> Reject:
 def by_reasoning(choice: Choice, asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     if not (asked.policy.reasoning and complexity.needs_reasoning and "reasoning" in slots.models):
         return choice
-    return choice.moved("reasoning", f"it needs reasoning (score {complexity.score:.2f})")
+    needs = f"it needs reasoning (score {complexity.score:.2f})"
+    missed = slots.away.get("reasoning")
+    if missed is None:
+        return choice.moved("reasoning", needs)
+    slot = choice.slot if slots.shut("reasoning") else "reasoning"
+    return choice.moved(slot, f"{needs}, where {missed.model} {missed.why}")
 
 
 def by_warm_cache(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choice:
