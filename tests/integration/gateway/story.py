@@ -81,10 +81,10 @@ class Story:
         parked = e.JobParked(**self._place(self.head.seq + 1), waiting=waiting, signals_seen=0)
         self.head = await self.log.append([parked], self.head)
 
-    async def end(self, answer: str = "The moon.") -> None:
+    async def end(self, answer: str = "The moon.", **more: Any) -> None:
         assert self.head is not None
         done = e.JobCompleted(
-            **self._place(self.head.seq + 1), answer=answer, steps=self.step, usage=Usage(input=10, output=5)
+            **self._place(self.head.seq + 1), answer=answer, steps=self.step, usage=Usage(input=10, output=5), **more
         )
         self.head = await self.log.append([done], self.head)
 

@@ -217,6 +217,20 @@ async def test_waiting_returns_the_finished_job(gateway: Running, bus: Bus):
     assert (await gateway.client.get("/v1/jobs/j1")).json() == job
 
 
+async def test_a_partial_answer_is_shown_with_the_limit_that_made_it_so(gateway: Running, bus: Bus):
+    story = Story(bus, "default", "j1")
+    await story.begin()
+    await story.claim()
+    await story.think()
+    await story.end("half", partial=True, reason="the job's 1 steps are used up")
+
+    job = (await gateway.client.get("/v1/jobs/j1")).json()
+    described = (await gateway.client.get("/openapi.json")).json()["components"]["schemas"]["JobView"]["properties"]
+
+    assert (job["answer"], job["partial"], job["reason"]) == ("half", True, "the job's 1 steps are used up")
+    assert "Which limit" in described["reason"]["description"]
+
+
 async def test_waiting_is_bounded(world: World, bus: Bus):
     gateway = await world.gateway(wait_max_s=0.1)
 

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.contracts.models import DeleteModel, ModelCard, ModelDeleted, Prices, PutModel, Rates
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
@@ -43,16 +44,26 @@ async def test_a_job_without_a_budget_of_its_own_stops_before_ten_cents(platform
     assert "the job's own budget has no room for a call of up to $0.03" in (last.reason or "")
 
 
-async def test_a_call_that_could_cost_more_than_that_is_never_made(platform: Platform):
+async def test_a_call_that_could_cost_more_than_that_is_refused_before_anybody_takes_the_job(platform: Platform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await begin(platform, chat, "executor", "tool_registry")
         dear = CARD.model_copy(update={"model": "dear", "output_limit": 50_000})
         await platform.bus.ask(PutModel(tenant="default", card=dear), ModelCard)
 
         await platform.submit("j1", model="chat/dear", max_output_tokens=50_000)
+        await platform.submit("d1", model="chat/dear", max_output_tokens=50_000, dry_run=True)
 
-        ended = await platform.wait_for("j1")
-    assert (ended.error.code, ended.cost_usd, chat.calls) == ("budget_exhausted", Decimal(0), [])
+        ended, planned = await platform.wait_for("j1"), await platform.wait_for("d1")
+        events = [event.type for event in await platform.events("j1")]
+        job = SubmitJob(agent="assistant", input="go", options=JobOptions(model="chat/dear", max_output_tokens=50_000))
+        plan = await platform.bus.ask(PlanJob(tenant="default", job=job), Planned)
+    assert (ended.error.code, ended.cost_usd, chat.calls) == ("budget_too_small", Decimal(0), [])
+    assert "one call of chat/dear can cost $0.5, and the job may spend $0.1" in ended.error.message
+    assert events == ["job.submitted", "job.failed"]
+    assert (plan.refusal, planned.reason) == (
+        ended.error,
+        f"dry run; the job would be refused: {ended.error.message}",
+    )
 
 
 @pytest.mark.parametrize("limit", [None, "0.02"])

@@ -19,6 +19,7 @@ async def test_at_its_step_limit_a_job_answers_with_what_it_has(platform):
 
         ended = await platform.wait_for("j1")
         assert (ended.status, ended.partial, ended.answer, ended.steps) == ("completed", True, "still looking", 2)
+        assert ended.reason == "the job's 2 steps are used up"
         assert len(chat.calls) == 2
 
 

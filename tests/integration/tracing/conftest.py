@@ -212,8 +212,8 @@ class Log:
     def resumed(self) -> e.Event:
         return self._say(e.JobResumed)
 
-    def completed(self, answer: str = "because") -> e.Event:
-        return self._say(e.JobCompleted, answer=answer)
+    def completed(self, answer: str = "because", **more: Any) -> e.Event:
+        return self._say(e.JobCompleted, answer=answer, **more)
 
     def failed(self) -> e.Event:
         return self._say(e.JobFailed, error=Failure(code="unknown_agent", message="no such agent"))

@@ -93,7 +93,21 @@ async def test_a_listed_job_is_what_the_fold_says(platform: Platform, start: Sta
     assert job.route is not None
     assert job.route.reason == "it is a question"
     assert (job.steps, job.usage, job.cost_usd) == (2, Usage(input=20, cache_read=8, output=10), Decimal("0.012"))
-    assert job.answer == "because"
+    assert (job.answer, job.partial, job.reason) == ("because", False, None)
+
+
+async def test_a_listed_job_says_why_it_is_not_all_that_was_asked_for(platform: Platform, start: Start):
+    await start()
+    cut, cancelled = Log(platform.bus, job_id="j1"), Log(platform.bus, job_id="j2")
+    await cut.append(cut.submitted(), cut.routed(), cut.completed("half", partial=True, reason="3 steps are used up"))
+    await cancelled.append(cancelled.submitted(), cancelled.routed(), cancelled.cancelled())
+    await platform.drained()
+
+    page = await platform.bus.ask(ListJobs(tenant="acme"), JobPage)
+    assert {(job.job_id, job.partial, job.reason) for job in page.jobs} == {
+        ("j1", True, "3 steps are used up"),
+        ("j2", False, "enough"),
+    }
 
 
 async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform: Platform, start: Start):

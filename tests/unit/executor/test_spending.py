@@ -9,12 +9,11 @@ from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.budgets import Extended
 from wayline.contracts.chat import Attachment, ImagePart, TextPart, UserMessage
 from wayline.contracts.jobs import JobOptions
-from wayline.contracts.models import MediaRules, ModelCard
+from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates
 from wayline.contracts.money import Usage
 from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
 from wayline.executor.prompt import Prints
 from wayline.executor.spending import (
-    WIRE_TOKENS_MAX,
     Need,
     most_tokens,
     shortfall,
@@ -24,6 +23,7 @@ from wayline.executor.spending import (
 )
 from wayline.llm import ModelRequest
 from wayline.llm.media import BESIDE_TOKENS_MAX
+from wayline.llm.tokens import WIRE_TOKENS_MAX
 
 from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
 
@@ -218,3 +218,16 @@ def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
     log.events[1] = log.events[1].model_copy(update={"config": proud})
     assert isinstance(refused(log, by=some, of=STRONG), Park)
     assert {OTHER, SMALL} <= set(log.cards)
+
+
+def test_a_slot_whose_call_does_not_fit_either_is_passed_over_for_one_that_does():
+    slots = {"fast": "tiny/small", "primary": "acme/middle", "escalation": "acme/strong"}
+    middle = card("acme/middle", Prices(rates=Rates(input=Decimal(9), output=Decimal(18))))
+    log = Log(held_usd=CENT, slots=slots, cards=(middle, STRONG, SMALL))
+    assert log.job.route is not None
+    strong = log.job.route.model_copy(update={"model": "strong", "slot": "escalation"})
+    log.events[1] = log.events[1].model_copy(update={"route": strong})
+
+    down = refused(log, by=REFUSED.model_copy(update={"left_usd": Decimal("0.0012")}), of=STRONG)
+
+    assert isinstance(down, Reroute) and down.route.name == "tiny/small"

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -105,3 +106,15 @@ def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
     seen = view(played.job)
 
     assert (seen.status, seen.answer, seen.steps, seen.usage.total, seen.cost_usd) == ("completed", "so", 2, 24, None)
+    assert seen.reason is None
+
+
+def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_cancelled():
+    endless = histories.World(replies=(histories.Reply(text="half", calls=1),), max_steps=2)
+
+    seen = [view(histories.play(world).job) for world in (endless, replace(endless, cancel_after=1))]
+
+    assert [(job.status, job.partial, job.reason) for job in seen] == [
+        ("completed", True, "the job's 2 steps are used up"),
+        ("cancelled", False, "enough"),
+    ]

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from wayline.contracts.events import Candidates
 from wayline.contracts.jobs import Complexity, Route
-from wayline.contracts.models import ModelCard, Prices, Rates, Tier
+from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Slot, Tier
 from wayline.llm.escalation import next_route
 
 
@@ -119,22 +119,37 @@ def test_models_that_do_not_answer_and_windows_that_are_too_small_are_passed_ove
     assert longer is not None and longer.name == "c/middle"
 
 
-def test_a_budget_that_runs_out_falls_to_the_next_slot_that_is_cheaper_for_sure():
-    falling = next_route(CANDIDATES, PRIMARY, "budget", why="$0.01 is left")
+def test_a_budget_that_runs_out_falls_to_the_next_slot_whose_call_is_payable():
+    large = PRIMARY.model_copy(update={"model": "large", "tier": "premium", "slot": "escalation"})
+    asked: list[tuple[str, str]] = []
+
+    def only_small(card: ModelCard, slot: Slot) -> bool:
+        asked.append((card.name, slot))
+        return card.name == "a/small"
+
+    falling = next_route(CANDIDATES, large, "budget", why="$0.01 is left", payable=only_small)
+
+    assert asked == [("a/middle", "primary"), ("a/small", "fast")]
     assert falling is not None
     assert (falling.name, falling.slot) == ("a/small", "fast")
     assert falling.reason == "$0.01 is left, so the job goes on in the fast slot with a/small"
-
-    dearer_below = CANDIDATES.model_copy(update={"slots": {"fast": "a/large", "primary": "a/middle"}})
-    assert next_route(dearer_below, PRIMARY, "budget", why="$0.01 is left") is None
+    assert next_route(CANDIDATES, PRIMARY, "budget", why="$0.01 is left", payable=lambda *_: False) is None
 
 
-def test_an_unknown_price_is_never_the_cheaper_one():
-    unknown = Candidates(
-        cards=(card("a/small", "flash", None), *CANDIDATES.cards[1:]), slots={"fast": "a/small", "primary": "a/middle"}
-    )
+def test_whoever_leaves_a_warm_cache_says_what_reading_it_anew_costs():
+    marked = CacheRules(kind="breakpoints", min_tokens=1_000)
+    rates = Rates(input=Decimal(2), output=Decimal(10), cache_write_5m=Decimal("2.5"))
+    writing = ModelCard(provider="b", model="middle", tier="standard", prices=Prices(rates=rates), cache=marked)
+    candidates = CANDIDATES.model_copy(update={"cards": (*CANDIDATES.cards[:4], writing)})
 
-    assert next_route(unknown, PRIMARY, "budget", why="$0.01 is left") is None
+    rising = next_route(candidates, PRIMARY, "escalation", why="it was unsure", warm_tokens=60_000)
+    fallen = next_route(candidates, PRIMARY, "fallback", why="it is away", warm_tokens=60_000)
+    unknown = candidates.model_copy(update={"cards": (writing.model_copy(update={"prices": None}),)})
+    dark = next_route(unknown, PRIMARY, "fallback", why="it is away", warm_tokens=60_000)
+
+    assert rising and rising.reason.endswith("with a/large, which reads 60000 warm tokens anew for $0.24")
+    assert fallen and fallen.reason.endswith("to b/middle, which reads 60000 warm tokens anew for $0.15")
+    assert dark and dark.reason.endswith("which reads 60000 warm tokens anew for an unknown price")
 
 
 def test_candidates_without_cards_offer_nobody():

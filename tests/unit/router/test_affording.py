@@ -5,19 +5,49 @@ from decimal import Decimal
 import pytest
 
 from wayline.contracts.agents import Agent, AgentConfig
-from wayline.contracts.jobs import JobOptions, Route, SubmitJob
+from wayline.contracts.events import Candidates
+from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
 from wayline.router.admission import Admitted, unaffordable
+from wayline.router.routing import Decision
 
 AGENT = Agent(name="assistant", version=1, config=AgentConfig())
 CENT = Decimal("0.01")
 
 
-def said(*, cost: Decimal | None, at_cap: str = "partial", **admitted: object) -> str | None:
-    job = SubmitJob(agent="assistant", input="x", options=JobOptions.model_validate({"at_cap": at_cap}))
+def refusal(
+    *, cost: Decimal | None, call: Decimal | None = None, options: dict[str, object] | None = None, **admitted: object
+) -> Failure | None:
+    job = SubmitJob(agent="assistant", input="x", options=JobOptions.model_validate(options or {}))
     route = Route(provider="p", model="m", tier="flash", reason="r", estimated_cost_usd=cost)
     allowed = Admitted(agent=AGENT, **{"cap_usd": Decimal("0.10"), **admitted})  # type: ignore[arg-type]
-    refusal = unaffordable(job, route, allowed)
-    return refusal and refusal[0]
+    return unaffordable(job, Decision(route, Candidates(), "p/1", call), allowed)
+
+
+def said(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> str | None:
+    found = refusal(cost=cost, options={"at_cap": at_cap}, **more)  # type: ignore[arg-type]
+    return found and found.code
+
+
+@pytest.mark.parametrize(
+    ("whose", "options", "admitted"),
+    [
+        ("the default, WAYLINE_ROUTER_JOB_BUDGET_USD", {}, {}),
+        ("a budget for each job", {}, {"cap_set": True}),
+        ("its own options.budget_usd", {"budget_usd": "0.10"}, {"cap_set": True}),
+    ],
+)
+def test_a_job_whose_first_call_can_cost_more_than_it_may_spend_is_told_before_and_which_setting_to_change(
+    whose: str, options: dict[str, object], admitted: dict[str, object]
+):
+    found = refusal(cost=CENT, call=Decimal("0.2048"), options=options, **admitted)
+
+    assert found == Failure(
+        code="budget_too_small",
+        message=f"one call of p/m can cost $0.2048, and the job may spend $0.1 ({whose}): give it a larger "
+        "options.budget_usd or a smaller options.max_output_tokens",
+    )
+    assert refusal(cost=CENT, call=Decimal("0.10"), options=options, **admitted) is None
+    assert refusal(cost=CENT, call=Decimal("0.2048"), options={**options, "at_cap": "park"}, **admitted) is None
 
 
 def test_a_job_that_every_budget_has_room_for_is_let_in():

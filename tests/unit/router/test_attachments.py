@@ -13,6 +13,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.knowledge import AttachmentList
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates
+from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.router.attachments import AttachmentLimits, fixed, given
 from wayline.router.estimate import shape_of
 from wayline.router.routing import choose_route
@@ -124,5 +125,7 @@ def test_the_estimate_counts_an_image_as_the_model_does():
 
     assert shape.prompt_tokens == plain.prompt_tokens
     assert shape.first_on(SEEING) == plain.first_on(SEEING) + 10
-    assert plain.first_on(SEEING) + 10 < shape.most_on(SEEING) < plain.first_on(SEEING) + 100
-    assert shape.most_on(SEEING.model_copy(update={"media": MediaRules()})) == SEEING.context_window
+    most = plain.most_on(SEEING, plain.known_tokens)
+    assert shape.most_on(SEEING, shape.known_tokens) == most + 10 + BESIDE_TOKENS_MAX
+    uncounted = SEEING.model_copy(update={"media": MediaRules()})
+    assert shape.most_on(uncounted, shape.known_tokens) == SEEING.context_window

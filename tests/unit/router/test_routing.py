@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,10 +16,11 @@ from hypothesis import strategies as st
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import ImagePart, TextPart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Candidates, JobRouted, SpanRef, Warm
+from wayline.contracts.events import Away, Candidates, JobRouted, SpanRef, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
-from wayline.router.estimate import expected, shape_of, worst_call
+from wayline.llm.thinking import REASONING_TOKENS
+from wayline.router.estimate import THINKING_TOKENS, expected, first_call, shape_of, span
 from wayline.router.policy import Policy, current, overridden
 from wayline.router.policy import named as policy_named
 from wayline.router.routing import Decision, choose_again, choose_limits, choose_route
@@ -90,10 +94,11 @@ def test_the_jobs_own_wish_comes_before_its_agents_and_pins_one_card():
             tier="premium",
             reason="the job asked for it",
             estimated_cost_usd=Decimal("0.039279600"),
-            estimated_cost_range_usd=(Decimal("0.002876000"), Decimal("0.813660000")),
+            estimated_cost_range_usd=(Decimal("0.002876000"), Decimal("1.487740000")),
         ),
         candidates=Candidates(cards=(PREMIUM,), slots={"primary": "a/premium"}),
         policy=current().label,
+        first_call_usd=Decimal("0.082252000"),
     )
 
 
@@ -131,6 +136,7 @@ def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reaso
         ),
         candidates=Candidates(cards=(LOCAL,)),
         policy=current().label,
+        first_call_usd=Decimal(0),
     )
 
 
@@ -365,6 +371,62 @@ def test_what_nobody_knows_of_a_model_is_no_reason_to_refuse_it_work():
     assert chosen(image, options=JobOptions(model="chat/mine"))[1] == "chat/mine"
 
 
+# Whom nobody can call
+
+
+def test_a_model_that_keeps_failing_is_passed_over_for_another_of_its_tier_and_the_reason_names_it():
+    other = card("b/standard", "standard", "3")
+    decision = decide(options=named("drafting"), cards=(*CARDS, other), away={"a/standard": "keeps failing"})
+
+    assert (decision.route.slot, decision.route.name) == ("primary", "b/standard")
+    assert decision.route.reason == (
+        "drafting is standard work, but a/standard keeps failing, so the primary slot takes it with b/standard"
+    )
+    assert decision.away == (Away(slot="primary", model="a/standard", why="keeps failing"),)
+
+
+def test_a_slot_of_which_nobody_can_be_called_leaves_the_job_to_the_next_one_up_then_down():
+    asked = "asked to be left alone for 42 s"
+    up = decide(options=named("drafting"), away={"a/standard": asked})
+    down = decide(options=named("negotiation"), away={"a/premium": asked, "b/seeing": asked})
+
+    assert (up.route.slot, up.route.name) == ("escalation", "a/premium")
+    assert f"but a/standard {asked}, so the escalation slot" in up.route.reason
+    assert up.candidates.slots["primary"] == "a/standard", "it may be there again when the job needs it"
+    assert (down.route.slot, down.route.name) == ("primary", "a/standard")
+
+
+def test_a_reasoning_model_that_keeps_failing_is_passed_over_and_named():
+    route = decide(PROOF, AgentConfig(routing=REASONING), away={"a/thinker": "keeps failing"}).route
+
+    assert (route.slot, route.name) == ("escalation", "a/premium")
+    assert "it needs reasoning" in route.reason and "where a/thinker keeps failing" in route.reason
+
+
+def test_where_everybody_is_away_nobody_is_passed_over():
+    everybody = {each.name: "keeps failing" for each in CARDS}
+
+    assert decide(options=named("drafting"), away=everybody) == decide(options=named("drafting"))
+
+
+def test_a_locked_agent_and_one_of_one_model_keep_it_though_it_keeps_failing():
+    away = {"a/standard": "keeps failing"}
+
+    assert decide(config=AgentConfig(routing=Routing(mode="locked")), away=away).route.name == "a/standard"
+    assert decide(config=AgentConfig(model="a/standard"), away=away).route.name == "a/standard"
+    assert decide(options=JobOptions(model="a/standard"), away=away).route.name == "a/standard"
+
+
+def test_money_and_a_warm_cache_lead_to_nobody_who_is_away():
+    away = {"a/standard": "keeps failing", "a/premium": "keeps failing", "b/seeing": "keeps failing"}
+
+    assert (
+        chosen(options=named("drafting"), warm=Warm(model="a/premium", prefix_tokens=60_000), away=away)[1] == "a/flash"
+    )
+    less = {"a/standard": "keeps failing"}
+    assert chosen(options=named("negotiation"), left_usd=Decimal("0.05"), away=less)[1] == "a/flash"
+
+
 # Money
 
 
@@ -373,8 +435,8 @@ def test_a_budget_that_is_nearly_used_up_takes_the_next_slot_down_that_it_can_pa
 
     assert (route.slot, route.name) == ("primary", "a/standard")
     assert route.reason == (
-        "negotiation is premium work, but the $0.05 that are left are too little for the escalation slot, "
-        "so the primary slot takes it with a/standard"
+        "negotiation is premium work, but one call in the escalation slot can cost $0.0823 and the budgets leave "
+        "$0.05, so the primary slot takes it with a/standard"
     )
     assert chosen(options=named("negotiation"), left_usd=Decimal("0.01")) == ("fast", "a/flash")
     assert chosen(options=named("negotiation"), left_usd=Decimal(1)) == ("escalation", "a/premium")
@@ -462,7 +524,9 @@ def test_a_model_costs_no_more_than_it_can_write_at_once():
     shape = shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(tools=()))
 
     wordless = short.model_copy(update={"output_limit": 1})
-    assert worst_call(short, 10, 4_096) == worst_call(STANDARD, 10, 50) != worst_call(STANDARD, 10, 4_096)
+    assert (
+        first_call(short, shape) == first_call(STANDARD, replace(shape, output_max=50)) != first_call(STANDARD, shape)
+    )
     assert (expected(wordless, shape) or 0) < (expected(short, shape) or 0) < (expected(STANDARD, shape) or 0)
 
 
@@ -470,7 +534,52 @@ def test_a_dry_run_knows_what_is_expected_and_the_range():
     route = decide(EASY, AgentConfig(tools=(), max_output_tokens=1_000)).route
 
     assert route.estimated_cost_usd == Decimal("0.000075600")
-    assert route.estimated_cost_range_usd == (Decimal("0.000010600"), Decimal("0.000500600"))
+    assert route.estimated_cost_range_usd == (Decimal("0.000010600"), Decimal("0.000504800"))
+
+
+@pytest.mark.parametrize("reasoning", ["budget", "adaptive", "effort"])
+def test_what_the_reasoning_slot_thinks_is_part_of_every_prediction(reasoning):
+    thinker = THINKER.model_copy(update={"reasoning": reasoning})
+    shape = shape_of(SubmitJob(tenant="acme", agent="a", input=PROOF), AgentConfig(tools=()), level="simple")
+    by_number = reasoning == "budget"
+    thought, allowed = (REASONING_TOKENS, REASONING_TOKENS) if by_number else (THINKING_TOKENS["simple"], 0)
+
+    def dearer(of: Callable[..., Any]) -> Decimal:
+        """How many tokens of output the slot adds."""
+        return (of(thinker, shape, slot="reasoning") - of(thinker, shape, slot="primary")) / Decimal("0.00004")
+
+    assert dearer(expected) == thought
+    assert dearer(first_call) == allowed
+    assert dearer(lambda *args, **slot: span(*args, **slot)[1]) == allowed
+    plain = THINKER.model_copy(update={"reasoning": "none"})
+    assert expected(plain, shape, slot="reasoning") == expected(plain, shape)
+
+
+def test_a_job_in_the_reasoning_slot_is_predicted_with_its_thinking():
+    thinker = THINKER.model_copy(update={"reasoning": "budget"})
+    route = decide(PROOF, AgentConfig(routing=REASONING, tools=()), cards=(*CARDS[:-1], thinker)).route
+
+    assert route.slot == "reasoning"
+    assert route.estimated_cost_usd is not None and route.estimated_cost_range_usd is not None
+    assert route.estimated_cost_usd > REASONING_TOKENS * Decimal("0.00004")
+    assert route.estimated_cost_range_usd[1] > (REASONING_TOKENS + 4_096) * Decimal("0.00004")
+
+
+def test_a_reasoning_model_that_the_jobs_own_limit_cannot_pay_is_passed_over_and_the_setting_is_named():
+    agent, working = AgentConfig(routing=REASONING, tools=()), AgentConfig(routing=REASONING)
+    route = decide(PROOF, agent, cap_usd=Decimal("0.10")).route
+
+    assert (route.slot, route.name) == ("escalation", "a/premium")
+    assert "one call in the reasoning slot can cost $0.1647 and the job may spend $0.1 (options.budget_usd)," in (
+        route.reason
+    )
+    assert chosen(PROOF, agent, cap_usd=Decimal("0.20"))[0] == "reasoning"
+    long = decide(PROOF, working, cap_usd=Decimal("0.20")).route
+    assert re.search(
+        r"the work would cost about \$0\.2\d+ in the reasoning slot and the job may spend \$0\.2 ", long.reason
+    )
+    by_the_tenant = decide(PROOF, agent, cap_usd=Decimal("0.20"), left_usd=Decimal("0.10")).route
+    assert "and the budgets leave $0.1," in by_the_tenant.reason
 
 
 def test_the_jobs_budget_caps_the_range():
@@ -513,6 +622,7 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
         "left_usd": draw(dollars),
         "cap_usd": draw(dollars),
+        "away": draw(st.dictionaries(st.sampled_from([each.name for each in CARDS]), st.just("keeps failing"))),
         "warm": draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
         "default_model": draw(st.sampled_from([OFFLINE, "chat/mine"])),
     }
@@ -554,6 +664,7 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         policy=decision.policy,
         left_usd=given_["left_usd"],
         warm=given_["warm"],
+        away=decision.away,
     )
     read = JobRouted.model_validate_json(recorded.model_dump_json())
 
@@ -571,7 +682,7 @@ def named_policy(name: str) -> Policy:
 def test_a_policy_of_ones_own_changes_the_map_and_the_moves():
     mine = overridden("mine", {"tiers": {"juggling": "premium"}, "moves": {"unknown": {}}})
 
-    assert decide(options=named("juggling"), policy=mine).policy == "mine/1"
+    assert decide(options=named("juggling"), policy=mine).policy == f"mine/{current().version}"
     assert chosen(options=named("juggling"), policy=mine) == ("escalation", "a/premium")
     assert chosen(EASY, policy=mine) == ("primary", "a/standard")
     assert chosen(options=named("sentiment"), policy=mine) == ("fast", "a/flash")

@@ -133,7 +133,7 @@ def test_the_summary_adds_up_what_changes():
     decided = [one for task in ("sentiment", "drafting") if (one := again(recorded(task), policy_of("all-standard")))]
 
     assert summary(policy_of("all-standard"), decided) == {
-        "policy": "all-standard/1",
+        "policy": "all-standard/2",
         "jobs": 2,
         "same": 0,
         "decided_by": {current().label: 2},
@@ -164,7 +164,7 @@ def test_a_policy_is_a_name_or_a_file_of_overrides(tmp_path: Path):
     (tmp_path / "mine.json").write_text('{"levels": {"complex": 0.1}}')
 
     mine = policy_of(str(tmp_path / "mine.yaml"))
-    assert (mine.label, mine.tiers["sentiment"], mine.tiers["drafting"]) == ("mine/1", "premium", "standard")
+    assert (mine.label, mine.tiers["sentiment"], mine.tiers["drafting"]) == ("mine/2", "premium", "standard")
     assert policy_of(str(tmp_path / "mine.json")).levels == {"complex": 0.1}
     assert policy_of("current") == current()
 

@@ -3,9 +3,24 @@
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
-from wayline.standalone.drawing import job_line
+from wayline.standalone.drawing import job_line, planned
 from wayline.standalone.money import budgets_table, costs_table, job_costs
+
+ENDED: dict[str, Any] = {
+    "job_id": "j1",
+    "status": "completed",
+    "steps": 2,
+    "usage": None,
+    "cost_usd": "0.01",
+    "partial": False,
+    "reason": None,
+}
+
+
+def without_style(markup: str) -> str:
+    return Text.from_markup(markup).plain
 
 
 def shown(what: Any) -> list[list[str]]:
@@ -49,10 +64,40 @@ def test_a_jobs_cost_is_told_by_what_it_was_for():
 
 
 def test_a_jobs_last_line_says_what_the_cache_saved():
-    job = {"job_id": "j1", "status": "completed", "steps": 2, "usage": None, "cost_usd": "0.01", "partial": False}
+    assert "cache saved $0.003" in job_line({**ENDED, "costs": {"saved_usd": "0.003"}})
+    assert "cache" not in job_line({**ENDED, "costs": {"saved_usd": "0"}})
 
-    assert "cache saved $0.003" in job_line({**job, "costs": {"saved_usd": "0.003"}})
-    assert "cache" not in job_line({**job, "costs": {"saved_usd": "0"}})
+
+def test_a_jobs_last_line_says_why_it_is_not_all_that_was_asked_for():
+    partial = {**ENDED, "partial": True, "reason": "the job's 2 steps are used up"}
+
+    assert "· partial: the job's 2 steps are used up ·" in without_style(job_line(partial))
+    assert "· partial: a limit was reached ·" in without_style(job_line({**partial, "reason": None}))
+    assert "cancelled · changed my mind ·" in without_style(
+        job_line({**ENDED, "status": "cancelled", "reason": "changed my mind"})
+    )
+    assert "[" in without_style(job_line({**partial, "reason": "a [step] of the agent"}))
+
+
+def test_a_dry_run_is_shown_with_its_range_and_with_why_it_would_be_refused():
+    route = {
+        "provider": "p",
+        "model": "m",
+        "reason": "the job asked for it",
+        "estimated_cost_usd": "0.02",
+        "estimated_cost_range_usd": ["0.001", "0.1"],
+    }
+    plan = {"agent": "assistant", "agent_version": 3, "route": route, "refusal": None}
+    refused = {**plan, "refusal": {"code": "budget_too_small", "message": "one call can cost $0.2"}}
+    unknown = {**plan, "route": {**route, "estimated_cost_usd": None, "estimated_cost_range_usd": None}}
+
+    assert shown(planned(plan)) == [
+        ["assistant v3 on p/m"],
+        ["the job asked for it"],
+        ["expected to cost $0.02, between $0.001 and $0.1; nothing was run"],
+    ]
+    assert shown(planned(refused))[3] == ["it would be refused: one call can cost $0.2"]
+    assert shown(planned(unknown))[2] == ["what it costs is unknown; nothing was run"]
 
 
 def test_budgets_show_what_is_spent_held_and_left():

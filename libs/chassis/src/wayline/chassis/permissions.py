@@ -98,8 +98,10 @@ IDENTITIES = {
                 ),
                 "$JS.API.STREAM.INFO.EVENTS",
                 "documents.describe.*",
+                f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),
             subscribe=(
+                f"$KV.{PROVIDERS}.>",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release", "list", "put", "delete")),

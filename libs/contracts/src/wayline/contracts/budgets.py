@@ -10,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.ids import Name
+from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Dollars
 
 OWN = "job"
@@ -125,6 +126,17 @@ class Settled(Frozen):
     settled: bool
 
 
+class LeftWarm(Frozen):
+    """What a job of a session left in a provider's cache, for the next one: its tools and its system prompt."""
+
+    session_id: Annotated[str, StringConstraints(max_length=128)]
+    agent: str
+    agent_version: int = Field(description="Another version has another prefix.")
+    model: str = Field(description="`provider/model`")
+    prefix_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Estimated.")
+    until: datetime = Field(description="When the provider has dropped it, if nobody reads it before.")
+
+
 class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     """Turn a job's reservation into what it really cost; asking again changes nothing."""
 
@@ -133,6 +145,7 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     unsettled_usd: Decimal = Field(
         default=Decimal(0), ge=0, description="The most that its calls without a known end can have cost beside it."
     )
+    left_warm: LeftWarm | None = Field(default=None, description="None: nothing, or the job is of no session.")
 
 
 class Extended(Frozen):

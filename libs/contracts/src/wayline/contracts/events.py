@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field
 
@@ -66,6 +66,12 @@ class Candidates(Frozen):
         """The card of a `provider/model`."""
         return self._by_name.get(name)
 
+    def __copy__(self) -> Self:
+        # A copy may be given other cards: it looks them up anew.
+        copied = super().__copy__()
+        copied.__dict__.pop("_by_name", None)
+        return copied
+
     @cached_property
     def _by_name(self) -> dict[str, ModelCard]:
         return {card.name: card for card in reversed(self.cards)}
@@ -76,6 +82,14 @@ class Warm(Frozen):
 
     model: str = Field(description="`provider/model`")
     prefix_tokens: int = Field(ge=0)
+
+
+class Away(Frozen):
+    """A model that was passed over for a slot, because it could not be called at that moment."""
+
+    slot: Slot
+    model: str = Field(description="`provider/model`")
+    why: str = Field(description="A clause about the model: `keeps failing`.")
 
 
 class JobRouted(Event):
@@ -93,6 +107,7 @@ class JobRouted(Event):
     attachments: tuple[Attachment, ...] = Field(
         default=(), description="The documents that its messages and its agent name, by the bytes they had then."
     )
+    away: tuple[Away, ...] = Field(default=(), description="Models that could not be called then, by slot.")
 
 
 class JobRerouted(Event):

@@ -47,7 +47,9 @@ class JobOptions(Frozen):
     max_steps: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
     max_seconds: float | None = Field(default=None, gt=0, le=SECONDS_MAX)
-    budget_usd: Dollars | None = None
+    budget_usd: Dollars | None = Field(
+        default=None, description="What the job may spend; else what a budget for each job says, else the default."
+    )
     at_cap: Literal["partial", "park"] = "partial"
     required_tools: tuple[str, ...] = Field(default=(), description="Refuse the job when one of these is not there.")
     lane: Lane = "interactive"
@@ -190,25 +192,28 @@ class Route(Frozen):
         return f"{self.provider}/{self.model}"
 
 
+class Failure(Frozen):
+    """Why a job or a call did not succeed."""
+
+    code: str
+    message: str
+
+
 class Planned(Frozen):
     """What would become of a job: nothing ran."""
 
     agent: str
     agent_version: int
     route: Route
+    refusal: Failure | None = Field(
+        default=None, description="Why the job would be refused before anything is spent; None: it would run."
+    )
 
 
 class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
     """Decide a job's route and its predicted cost without running it."""
 
     job: SubmitJob
-
-
-class Failure(Frozen):
-    """Why a job or a call did not succeed."""
-
-    code: str
-    message: str
 
 
 class Waiting(Frozen):
@@ -237,7 +242,12 @@ class JobView(Frozen):
     cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
     costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     answer: str | None = None
-    partial: bool = False
+    partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
+    reason: str | None = Field(
+        default=None,
+        description="Which limit, where the answer is partial; why it is not all that was asked for; or why it was "
+        "cancelled.",
+    )
     citations: tuple[Citation, ...] = ()
     error: Failure | None = None
     waiting_for: Waiting | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from decimal import ROUND_UP, Decimal
 from typing import Literal
 
 from wayline.contracts.events import Candidates
@@ -16,8 +17,8 @@ Cause = Literal["escalation", "fallback", "budget"]
 RISING: tuple[Slot, ...] = ("fast", "primary", "escalation")
 """A weak job rises along the slots. What a model costs says nothing about what it can do."""
 FALLING: tuple[Slot, ...] = ("reasoning", "escalation", "primary", "fast")
-CALL = Usage(input=8_000, output=1_000)
-"""A usual call, to tell which of two models is cheaper where nobody says how long the prompt is."""
+SHOWN_USD = Decimal("0.0001")
+"""How exactly a reason says what something costs."""
 
 
 def next_route(
@@ -28,22 +29,38 @@ def next_route(
     why: str,
     avoid: Collection[str] = (),
     prompt_tokens: int = 0,
+    warm_tokens: int = 0,
+    payable: Callable[[ModelCard, Slot], bool] | None = None,
 ) -> Route | None:
     """The route that replaces this one; None when nobody is left. What was predicted for the job stays.
 
     `why` is a clause, and becomes the first half of the reason. `avoid` are models, as `provider/model`, that are known
     not to answer. `prompt_tokens` is how long the prompt is now: models with a smaller window are passed over.
+    `warm_tokens` of it are in the present model's cache: the next one reads them anew, and the reason says for how
+    much. `payable` says whether the next call fits what is left, the whole prompt read anew. Only where money runs out
+    is there a choice between several: who rises or falls back takes the next in turn, whatever it costs.
     """
     for slot, name in _in_turn(candidates, route, cause):
         card = candidates.card(name)
         if card is None or name == route.name or name in avoid or card.context_window <= prompt_tokens:
             continue
-        if cause == "budget" and not _cheaper(card, candidates.card(route.name), prompt_tokens):
+        if payable is not None and not payable(card, slot):
             continue
         how = f"falls back to {name}" if cause == "fallback" else f"goes on in the {slot} slot with {name}"
+        how += _reading_anew(card, warm_tokens)
         decided = {"provider": card.provider, "model": card.model, "tier": card.tier, "slot": slot}
         return route.model_copy(update=decided | {"reason": f"{why}, so the job {how}"})
     return None
+
+
+def _reading_anew(card: ModelCard, tokens: int) -> str:
+    """What it costs to leave a warm cache, as the end of a reason."""
+    if not tokens:
+        return ""
+    written = tokens if card.cache.kind == "breakpoints" and tokens >= card.cache.min_tokens else 0
+    usd = cost(card, Usage(input=tokens, cache_write_5m=written))
+    price = "an unknown price" if usd is None else f"${usd.quantize(SHOWN_USD, rounding=ROUND_UP).normalize():f}"
+    return f", which reads {tokens} warm tokens anew for {price}"
 
 
 def _in_turn(candidates: Candidates, route: Route, cause: Cause) -> Iterator[tuple[Slot, str]]:
@@ -59,10 +76,3 @@ def _in_turn(candidates: Candidates, route: Route, cause: Cause) -> Iterator[tup
 def after(slot: Slot, order: Sequence[Slot]) -> Sequence[Slot]:
     """The slots of an order that come after one of them; none for a slot that has no place in it."""
     return order[order.index(slot) + 1 :] if slot in order else ()
-
-
-def _cheaper(card: ModelCard, than: ModelCard | None, prompt_tokens: int) -> bool:
-    """Whether a call costs less for sure: a price that nobody knows is never the cheaper one."""
-    usage = CALL.model_copy(update={"input": prompt_tokens}) if prompt_tokens else CALL
-    ours, theirs = cost(card, usage), than and cost(than, usage)
-    return ours is not None and (theirs is None or ours < theirs)

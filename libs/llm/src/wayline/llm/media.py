@@ -13,14 +13,12 @@ from wayline.contracts.chat import Attachment, ChatMessage, UserMessage
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import BYTES_PER_TOKEN
+from wayline.llm.tokens import BYTES_PER_TOKEN, DENSEST
 
 IMAGE_TOKENS = 1_500
 """What is expected of an image where nobody has said how small it is made."""
 BESIDE_TOKENS_MAX = 64
 """What a provider adds to an image or a page: Claude was measured to add 40 to one that it made smaller."""
-DENSEST = Fraction(8, 3)
-"""How many times the estimated tokens a text can have: dense JSON takes 2.4 times as many."""
 
 
 def tokens(card: ModelCard, attachment: Attachment) -> int:

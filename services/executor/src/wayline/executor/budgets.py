@@ -8,6 +8,7 @@ from decimal import Decimal
 from wayline.chassis import Bus
 from wayline.contracts.budgets import ExtendBudget, Extended, ReleaseBudget, Released, Settled, SettleJob
 from wayline.contracts.errors import Retry
+from wayline.executor.warmth import left_warm
 from wayline.journal import Job
 
 
@@ -46,7 +47,13 @@ class Budgets:
         """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
         unsure = job.costs.unsettled_upper_usd
         cost_usd = None if unsure is None else job.cost_usd
-        asked = SettleJob(tenant=job.tenant, job_id=job.job_id, cost_usd=cost_usd, unsettled_usd=unsure or Decimal(0))
+        asked = SettleJob(
+            tenant=job.tenant,
+            job_id=job.job_id,
+            cost_usd=cost_usd,
+            unsettled_usd=unsure or Decimal(0),
+            left_warm=left_warm(job),
+        )
         while True:
             try:
                 await self._bus.ask(asked, Settled)

@@ -15,7 +15,6 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.jobs import Delta
-from wayline.contracts.models import Effort
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import (
     CallTool,
@@ -31,6 +30,7 @@ from wayline.executor.prompt import assemble
 from wayline.journal import Call, Job
 from wayline.llm import File, Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen, arguments
 from wayline.llm.json_protocol import JsonProtocol
+from wayline.llm.thinking import REASONING_EFFORT, output_max, thinking_budget
 from wayline.telemetry import Home
 
 DELTA_S = 0.05
@@ -42,10 +42,6 @@ ERROR_MAX_CHARS = 1_000
 SECRET_MIN_CHARS = 8
 """Shorter keys are placeholders for local servers."""
 HIDDEN = "(a key)"
-REASONING_EFFORT: Effort = "high"
-"""Of the reasoning slot, unless the agent says another."""
-REASONING_TOKENS = 10_000
-"""What the reasoning slot may think, where a model takes a number."""
 
 
 @dataclass(slots=True)
@@ -88,11 +84,8 @@ class Models:
         files: Mapping[str, File] | None = None,
     ) -> ModelRequest:
         """What the job's model will be sent; `files` are the bytes of its attachments."""
-        assert job.config is not None and job.limits is not None
-        card, prompt = job.card, assemble(job, tools)
-        reasons = job.route is not None and job.route.slot == "reasoning"
-        # Thinking is part of the output: what it may take is not taken from the answer.
-        thinks = REASONING_TOKENS if reasons and card.reasoning == "budget" else 0
+        assert job.config is not None and job.limits is not None and job.route is not None
+        card, slot, prompt = job.card, job.route.slot, assemble(job, tools)
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -100,12 +93,12 @@ class Models:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=min(job.limits.max_output_tokens + thinks, card.output_limit),
+            max_output_tokens=output_max(card, slot, job.limits.max_output_tokens),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=job.config.output_schema,
             temperature=job.config.temperature,
-            effort=job.config.effort or (REASONING_EFFORT if reasons else None),
-            thinking_tokens=thinks or None,
+            effort=job.config.effort or (REASONING_EFFORT if slot == "reasoning" else None),
+            thinking_tokens=thinking_budget(card, slot) or None,
             files=files or {},
             attachments=prompt.attachments,
         )

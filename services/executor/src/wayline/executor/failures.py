@@ -8,6 +8,7 @@ from datetime import timedelta
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Failure
 from wayline.executor.actions import CallModel, Fail, Reroute
+from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
 from wayline.llm import Cause, next_route
 from wayline.llm.prices import LOCAL
@@ -77,7 +78,15 @@ def _rerouted(job: Job, cause: Cause, code: str, *, why: str, note: str | None =
     assert job.route is not None
     window = job.card.context_window if code == "context_too_long" else 0
     avoid = {*job.tried, *_unfit(job, code)}
-    route = next_route(job.candidates, job.route, cause, why=why, avoid=avoid, prompt_tokens=window)
+    route = next_route(
+        job.candidates,
+        job.route,
+        cause,
+        why=why,
+        avoid=avoid,
+        prompt_tokens=window,
+        warm_tokens=warm_tokens(job),
+    )
     return Reroute(route, cause, note) if route else None
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
 
 import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wayline.chassis import Bus
-from wayline.chassis.topology import PROVIDERS
+from wayline.chassis.providers import ALL_MODELS, BUCKET_STREAM, HOLD_MAX_S, Word, read_word, subject
 from wayline.contracts.errors import WaylineError
 from wayline.executor.breaker import Breaker
 from wayline.journal import leader_read
@@ -26,26 +23,12 @@ from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
-HOLD_MAX_S = 3_600.0
-"""No word is believed for longer, whatever the clock of the one who said it."""
 LOOK_MAX_S = 0.5
 """How long a call waits to be told what others know of its model; it goes on without."""
 GATES_MAX = 4_096
 
 BROKEN = frozenset({"server_error", "overloaded", "connection", "timeout", "stream_cut"})
 """Errors that say that the provider is not well; whatever else it answers, it is there."""
-
-Why = Literal["asked to be left alone", "keeps failing", "is well"]
-
-
-class Word(BaseModel):
-    """What one executor tells the others about a model: the value of its key."""
-
-    model_config = ConfigDict(frozen=True)
-
-    until: float
-    """Seconds since 1970."""
-    why: Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +49,7 @@ class _Gate:
 class Gates:
     """One gate a model: local failures and what other executors said, in the bucket PROVIDERS and at once.
 
-    A plain publish on a key's subject is stored by the bucket's stream and heard by every subscriber: no watch is
-    needed. A key is read once, when its model is first called; a local model has no gate.
+    A key is read once, when its model is first called; a local model has no gate.
     """
 
     def __init__(self, bus: Bus, *, clock: Callable[[], float] = time.time) -> None:
@@ -76,7 +58,7 @@ class Gates:
         self._gates: dict[str, _Gate] = {}
 
     async def start(self) -> None:
-        self._heard = await self._bus.nc.subscribe(f"$KV.{PROVIDERS}.>", cb=self._on_word)
+        self._heard = await self._bus.nc.subscribe(ALL_MODELS, cb=self._on_word)
         self._bus.reconnected.append(self._look_again)
 
     async def stop(self, grace_s: float) -> None:
@@ -140,7 +122,7 @@ class Gates:
         gate.looked = True
         try:
             async with asyncio.timeout(LOOK_MAX_S):
-                said = await leader_read(self._bus, f"KV_{PROVIDERS}", subject(name))
+                said = await leader_read(self._bus, BUCKET_STREAM, subject(name))
         except (TimeoutError, WaylineError) as error:
             log.warning("not told what others know of a model", model=name, error=str(error))
             return
@@ -151,9 +133,8 @@ class Gates:
         self._take(self._gate(message.subject), message.data)
 
     def _take(self, gate: _Gate, body: bytes) -> None:
-        try:
-            word = Word.model_validate_json(body)
-        except ValidationError:
+        word = read_word(body)
+        if word is None:
             return
         now = self._clock()
         until = min(word.until, now + HOLD_MAX_S)
@@ -170,17 +151,6 @@ class Gates:
         """Say it without waiting for an ack: a word that is lost costs another executor one call."""
         with suppress(nats_errors.Error):
             await self._bus.nc.publish(subject(name), word.model_dump_json().encode())
-
-
-def subject(name: str) -> str:
-    """The key of a `provider/model` as the subject it is stored on: `chat/llama 3` is `…chat.llama=203`."""
-    provider, _, model = name.partition("/")
-    return f"$KV.{PROVIDERS}.{_token(provider)}.{_token(model)}"
-
-
-def _token(text: str) -> str:
-    """Text as one part of a key: what is neither a letter, a digit, `-` nor `_` becomes its bytes in hex."""
-    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), text)
 
 
 def _local(name: str) -> bool:

@@ -6,40 +6,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from math import ceil
 
 from wayline.contracts.budgets import Extended
 from wayline.contracts.events import Bounds, Segment
 from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import Usage
 from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
 from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
+from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
 from wayline.llm import ModelRequest, cost, media, next_route
 from wayline.llm.prices import worst
-from wayline.llm.tokens import estimate
+from wayline.llm.thinking import output_max
+from wayline.llm.tokens import estimate, most
 
 SURE_BYTES_PER_TOKEN = 8
 """Half of what text usually takes: a lower bound has to hold for every text."""
-WIRE_TOKENS_MAX = 16
-"""What a provider's own format adds to a message or a tool."""
 PROTOCOL_TOKENS_MAX = 500
 """What a model without native tools is told beside its instructions."""
 
 
-def most_tokens(request: ModelRequest, prefix: Sequence[Segment]) -> int:
-    """The most tokens that a prompt can turn out to have; `prefix` is what it is made of."""
-    window = request.card.context_window
+def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCard | None = None) -> int:
+    """The most tokens that a prompt can turn out to have, `on` its own model or another; `prefix` is its parts."""
+    card = on or request.card
     named = media.named(request.messages, request.attachments)
     # Text may be denser than it was estimated; what is named is counted by rules of its own.
     estimated = sum(part.tokens for part in prefix) - sum(media.tokens(request.card, one) for one in named)
-    beside = sum(media.most_tokens(request.card, one) for one in named)
-    if request.card.tools == "json":
+    beside = sum(media.most_tokens(card, one) for one in named)
+    if card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:
         estimated += estimate(str(request.output_schema))
-    return min(window, beside + ceil(estimated * media.DENSEST) + sum(part.count for part in prefix) * WIRE_TOKENS_MAX)
+    return min(card.context_window, most(estimated, pieces=sum(part.count for part in prefix)) + beside)
 
 
 def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:
@@ -99,11 +99,13 @@ def when_refused(
         message = f"nobody has said what {name} costs, and {_named(refused)} is a hard limit: give the model prices"
         why = f"the price of {name} is unknown"
         return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
-    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd, tokens=most_tokens(request, prefix))
+    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd, prefix=prefix)
     return cheaper or _at_cap(job, refused, worst_usd=worst_usd, expires_at=expires_at)
 
 
-def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal, tokens: int) -> Reroute | None:
+def _cheaper(
+    job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal, prefix: Sequence[Segment]
+) -> Reroute | None:
     """A cheaper model for what is left of a budget, where the agent lets the router choose so."""
     assert job.config is not None and job.route is not None
     routing = job.config.routing
@@ -111,12 +113,23 @@ def _cheaper(job: Job, request: ModelRequest, refused: Extended, *, spent_usd: D
         return None
     left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
     why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {job.route.name} can cost"
-    route = next_route(job.candidates, job.route, "budget", why=why, prompt_tokens=tokens)
-    card = route and job.candidates.card(route.name)
-    if route is None or card is None:
-        return None
-    most = worst(card, tokens, request.max_output_tokens, at=job.at)
-    return Reroute(route, "budget") if most is not None and most <= left else None
+    answer_tokens = job.limits.max_output_tokens if job.limits else request.max_output_tokens
+
+    def payable(card: ModelCard, slot: Slot) -> bool:
+        tokens = most_tokens(request, prefix, on=card)
+        dearest = worst(card, tokens, output_max(card, slot, answer_tokens), at=job.at)
+        return dearest is not None and dearest <= left
+
+    route = next_route(
+        job.candidates,
+        job.route,
+        "budget",
+        why=why,
+        prompt_tokens=most_tokens(request, prefix),
+        warm_tokens=warm_tokens(job),
+        payable=payable,
+    )
+    return Reroute(route, "budget") if route else None
 
 
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:

@@ -21,6 +21,7 @@ from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef, Warm
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
 from wayline.router.routing import Decision
+from wayline.router.rules import exact, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +124,33 @@ def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> 
     )
 
 
-def unaffordable(job: SubmitJob, route: Route, admitted: Admitted) -> tuple[str, str] | None:
-    """Why a job cannot be paid for, as code and reason; one that would rather wait than end is let in, and parks."""
+def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:
+    """Why a job cannot be paid for; one that would rather wait than end is let in, and parks."""
+    route, call_usd = decision.route, decision.first_call_usd
     if route.estimated_cost_usd is None and admitted.priced_only:
         budget = f"budget {admitted.tightest!r}" if admitted.tightest else "the job's own budget"
         reason = f"nobody knows what {route.name} costs, and {budget} is a hard limit: use a model with a price"
-        return "price_unknown", reason
-    if route.estimated_cost_usd == 0 or job.options.at_cap == "park" or not admitted.used_up:
+        return Failure(code="price_unknown", message=reason)
+    if route.estimated_cost_usd == 0 or job.options.at_cap == "park":
         return None
-    budget = "the job's own budget" if admitted.used_up == OWN else f"budget {admitted.used_up!r}"
-    return "budget_exhausted", f"{budget} has nothing left: raise it, or submit the job when it begins anew"
+    if admitted.used_up:
+        budget = "the job's own budget" if admitted.used_up == OWN else f"budget {admitted.used_up!r}"
+        reason = f"{budget} has nothing left: raise it, or submit the job when it begins anew"
+        return Failure(code="budget_exhausted", message=reason)
+    if call_usd is not None and call_usd > admitted.cap_usd:
+        reason = (
+            f"one call of {route.name} can cost {shown(call_usd)}, and the job may spend {exact(admitted.cap_usd)} "
+            f"({_whose(job, admitted)}): give it a larger options.budget_usd or a smaller options.max_output_tokens"
+        )
+        return Failure(code="budget_too_small", message=reason)
+    return None
+
+
+def _whose(job: SubmitJob, admitted: Admitted) -> str:
+    """Who says what a job may spend."""
+    if job.options.budget_usd is not None:
+        return "its own options.budget_usd"
+    return "a budget for each job" if admitted.cap_set else "the default, WAYLINE_ROUTER_JOB_BUDGET_USD"
 
 
 def routed(
@@ -160,19 +178,20 @@ def routed(
         held_usd=admitted.held_usd(decision.route),
         warm=warm,
         attachments=attachments,
+        away=decision.away,
     )
 
 
-def refused(first: JobSubmitted, code: str, reason: str) -> list[Event]:
+def refused(first: JobSubmitted, error: Failure) -> list[Event]:
     """The whole log of a job that is refused: it was asked for, and this is why it will not run."""
-    error = Failure(code=code, message=reason)
     return [first, JobFailed(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, error=error)]
 
 
-def planned(first: JobSubmitted, decided: JobRouted) -> list[Event]:
+def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) -> list[Event]:
     """The whole log of a dry run: what would happen, and that nothing did."""
+    reason = f"dry run; the job would be refused: {refusal.message}" if refusal else "dry run"
     done = JobCompleted(
-        job_id=first.job_id, seq=3, at=first.at, trace=first.trace, answer="", partial=True, reason="dry run"
+        job_id=first.job_id, seq=3, at=first.at, trace=first.trace, answer="", partial=True, reason=reason
     )
     return [first, decided, done]
 

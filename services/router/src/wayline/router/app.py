@@ -14,11 +14,13 @@ from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
 from wayline.router.attachments import AttachmentLimits, Attachments
+from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.handlers import Router
+from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
 from wayline.router.waking import Waker
 from wayline.store import Store
@@ -50,8 +52,17 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
-    attachments = Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes))
-    router = Router(bus, desk, catalogue, money, attachments, default_model=settings.default_model)
+    availability = Availability(bus)
+    router = Router(
+        bus,
+        desk,
+        catalogue,
+        money,
+        attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
+        sessions=Sessions(store),
+        availability=availability,
+        default_model=settings.default_model,
+    )
     return Service(
         name=NAME,
         settings=shared,
@@ -81,7 +92,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         ],
         asks=[
             asks(PlanJob, router.on_plan),
-            asks(budgets.SettleJob, money.on_settle),
+            asks(budgets.SettleJob, router.on_settle),
             asks(budgets.ExtendBudget, money.on_extend),
             asks(budgets.ReleaseBudget, money.on_release),
             asks(budgets.ListBudgets, money.on_list),
@@ -95,7 +106,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(models.PutModel, router.on_put_model),
             asks(models.DeleteModel, router.on_delete_model),
         ],
-        parts=[waker],
+        parts=[waker, availability],
         needs={"postgres": desk.ready},
         close=store.close,
     )

@@ -9,20 +9,24 @@ from decimal import Decimal
 from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
+from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Conflict, NotFound, Reject
-from wayline.contracts.events import Event, JobSubmitted
-from wayline.contracts.jobs import Due, Expire, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
+from wayline.contracts.events import Event, JobSubmitted, Warm
+from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
 from wayline.router.agents import check_agent
 from wayline.router.attachments import Attachments, fixed
+from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
 from wayline.router.routing import Decision, choose_limits, choose_route
+from wayline.router.sessions import Sessions
+from wayline.router.slots import named_by
 
 Clock = Callable[[], datetime]
 
@@ -40,8 +44,10 @@ class Router:
         desk: Desk,
         catalogue: Catalogue,
         budgets: Budgets,
-        attachments: Attachments,
         *,
+        attachments: Attachments,
+        sessions: Sessions,
+        availability: Availability,
         default_model: str,
         clock: Clock = now,
     ) -> None:
@@ -51,6 +57,8 @@ class Router:
         self._catalogue = catalogue
         self._budgets = budgets
         self._attachments = attachments
+        self._sessions = sessions
+        self._availability = availability
         self._default_model = default_model
         self._clock = clock
 
@@ -80,15 +88,18 @@ class Router:
         agent = admitted.agent
         cap_usd = admitted.cap_usd
         files = await self._attachments.of(job.tenant, (*agent.config.pinned, *job.parts()))
-        decision = await self._decide(job.tenant, job, agent, files, left_usd=admitted.bound_usd, cap_usd=cap_usd)
+        warm = await self._warm(job.tenant, job, agent)
+        decision = await self._decide(
+            job.tenant, job, agent, files, left_usd=admitted.bound_usd, cap_usd=cap_usd, warm=warm
+        )
         first = admission.submitted(job, job_id, delivery, self._clock())
         limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
-        decided = admission.routed(first, admitted, decision, limits, attachments=files)
+        decided = admission.routed(first, admitted, decision, limits, warm=warm, attachments=files)
+        refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
-            record = admission.planned(first, decided)
+            record = admission.planned(first, decided, refusal)
         else:
-            refusal = admission.unaffordable(job, decision.route, admitted)
-            record = admission.refused(first, *refusal) if refusal else [first, decided]
+            record = admission.refused(first, refusal) if refusal else [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -109,16 +120,25 @@ class Router:
         *,
         left_usd: Decimal | None = None,
         cap_usd: Decimal | None = None,
+        warm: Warm | None = None,
     ) -> Decision:
+        cards = await self._catalogue.usable(tenant)
         return choose_route(
             job,
             agent.config,
             default_model=self._default_model,
-            cards=await self._catalogue.usable(tenant),
+            cards=cards,
+            away=self._availability.away({*(card.name for card in cards), *named_by(agent.config.routing)}),
             left_usd=left_usd,
             cap_usd=cap_usd,
+            warm=warm,
             attachments=attachments,
         )
+
+    async def _warm(self, tenant: str, job: SubmitJob, agent: Agent) -> Warm | None:
+        if job.session_id is None:
+            return None
+        return await self._sessions.warm(tenant, job.session_id, agent, now=self._clock())
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -133,7 +153,7 @@ class Router:
         if job is None or job.job_id is None or not await self._desk.is_tenant(job.tenant):
             return
         first = admission.submitted(job, job.job_id, delivery, self._clock())
-        record = admission.refused(first, code, reason)
+        record = admission.refused(first, Failure(code=code, message=reason))
         log = JobLog(self._bus, job.tenant, job.job_id)
         try:
             await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -177,8 +197,17 @@ class Router:
             raise NotFound("agent", job.agent)
         agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
         files = await self._attachments.of(asked.tenant, (*agent.config.pinned, *job.parts()))
-        decision = await self._decide(asked.tenant, job, agent, files, left_usd=left_usd, cap_usd=cap_usd)
-        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route)
+        warm = await self._warm(asked.tenant, job, agent)
+        decision = await self._decide(asked.tenant, job, agent, files, left_usd=left_usd, cap_usd=cap_usd, warm=warm)
+        refusal = admission.unaffordable(job, decision, admitted)
+        return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
+
+    async def on_settle(self, asked: SettleJob) -> Settled:
+        """Turn a job's reservation into its cost, and remember what it left for the next job of its session."""
+        settled = await self._budgets.on_settle(asked)
+        if asked.left_warm is not None:
+            await self._sessions.remember(asked.tenant, asked.left_warm, now=self._clock())
+        return settled
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
         return await self._desk.agent(asked.tenant, asked.name)

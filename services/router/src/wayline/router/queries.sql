@@ -156,3 +156,21 @@ RETURNING true;
 
 -- name: delete_model
 DELETE FROM models WHERE tenant = $1 AND provider = $2 AND model = $3;
+
+-- name: remember_session
+WITH forgotten AS (
+    DELETE FROM session_caches WHERE tenant = $1 AND session_id = ANY (ARRAY(
+        SELECT session_id FROM session_caches
+        WHERE tenant = $1 AND until <= $8 AND session_id <> $2 ORDER BY until LIMIT $9 FOR UPDATE SKIP LOCKED
+    ))
+)
+INSERT INTO session_caches AS known (tenant, session_id, agent, agent_version, model, prefix_tokens, until)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (tenant, session_id) DO UPDATE SET
+    agent = excluded.agent, agent_version = excluded.agent_version, model = excluded.model,
+    prefix_tokens = excluded.prefix_tokens, until = excluded.until
+WHERE known.until < excluded.until;
+
+-- name: warm_session
+SELECT model, prefix_tokens FROM session_caches
+WHERE tenant = $1 AND session_id = $2 AND agent = $3 AND agent_version = $4 AND until > $5;

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Candidates, JobRouted, Limits, Warm
+from wayline.contracts.events import Away, Candidates, JobRouted, Limits, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
 from wayline.router import rules
-from wayline.router.estimate import expected, span
+from wayline.router.estimate import expected, first_call, span
 from wayline.router.policy import Policy, current
 from wayline.router.rules import Asked
 from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
@@ -27,6 +27,10 @@ class Decision:
     route: Route
     candidates: Candidates
     policy: str
+    first_call_usd: Decimal | None = None
+    """What the first call needs held at least; None: its price is unknown."""
+    away: tuple[Away, ...] = ()
+    """Whom it passed over because nobody could call them."""
 
 
 def choose_route(
@@ -38,6 +42,7 @@ def choose_route(
     left_usd: Decimal | None = None,
     cap_usd: Decimal | None = None,
     warm: Warm | None = None,
+    away: Mapping[str, str] | None = None,
     policy: Policy | None = None,
     attachments: Sequence[Attachment] = (),
 ) -> Decision:
@@ -45,7 +50,8 @@ def choose_route(
 
     `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
     jobs for which nobody names a model: where it is not the offline one, or where there is no other. `left_usd` is what
-    budgets that somebody has set leave, `cap_usd` what any job may cost: the latter keeps no unknown price out.
+    budgets that somebody has set leave, `cap_usd` what any job may cost: the latter keeps no unknown price out. `away`
+    are models that cannot be called now, with why: an agent in mode `auto` passes them over.
     Raises Reject.
     """
     asked = Asked(job, config, policy or current(), left_usd, cap_usd, warm, tuple(attachments))
@@ -57,7 +63,8 @@ def choose_route(
     if _takes_default(config.routing, default_model, cards):
         reason = "neither the job nor its agent names a model, so the default takes it"
         return _decision(asked, Slots({}), _able(asked, default_model, cards), reason)
-    return _from_slots(asked, slots_of(config.routing, cards, asked.needs))
+    avoided = away if config.routing.mode == "auto" else None
+    return _from_slots(asked, slots_of(config.routing, cards, asked.needs, away=avoided))
 
 
 def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decision:
@@ -73,7 +80,8 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decisi
     cards = {card.name: card for card in pinned.cards}
     models: dict[Slot, ModelCard] = {slot: cards[name] for slot, name in pinned.slots.items() if name in cards}
     fallbacks = tuple(cards[name] for name in pinned.fallbacks if name in cards)
-    slots = Slots(models, frozenset(SLOTS) - models.keys(), fallbacks)
+    away: dict[Slot, Away] = {missed.slot: missed for missed in routed.away if missed.slot in models}
+    slots = Slots(models, frozenset(SLOTS) - models.keys(), fallbacks, away)
     return _from_slots(asked, slots)
 
 
@@ -150,8 +158,8 @@ def _decision(
         slot=slot,
         task_type=asked.task_type,
         complexity=complexity,
-        estimated_cost_usd=expected(card, shape, cached_tokens=asked.cached_tokens(card)),
-        estimated_cost_range_usd=span(card, shape),
+        estimated_cost_usd=expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card)),
+        estimated_cost_range_usd=span(card, shape, slot=slot),
     )
     pinned = {one.name: one for one in (card, *slots.models.values(), *slots.fallbacks)}
     candidates = Candidates(
@@ -159,4 +167,6 @@ def _decision(
         slots={slot: one.name for slot, one in slots.models.items()},
         fallbacks=tuple(one.name for one in slots.fallbacks if one.name != card.name),
     )
-    return Decision(route, candidates, asked.policy.label)
+    return Decision(
+        route, candidates, asked.policy.label, first_call(card, shape, slot=slot), tuple(slots.away.values())
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, TextPart
@@ -12,9 +12,12 @@ from wayline.contracts.events import Warm
 from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.escalation import FALLING, RISING, after
-from wayline.router.estimate import Level, Shape, expected, shape_of, worst_call
+from wayline.router.estimate import Level, Shape, expected, first_call, shape_of
 from wayline.router.policy import SLOT_OF, TIER_OF, Policy, task_name
 from wayline.router.slots import SLOTS, Needs, Slots, needs_of
+
+SHOWN_USD = Decimal("0.0001")
+"""How exactly a reason says what something would cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +110,18 @@ def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
 
 
 def by_ability(choice: Choice, asked: Asked, slots: Slots) -> Choice:
-    """The next slot up that can take the job, else the next one down."""
-    if choice.slot in slots.models:
-        return choice
-    if choice.slot not in slots.unfit:
+    """The slot's own model, else another of its tier, else the next slot up that can take the job, or the next down."""
+    missed = slots.away.get(choice.slot)
+    because = f"{missed.model} {missed.why}" if missed else f"the {choice.slot} slot has no model for {asked.needs}"
+    if choice.slot in slots.models and not slots.shut(choice.slot):
+        return choice.moved(choice.slot, because) if missed else choice
+    if choice.slot not in slots.models and choice.slot not in slots.unfit:
         raise empty(choice.slot)
-    others = (*after(choice.slot, RISING), *after("reasoning", FALLING))
+    others = (*after(choice.slot, RISING), *after("reasoning", FALLING), "reasoning")
     able = next(iter(slots.of(others)), None)
     if able is None:
         raise unfit(asked)
-    return choice.moved(able, f"the {choice.slot} slot has no model for {asked.needs}")
+    return choice.moved(able, because)
 
 
 def empty(slot: Slot) -> Reject:
@@ -139,7 +144,12 @@ def unfit(asked: Asked) -> Reject:
 def by_reasoning(choice: Choice, asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     if not (asked.policy.reasoning and complexity.needs_reasoning and "reasoning" in slots.models):
         return choice
-    return choice.moved("reasoning", f"it needs reasoning (score {complexity.score:.2f})")
+    needs = f"it needs reasoning (score {complexity.score:.2f})"
+    missed = slots.away.get("reasoning")
+    if missed is None:
+        return choice.moved("reasoning", needs)
+    slot = choice.slot if slots.shut("reasoning") else "reasoning"
+    return choice.moved(slot, f"{needs}, where {missed.model} {missed.why}")
 
 
 def by_warm_cache(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choice:
@@ -149,12 +159,12 @@ def by_warm_cache(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> C
         return choice
     above = slots.of(after(choice.slot, SLOTS))
     stay: Slot | None = next((slot for slot in above if slots.models[slot].name == warm.model), None)
-    leaving = expected(card, shape)
-    staying = expected(slots.models[stay], shape, cached_tokens=warm.prefix_tokens) if stay else None
+    leaving = expected(card, shape, slot=choice.slot)
+    staying = expected(slots.models[stay], shape, slot=stay, cached_tokens=warm.prefix_tokens) if stay else None
     if stay is None or leaving is None or staying is None or leaving <= staying:
         return choice
     kept = f"{warm.prefix_tokens} tokens are warm in the cache of {warm.model}"
-    return choice.moved(stay, f"{kept}, which makes staying ${_plain(leaving - staying)} cheaper")
+    return choice.moved(stay, f"{kept}, which makes staying {shown(leaving - staying)} cheaper")
 
 
 def by_budget(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choice:
@@ -163,29 +173,54 @@ def by_budget(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> Choic
     if left is None or not asked.config.routing.budget_aware:
         return choice
     down = slots.of((choice.slot, *after(choice.slot, FALLING)))
-    costs: dict[Slot, Decimal] = {
-        slot: usd for slot in down if (usd := _needed(asked, shape, slots.models[slot])) is not None
-    }
-    if choice.slot not in costs and not asked.priced_only:
+    needs: dict[Slot, _Need] = {slot: need for slot in down if (need := _need(asked, shape, slots, slot)) is not None}
+    if choice.slot not in needs and not asked.priced_only:
         return choice
-    payable: list[Slot] = [slot for slot in costs if costs[slot] <= left]
-    cheapest: list[Slot] = sorted(costs, key=costs.__getitem__)
+    payable: list[Slot] = [slot for slot in needs if needs[slot].usd <= left]
+    cheapest: list[Slot] = sorted(needs, key=lambda slot: needs[slot].usd)
     fit = (payable or cheapest or down)[0]
     if fit == choice.slot:
         return choice
-    return choice.moved(fit, f"the ${_plain(left)} that are left are too little for the {choice.slot} slot")
+    need = needs.get(choice.slot)
+    said = need.why if need else f"nobody knows what the {choice.slot} slot costs"
+    return choice.moved(fit, f"{said} and {_limit(asked, left)}")
 
 
-def _needed(asked: Asked, shape: Shape, card: ModelCard) -> Decimal | None:
-    """What must be left for a model to begin: the whole job as expected, and its first call at its worst."""
-    first = worst_call(card, shape.most_on(card), shape.output_max)
-    whole = expected(card, shape, cached_tokens=asked.cached_tokens(card))
-    return None if first is None or whole is None else max(first, whole)
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What must be left for a job to begin in a slot, and why so much."""
+
+    usd: Decimal
+    why: str
 
 
-def _plain(usd: Decimal) -> str:
-    """Without the zeros at its end."""
-    return f"{usd.normalize():f}"
+def _need(asked: Asked, shape: Shape, slots: Slots, slot: Slot) -> _Need | None:
+    """The dearer of the first call at its worst and the whole job as expected."""
+    card = slots.models[slot]
+    call = first_call(card, shape, slot=slot)
+    whole = expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card))
+    if call is None or whole is None:
+        return None
+    if call >= whole:
+        return _Need(call, f"one call in the {slot} slot can cost {shown(call)}")
+    return _Need(whole, f"the work would cost about {shown(whole)} in the {slot} slot")
+
+
+def _limit(asked: Asked, left: Decimal) -> str:
+    """What may be spent, and the name of the setting where it is the job's own."""
+    if asked.own_usd is not None and asked.own_usd <= left:
+        return f"the job may spend {exact(left)} (options.budget_usd)"
+    return f"the budgets leave {exact(left)}"
+
+
+def shown(usd: Decimal) -> str:
+    """An estimate as a reason says it: its last digits mean nothing."""
+    return exact(usd.quantize(SHOWN_USD, rounding=ROUND_UP) if usd > SHOWN_USD else usd)
+
+
+def exact(usd: Decimal) -> str:
+    """An amount without the zeros at its end."""
+    return f"${usd.normalize():f}"
 
 
 def _least(*several: Decimal | None) -> Decimal | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, FilePart, ImagePart
 from wayline.contracts.errors import Reject
+from wayline.contracts.events import Away
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, ModelCard, Slot, Tier
 from wayline.llm import media
@@ -49,13 +50,13 @@ class Needs:
 def needs_of(
     job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0, attachments: Sequence[Attachment] = ()
 ) -> Needs:
-    """What this job needs, with as much prompt as its session has already."""
+    """What this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     answer = job.options.max_output_tokens or config.max_output_tokens
     # Of what nobody has described, only what it is called is known.
     parts = undescribed((*config.pinned, *job.parts()), attachments)
     kinds = {kind_of(attachment.media_type) for attachment in attachments}
     return Needs(
-        tokens=kept_tokens + first_prompt(job, config, attachments) + answer,
+        tokens=first_prompt(job, config, attachments, prefix_tokens=kept_tokens) + answer,
         images="image" in kinds or any(isinstance(part, ImagePart) for part in parts),
         files="pdf" in kinds or any(isinstance(part, FilePart) for part in parts),
         attachments=tuple(attachments),
@@ -69,15 +70,29 @@ class Slots:
     models: Mapping[Slot, ModelCard]
     unfit: frozenset[Slot] = frozenset()
     fallbacks: tuple[ModelCard, ...] = ()
+    away: Mapping[Slot, Away] = field(default_factory=dict)
+    """The model that a slot would have, were it not away: another of its tier stands there, or the same one."""
 
     def of(self, order: Iterable[Slot]) -> list[Slot]:
-        """Those of the given slots that can take the job."""
-        return [slot for slot in order if self.models.get(slot)]
+        """Those of the given slots that can take the job now."""
+        return [slot for slot in order if slot in self.models and not self.shut(slot)]
+
+    def shut(self, slot: Slot) -> bool:
+        """Whether nobody of a slot can be called now."""
+        return slot in self.away and self.away[slot].model == self.models[slot].name
 
 
-def slots_of(routing: Routing, cards: Sequence[ModelCard], needs: Needs) -> Slots:
-    """What each slot means with these cards. Raises Reject for a name that is neither a tier nor a model."""
+def slots_of(
+    routing: Routing, cards: Sequence[ModelCard], needs: Needs, *, away: Mapping[str, str] | None = None
+) -> Slots:
+    """What each slot means with these cards. Raises Reject for a name that is neither a tier nor a model.
+
+    `away` are models, as `provider/model`, that cannot be called now, each with why. Where all are, none is: to wait
+    for the right one is better than to wait for another.
+    """
+    away = away or {}
     models: dict[Slot, ModelCard] = {}
+    missed: dict[Slot, Away] = {}
     unfit: set[Slot] = set()
     for slot in SLOTS:
         name = getattr(routing, slot) or (None if slot == "reasoning" else TIER_OF[slot])
@@ -85,9 +100,19 @@ def slots_of(routing: Routing, cards: Sequence[ModelCard], needs: Needs) -> Slot
         fit = first_fit(meant, cards, needs)
         if fit is not None:
             models[slot] = fit
+            if fit.name in away:
+                missed[slot] = Away(slot=slot, model=fit.name, why=away[fit.name])
+                models[slot] = first_fit([card for card in meant if card.name not in away], cards, needs) or fit
         elif meant:
             unfit.add(slot)
-    return Slots(models, frozenset(unfit), fallbacks_of(routing, cards, needs, named=models.values()))
+    fallbacks = fallbacks_of(routing, cards, needs, named=models.values())
+    slots = Slots(models, frozenset(unfit), fallbacks, missed)
+    return slots if slots.of(SLOTS) else replace(slots, away={})
+
+
+def named_by(routing: Routing) -> set[str]:
+    """What an agent's slots name: tiers and models."""
+    return {name for slot in SLOTS if (name := getattr(routing, slot))}
 
 
 def fallbacks_of(

@@ -66,9 +66,35 @@ def job_line(job: dict[str, Any]) -> str:
     saved = (job.get("costs") or {}).get("saved_usd", "0")
     if float(saved):
         words.append(f"cache saved {usd(saved)}")
-    if job["partial"]:
-        words.insert(1, "[yellow]partial: a limit was reached[/yellow]")
+    if why := _reservation(job):
+        words.insert(1, f"[yellow]{escape(why)}[/yellow]")
     return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
+
+
+def _reservation(job: dict[str, Any]) -> str:
+    """Why a job is not all that was asked for."""
+    if job["partial"]:
+        return f"partial: {job['reason'] or 'a limit was reached'}"
+    return job["reason"] or ""
+
+
+def planned(said: dict[str, Any]) -> RenderableType:
+    """What would become of a job, and what it would cost."""
+    route = said["route"]
+    cost = "what it costs is unknown"
+    if route["estimated_cost_usd"] is not None:
+        least, most = map(usd, route["estimated_cost_range_usd"])
+        cost = f"expected to cost {usd(route['estimated_cost_usd'])}, between {least} and {most}"
+    lines = [
+        Text.assemble(
+            (f"{said['agent']} v{said['agent_version']}", "bold"), f" on {route['provider']}/{route['model']}"
+        ),
+        Text(f"  {route['reason']}"),
+        Text(f"  {cost}; nothing was run"),
+    ]
+    if said["refusal"]:
+        lines.append(Text(f"  it would be refused: {said['refusal']['message']}", style="red"))
+    return Group(*lines)
 
 
 def job_details(job: dict[str, Any]) -> RenderableType:

@@ -1,22 +1,22 @@
 -- name: put_jobs
 INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, citations, error_code,
-    error_message, waiting_for, created_at, ended_at
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
+    error_code, error_message, waiting_for, created_at, ended_at
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial,
+    route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at
 FROM unnest(
     $1::text[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::text[],
     $10::text[], $11::text[], $12::text[], $13::text[], $14::numeric[], $15::int[], $16::text[], $17::bigint[],
     $18::numeric[], $19::text[], $20::text[], $21::bool[], $22::text[], $23::text[], $24::text[], $25::text[],
-    $26::timestamptz[], $27::timestamptz[]
+    $26::text[], $27::timestamptz[], $28::timestamptz[]
 ) AS new (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, citations, error_code,
-    error_message, waiting_for, created_at, ended_at
+    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
+    error_code, error_message, waiting_for, created_at, ended_at
 )
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
@@ -24,8 +24,9 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     model = excluded.model, tier = excluded.tier, route_reason = excluded.route_reason,
     estimated_cost_usd = excluded.estimated_cost_usd, steps = excluded.steps, usage = excluded.usage,
     tokens = excluded.tokens, cost_usd = excluded.cost_usd, costs = excluded.costs, answer = excluded.answer,
-    partial = excluded.partial, citations = excluded.citations, error_code = excluded.error_code, error_message = excluded.error_message,
-    waiting_for = excluded.waiting_for, created_at = excluded.created_at, ended_at = excluded.ended_at
+    partial = excluded.partial, reason = excluded.reason, citations = excluded.citations,
+    error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
+    created_at = excluded.created_at, ended_at = excluded.ended_at
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 

@@ -48,7 +48,7 @@ def job_view(row: Record) -> JobView:
 
 _SAME = (
     *("job_id", "agent", "agent_version", "session_id", "user_id", "steps", "cost_usd", "answer", "partial"),
-    *("created_at", "ended_at", "trace_id"),
+    *("reason", "created_at", "ended_at", "trace_id"),
 )
 
 

@@ -39,6 +39,7 @@ class JobRow(NamedTuple):
     costs: Json
     answer: str | None
     partial: bool
+    reason: str | None
     citations: Json
     error_code: str | None
     error_message: str | None

@@ -100,6 +100,7 @@ class Story:
             costs=as_json(job.costs.model_dump(mode="json", exclude_defaults=True)) if job.costs else None,
             answer=_clean(job.answer),
             partial=job.partial,
+            reason=_clean(job.reason),
             citations=as_json([citation.model_dump() for citation in job.citations]),
             error_code=error.code if error else None,
             error_message=clean(error.message) if error else None,

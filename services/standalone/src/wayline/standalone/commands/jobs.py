@@ -29,6 +29,7 @@ def run(
     max_steps: Annotated[int | None, typer.Option(help="At most so many steps.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="USD", help="At most so many dollars.")] = None,
     wait: Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a job and show it as it happens. Exit code 1: it failed; 2: it waits for somebody."""
@@ -39,12 +40,24 @@ def run(
         "session_id": session,
         "options": {name: value for name, value in options.items() if value is not None},
     }
+    if dry_run:
+        _plan(body, as_json=as_json)
+        return
 
     async def work(api: Api) -> dict[str, Any]:
         return await _run(api, body, wait=wait, quiet=as_json)
 
     job = conversation(work, as_json=as_json)
     _show_end(job, as_json=as_json)
+
+
+def _plan(body: dict[str, Any], *, as_json: bool) -> None:
+    from wayline.standalone.drawing import planned
+
+    asked = {**body, "options": {**body["options"], "dry_run": True}}
+    said = answer(lambda api: api.post("/v1/jobs", asked), as_json=as_json, draw=planned)
+    if said["refusal"]:
+        raise typer.Exit(1)
 
 
 async def _run(api: Api, body: dict[str, Any], *, wait: bool, quiet: bool) -> dict[str, Any]:

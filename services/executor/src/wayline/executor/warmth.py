@@ -1,0 +1,50 @@
+"""What a job has in its model's cache: what leaving the model costs, and what its session's next job may find. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from wayline.contracts.budgets import LeftWarm
+from wayline.contracts.models import CacheRules
+from wayline.journal import Job
+
+TTL_MAX_S = 86_400.0
+"""A card may say any number."""
+
+
+def warm_tokens(job: Job) -> int:
+    """Tokens of the job's prompt that its model's provider still keeps, as far as can be told; 0 where none are."""
+    return _kept(job, "tools", "system", "messages")
+
+
+def left_warm(job: Job) -> LeftWarm | None:
+    """What the next job of the session finds warm: what all jobs of an agent's version have in common."""
+    submitted, asked = job.submitted, job.asked
+    tokens = _kept(job, "tools", "system")
+    if submitted is None or submitted.session_id is None or asked is None or not tokens:
+        return None
+    return LeftWarm(
+        session_id=submitted.session_id,
+        agent=submitted.agent,
+        agent_version=job.agent_version or 0,
+        model=job.card.name,
+        prefix_tokens=tokens,
+        until=asked.at + timedelta(seconds=min(job.card.cache.ttl_s or 0, TTL_MAX_S)),
+    )
+
+
+def _kept(job: Job, *parts: str) -> int:
+    """Of the last call's prompt, where its model has answered this job and nothing is known to have dropped it."""
+    asked = job.asked
+    if asked is None or job.route is None or job.at is None or job.route.name not in job.costs.model:
+        return 0
+    card = job.card
+    if (asked.provider, asked.model) != (card.provider, card.model) or not _keeps(card.cache, job.at - asked.at):
+        return 0
+    tokens = sum(part.tokens for part in asked.prefix if part.part in parts)
+    return tokens if tokens >= card.cache.min_tokens else 0
+
+
+def _keeps(cache: CacheRules, age: timedelta) -> bool:
+    """Whether what was read so long ago is there for sure; a provider that tells no time may have dropped it."""
+    return cache.kind != "none" and cache.ttl_s is not None and age.total_seconds() <= cache.ttl_s
