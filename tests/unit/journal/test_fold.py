@@ -54,6 +54,19 @@ def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
                 done.add((event.step, event.call))
 
 
+@settings(max_examples=60)
+@given(world=histories.worlds)
+def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_its_end_is_in_the_log(world):
+    whole = histories.play(world)
+
+    for kept in range(1, len(whole.records) + 1):
+        events = [event for record in histories.resumed(world, whole.records[:kept]).records for event in record]
+        begun = [event.purpose for event in events if isinstance(event, e.AuxiliaryRequested)]
+        ended = [event.purpose for event in events if isinstance(event, e.AuxiliaryCompleted | e.AuxiliaryFailed)]
+        assert begun == ended == ["classification"][: len(begun)], f"after record {kept}"
+        assert fold(events).aux_open is None
+
+
 @given(world=histories.worlds)
 def test_a_log_reads_back_as_it_was_written(world):
     for record in histories.play(world).records:

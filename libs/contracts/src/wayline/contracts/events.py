@@ -60,6 +60,11 @@ class Candidates(Frozen):
     cards: tuple[ModelCard, ...] = ()
     slots: dict[Slot, str] = Field(default_factory=dict, description="`provider/model` of each slot that has one.")
     fallbacks: tuple[str, ...] = ()
+    tasks: dict[str, Route | None] = Field(
+        default_factory=dict,
+        description="The types of task that the route's classifier may name, and the route of each; None: it stays. "
+        "Empty: nobody is asked.",
+    )
 
     def card(self, name: str) -> ModelCard | None:
         """The card of a `provider/model`."""
@@ -92,7 +97,7 @@ class JobRerouted(Event):
 
     type: Literal["job.rerouted"] = "job.rerouted"
     route: Route
-    cause: Literal["escalation", "fallback", "budget"]
+    cause: Literal["escalation", "fallback", "budget", "classification"]
 
 
 class JobClaimed(Event):
@@ -183,17 +188,54 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
+Purpose = Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+"""What an auxiliary call is for."""
+
+
+class AuxiliaryRequested(Event):
+    """A priced call beside the conversation is about to be made: nobody makes it again, whatever becomes of it."""
+
+    type: Literal["aux.requested"] = "aux.requested"
+    purpose: Purpose
+    attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
+    provider: str
+    model: str
+    worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Decimal | None = Field(
+        default=None, description="What is held for the job from this call on; None: the same as before."
+    )
+
+
+class AuxiliaryFailed(Event):
+    """An auxiliary call without an answer: the job goes on without it."""
+
+    type: Literal["aux.failed"] = "aux.failed"
+    purpose: Purpose
+    attempt_id: str
+    error: Failure
+    unsettled: Bounds | None = Field(default=None, description="Set where the provider may have billed it.")
+    duration_ms: float = 0
+
+
 class AuxiliaryCompleted(Event):
     """A priced call beside the conversation: no message of it is part of a prompt."""
 
     type: Literal["aux.completed"] = "aux.completed"
-    purpose: Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+    purpose: Purpose
     attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
     provider: str
     model: str
     usage: Usage = Usage()
     cost_usd: Decimal | None
     duration_ms: float = 0
+
+
+class TaskClassified(Event):
+    """What came of asking which type of task a job is."""
+
+    type: Literal["task.classified"] = "task.classified"
+    task_type: str | None = Field(description="None: it stays unknown, and the route as it is.")
+    reason: str = Field(default="", description="Why it stays unknown.")
 
 
 class ContextInjected(Event):
@@ -328,7 +370,10 @@ AnyEvent = Annotated[
     | ModelRequested
     | ModelCompleted
     | ModelFailed
+    | AuxiliaryRequested
     | AuxiliaryCompleted
+    | AuxiliaryFailed
+    | TaskClassified
     | ContextInjected
     | ContextCompacted
     | ToolsDiscovered

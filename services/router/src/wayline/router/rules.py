@@ -29,6 +29,8 @@ class Asked:
     cap_usd: Decimal | None = None
     """What any job may cost."""
     warm: Warm | None = None
+    classified: str | None = None
+    """The type of task as a model takes it, where neither the job nor its agent says one."""
 
     @property
     def own_usd(self) -> Decimal | None:
@@ -59,7 +61,7 @@ class Asked:
 
     @property
     def task_type(self) -> str | None:
-        return self.job.options.task_type or self.config.task_type
+        return self.job.options.task_type or self.config.task_type or self.classified
 
     def shape(self, level: Level = "moderate") -> Shape:
         return shape_of(self.job, self.config, level=level, kept_tokens=self.kept_tokens, cap_usd=self.own_usd)
@@ -85,7 +87,9 @@ def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     policy, said = asked.policy, asked.task_type
     tier = policy.tiers.get(task_name(said)) if said else None
     if said and tier:
-        choice = Choice(SLOT_OF[tier], f"{task_name(said).replace('_', ' ')} is {tier} work")
+        name = task_name(said).replace("_", " ")
+        known = f"it was classified as {name}, which" if asked.classified else name
+        choice = Choice(SLOT_OF[tier], f"{known} is {tier} work")
     elif said:
         choice = Choice(SLOT_OF[policy.unknown], f"{said!r} is no type of task that the policy knows")
     else:
