@@ -136,7 +136,7 @@ async def test_a_job_waits_only_so_long_for_an_answer(stage: Stage, monkeypatch:
         done = await stage.ended("j1")
 
     [failed] = await asides(stage, e.AuxiliaryFailed)
-    assert failed.error.code == "timeout"
+    assert failed.error.code == "time_limit"
     assert failed.unsettled is not None and failed.unsettled.upper_usd > 0
     assert done.answer == "done"
 

@@ -108,7 +108,7 @@ def test_a_job_that_left_the_classified_model_before_its_first_call_does_not_go_
     log.asking()
     log.classified("negotiation")
     log.take(log.next)
-    log.take(Reroute(ROUTE.model_copy(update={"provider": "other", "model": "spare"}), "fallback"))
+    log.take(Reroute(DEAR.model_copy(update={"provider": "other", "model": "spare"}), "fallback"))
 
     assert log.next == CallModel(1, 1)
 

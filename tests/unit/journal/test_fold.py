@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import orjson
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
+from wayline.contracts.jobs import Failure
 from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
-from wayline.journal.record import decode, state_after
+from wayline.journal.record import decode, progressed, state_after
 
 _spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
 assert _spec and _spec.loader
@@ -118,3 +120,25 @@ def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
     seen = view(played.job)
 
     assert (seen.status, seen.answer, seen.steps, seen.usage.total, seen.cost_usd) == ("completed", "so", 2, 24, None)
+
+
+def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_is_unsettled():
+    played = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    played.begin()
+    played.claim()
+    named = {"purpose": "classification", "attempt_id": "default/j1/0/a1"}
+    played.note(e.AuxiliaryRequested, **named, provider="p", model="m", worst_usd=Decimal(2))
+    played.note(e.JobFailed, error=Failure(code="crash_loop", message="gave up"))
+
+    costs = view(played.job).costs
+
+    assert costs is not None
+    assert (costs.unsettled_calls, costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (1, 0, 2)
+
+
+def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is():
+    played = histories.play(histories.World(replies=(histories.Reply(text="so"),), task="-"))
+    [failed] = [event for record in played.records for event in record if isinstance(event, e.AuxiliaryFailed)]
+    lost = failed.model_copy(update={"error": Failure(code=e.LOST, message="gone")})
+
+    assert progressed([failed]) and not progressed([lost])

@@ -135,6 +135,14 @@ def test_a_type_whose_tier_is_empty_refuses_no_job():
     assert tasks["sentiment"] is not None
 
 
+def test_a_type_whose_tier_is_empty_goes_to_the_next_one_up():
+    """As a backtest decides it, which knows only the models that were recorded."""
+    asked = decide(text="Hello, are you there?", cards=(LOCAL, FLASH, PREMIUM))
+    route = asked.candidates.tasks["drafting"]
+
+    assert (asked.route.name, route and route.name) == ("a/flash", "a/premium")
+
+
 def test_what_was_predicted_holds_whatever_is_answered():
     asked, plain = decide().route, decide(AgentConfig()).route
     routes = [route for route in decide().candidates.tasks.values() if route is not None]

@@ -152,7 +152,7 @@ async def _hear(hands: Hands, hold: Hold, aside: Aside, heard: Heard) -> Finishe
     except Cancelled:
         return _Lapse(Failure(code="cancelled", message=f"the job was cancelled during its {aside.purpose}"))
     except TimeoutError:
-        return _Lapse(Failure(code="timeout", message=f"{name} had not answered within {seconds:g} s"))
+        return _Lapse(Failure(code="time_limit", message=f"{name} had not answered within {seconds:g} s"))
     except asyncio.CancelledError:
         # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
         _note_failed(hold, aside, heard, _Lapse(Failure(code=e.LOST, message="its executor was stopped")))
