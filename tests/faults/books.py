@@ -16,8 +16,12 @@ from wayline.testkit.simulator import Charge
 from .world import TENANT, World
 
 NOTHING = Decimal(0)
-UNSEEN = frozenset({e.LOST, "cancelled", "open"})
+UNSEEN = frozenset({e.LOST, "cancelled", "time_limit", "open"})
 """Why a call that the provider had told the end of may still be unknown here: nobody was left to read it."""
+
+
+End = e.ModelCompleted | e.ModelFailed | e.AuxiliaryCompleted | e.AuxiliaryFailed
+ENDS = (e.ModelCompleted, e.ModelFailed, e.AuxiliaryCompleted, e.AuxiliaryFailed)
 
 
 @dataclass(frozen=True)
@@ -33,24 +37,27 @@ class Call:
 
 
 def calls_of(job_id: str, events: Iterable[e.Event]) -> dict[str, Call]:
-    """Every model call of a log by attempt id; each is begun once and ended at most once."""
+    """Every call of a log by attempt id, also beside the conversation; each is begun once and ended at most once."""
     found: dict[str, Call] = {}
     for event in events:
-        if isinstance(event, e.ModelRequested):
+        if isinstance(event, e.ModelRequested | e.AuxiliaryRequested):
             assert event.attempt_id not in found, f"{event.attempt_id} began twice"
-            span_id = ids.model_span(TENANT, job_id, event.step, event.attempt)
+            if isinstance(event, e.ModelRequested):
+                span_id = ids.model_span(TENANT, job_id, event.step, event.attempt)
+            else:
+                span_id = ids.aux_span(TENANT, job_id, event.attempt_id)
             # Nobody may ever say how it ended.
             open_bounds = e.Bounds(lower_usd=NOTHING, upper_usd=event.worst_usd)
             found[event.attempt_id] = Call(job_id, span_id, None, open_bounds, "open")
-        elif isinstance(event, e.ModelCompleted | e.ModelFailed):
+        elif isinstance(event, ENDS):
             begun = found[event.attempt_id]
             assert begun.code == "open", f"{event.attempt_id} ended twice"
             found[event.attempt_id] = _ended(begun, event)
     return found
 
 
-def _ended(begun: Call, event: e.ModelCompleted | e.ModelFailed) -> Call:
-    if isinstance(event, e.ModelCompleted):
+def _ended(begun: Call, event: End) -> Call:
+    if isinstance(event, e.ModelCompleted | e.AuxiliaryCompleted):
         return Call(begun.job_id, begun.span_id, event.cost_usd, event.unsettled, "no usage" if event.unsettled else "")
     free = NOTHING if event.usage is None and event.unsettled is None else event.cost_usd
     return Call(begun.job_id, begun.span_id, free, event.unsettled, event.error.code)
@@ -120,7 +127,7 @@ class Books:
 
     async def against_tracing(self, world: World) -> None:
         """The log and what is read from tracing: the ledger and the spans, call by call."""
-        rows = await world.sql("SELECT * FROM tracing.ledger WHERE kind = 'model'")
+        rows = await world.sql("SELECT * FROM tracing.ledger WHERE kind IN ('model', 'aux')")
         assert {row["attempt_id"]: row["cost_usd"] for row in rows if row["settled"]} == self.settled
         bounds = {row["attempt_id"]: (row["lower_usd"], row["upper_usd"]) for row in rows if not row["settled"]}
         assert bounds == {name: (b.lower_usd, b.upper_usd) for name, b in self.unsettled.items()}

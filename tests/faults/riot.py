@@ -31,12 +31,17 @@ GPT = ("openai/gpt-6-luna", "openai/gpt-6.1-terra", "openai/gpt-6-sol")
 METERED = tuple(f"metered-{n}" for n in range(6))
 CHAT = tuple(f"chat/{name}" for name in METERED)
 FAMILIES = (CLAUDE, GPT, CHAT)
+SORTER = "sorter"
 EXECUTORS = 2
 ROUNDS_MAX = 4
 OUTPUT_MAX = 300
 TENANT_BUDGET = Decimal(1_000)
 POOR = Decimal("0.004")
 """A job's budget that ends some of them half-way."""
+CLASSIFIED = 0.3
+"""Of all jobs."""
+LATE = 10
+LABELS = ("negotiation", "contract review", "drafting", "sentiment", "none", "I cannot say")
 WORDS = "the tide comes in and goes out again, as it did yesterday and as it will tomorrow; "
 DEADLY = (
     Failpoint.EXECUTOR_MODEL_AFTER,  # the whole answer came, and nobody wrote it down
@@ -76,6 +81,8 @@ class Fate:
     strike: str = ""
     """`cancel`, `kill` or `stop`, in the middle of that round's answer."""
     budget_usd: Decimal | None = None
+    classified: bool = False
+    """Whether a flash model is asked first what type of task it is; a cancel then comes in the middle of that."""
 
 
 class Struck(asyncio.Event):
@@ -113,7 +120,7 @@ class Riot:
         struck = [strike for strike, n in self.strikes.items() for _ in range(n)]
         names = [f"j{n}" for n in range(self.jobs)]
         strikes = dict(zip(draw.sample(names, len(struck)), struck, strict=True))
-        for name in names:
+        for n, name in enumerate(names):
             rounds = draw.randrange(1, ROUNDS_MAX + 1)
             self.fates[name] = Fate(
                 model=draw.choice(draw.choice(FAMILIES)),
@@ -121,6 +128,9 @@ class Riot:
                 strikes_in=draw.randrange(rounds),
                 strike=strikes.get(name, ""),
                 budget_usd=POOR if name not in strikes and draw.random() < 0.08 else None,
+                # The last ones also: the first executors are gone by then, and some answers arrive.
+                classified=n >= self.jobs - LATE
+                or random.Random(f"{self.seed}:{name}:classified").random() < CLASSIFIED,
             )
         self.left = set(names)
         self._failpoints = iter(zip(cycle(DEADLY), range(self.deaths), strict=False))
@@ -140,12 +150,21 @@ class Riot:
         job_id = asked.attempt.split("/")[1]
         fate, done = self.fates[job_id], sum(bool(turn.calls) for turn in asked.turns)
         draw = random.Random(f"{self.seed}:{asked.attempt}:words")
+        if "/0/a" in asked.attempt:
+            return self._classify(job_id, draw.choice(LABELS))
         text = WORDS * draw.randrange(1, 12)
         tools = ((CLOCK, {}),) if done + 1 < fate.rounds else ()
         if fate.strike and done == fate.strikes_in and job_id not in self._struck:
             held = Struck(lambda: self._strike(job_id, fate.strike))
             return Say(text=text, tools=tools, fault=Fault(hold=held, hold_at="middle"))
         return Say(text=text, tools=tools)
+
+    def _classify(self, job_id: str, label: str) -> Say:
+        # Most jobs ask at the same time: one kill would take the answers of all of them.
+        if self.fates[job_id].strike != "cancel":
+            return Say(text=label)
+        held = Struck(lambda: self._strike(job_id, "cancel"))
+        return Say(text=label, fault=Fault(hold=held, hold_at="middle"))
 
     def _strike(self, job_id: str, strike: str) -> None:
         self._struck.add(job_id)
@@ -196,7 +215,7 @@ class Riot:
     async def _submit(self, name: str) -> None:
         fate = self.fates[name]
         options = JobOptions(budget_usd=fate.budget_usd, max_steps=2 * ROUNDS_MAX, max_output_tokens=OUTPUT_MAX)
-        agent = agent_of(fate.model)
+        agent = SORTER if fate.classified else agent_of(fate.model)
         job = SubmitJob(tenant=TENANT, agent=agent, input=f"Tell me of {name}.", job_id=name, options=options)
         await self.world.bus.publish(job, msg_id=name)
 
@@ -215,6 +234,10 @@ def _agents() -> Iterator[tuple[str, AgentConfig]]:
             fallbacks = tuple(other[n % len(other)] for other in (FAMILIES[at - 1], FAMILIES[at - 2]))
             routing = Routing(mode="locked", primary=model, fallbacks=fallbacks)
             yield agent_of(model), AgentConfig(instructions="Tell what you know.", routing=routing, tools=(CLOCK,))
+
+    # No slot has the same model as another: an answer changes the price of all that follows.
+    slots = Routing(fast=CLAUDE[0], primary=GPT[1], escalation=CHAT[2], fallbacks=(GPT[0], CLAUDE[1]))
+    yield SORTER, AgentConfig(instructions="Tell what you know.", routing=slots, tools=(CLOCK,), classify=True)
 
 
 def _rates(n: int) -> tuple[Decimal, Decimal]:

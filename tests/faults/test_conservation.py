@@ -85,6 +85,7 @@ async def conserve(town: Town, riot: Riot, *, within: float) -> None:
     outcomes = Counter(charge.outcome for charge in books.charges)
     codes = Counter(call.code for call in books.calls.values() if call.code)
     rerouted = Counter(event.cause for event in events if isinstance(event, e.JobRerouted))
+    asides = {event.type.removeprefix("aux.") for event in events if event.type.startswith("aux.")}
     ends = Counter(event.type for event in events if event.type in e.TERMINAL_TYPES)
     print(f"{len(riot.fates)} jobs {dict(ends)}, {len(books.calls)} calls, {len(books.unsettled)} unsettled")
     print(f"settled {books.total} USD, billed {sum(books.billed.values())} USD, {dict(outcomes)}, {dict(codes)}")
@@ -107,6 +108,8 @@ async def conserve(town: Town, riot: Riot, *, within: float) -> None:
     assert set(outcomes) >= OUTCOMES, "the run did not meet every accident"
     assert {e.LOST, "cancelled", "stream_cut", "rate_limited"} <= set(codes)
     assert rerouted["fallback"] > 0
+    assert rerouted["classification"] > 0
+    assert asides >= {"completed", "failed"}, "a classification was answered, and one was not"
     assert riot.deaths_seen >= DEATHS_MIN
 
 

@@ -6,9 +6,11 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis import Failpoint
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
+from wayline.contracts.models import ModelCard, PutModel, Tier
 
 from .conftest import MakeWorld
-from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
+from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, World, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -19,13 +21,21 @@ POINTS = [point for point in Failpoint if point.startswith("executor.")]
 async def world(make_world: MakeWorld) -> World:
     world = await make_world()
     await world.fleet.ensure("router", "tool_registry")
+    # A type of task is asked for only where the answer can change the model.
+    tiers: dict[str, Tier] = {"sorter": "flash", "plain": "standard", "dear": "premium"}
+    for model, tier in tiers.items():
+        card = ModelCard(provider="chat", model=model, tier=tier)
+        await world.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+    routing = Routing(fast="chat/sorter", primary="chat/plain", escalation="chat/dear")
+    sorter = AgentConfig(routing=routing, classify=True)
+    await world.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
     return world
 
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_once(world: World, point: Failpoint):
     name = point.replace(".", "-")
-    both, asking = f"{name}-effects", f"{name}-decision"
+    both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
         await world.forget_outcome(asking, 1, call)
@@ -33,18 +43,21 @@ async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_o
     doomed = await world.fleet.start("executor", point)
     await world.submit(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
     await world.submit(asking, calls(ONCE, ONCE), says("decided"))
+    await world.submit(sorted_, says("negotiation"), agent="sorter", model=None)
     await world.until_dead(doomed, both, asking)
 
     fresh = await world.fleet.start("executor")
-    await world.until_ended(both, asking)
+    await world.until_ended(both, asking, sorted_)
     await world.until_quiet()
     await world.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await world.check(both, asking)
+    await world.check(both, asking, sorted_)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
         ran = [key for said, key in world.effects.calls() if said == tool and f"/{both}/1/" in key]
         assert len(ran) == 1, (tool, ran)
-    assert (await world.job(both)).status == (await world.job(asking)).status == "completed"
+    assert {(await world.job(job)).status for job in (both, asking, sorted_)} == {"completed"}
+    asked = [attempt for attempt, _ in world.chat.calls if f"/{sorted_}/0/a" in attempt]
+    assert len(asked) <= 1, "nobody is asked twice which type of task it is"
     assert await world.dead_letters() == []

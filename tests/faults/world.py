@@ -100,11 +100,13 @@ class World:
 
         await self.bus.nc.subscribe("live.*.*", cb=heard)
 
-    async def submit(self, job_id: str, *plan: Turn, tenant: str = TENANT, **options: Any) -> str:
+    async def submit(
+        self, job_id: str, *plan: Turn, tenant: str = TENANT, agent: str = "assistant", **options: Any
+    ) -> str:
         """Publish a job as any client would, and see it accepted."""
         job = SubmitJob(
             tenant=tenant,
-            agent="assistant",
+            agent=agent,
             input=self.written(plan),
             job_id=job_id,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),

@@ -95,6 +95,8 @@ class Stage:
         fallbacks: tuple[str, ...] = (),
         cards: tuple[ModelCard, ...] = CARDS,
         held_usd: Decimal | None = None,
+        classifier: str | None = None,
+        tasks: dict[str, Route | None] | None = None,
         more: tuple[e.Event, ...] = (),
         ticket: bool = True,
         **limits: Any,
@@ -108,9 +110,11 @@ class Stage:
             agent="a",
             agent_version=1,
             config=config or AgentConfig(tools=()),
-            route=Route(provider=provider, model=name, tier="standard", reason="r"),
+            route=Route(provider=provider, model=name, tier="standard", reason="r", classifier=classifier),
             limits=e.Limits(**{"max_steps": 5, "max_seconds": 60, "max_output_tokens": 100, **limits}),
-            candidates=e.Candidates(cards=(*cards, OFFLINE), slots={"primary": model}, fallbacks=fallbacks),
+            candidates=e.Candidates(
+                cards=(*cards, OFFLINE), slots={"primary": model}, fallbacks=fallbacks, tasks=tasks or {}
+            ),
             held_usd=held_usd,
         )
         log = JobLog(self.bus, "default", job_id)

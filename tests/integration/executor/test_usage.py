@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ async def simulator() -> AsyncIterator[Simulator]:
         yield provider
 
 
-async def play(stage: Stage, simulator: Simulator, model: str, *faults: Fault) -> list[e.Event]:
+async def play(stage: Stage, simulator: Simulator, model: str, *faults: Fault, **begun: Any) -> list[e.Event]:
     """A job's log: its calls meet one fault after another, then none."""
 
     def script(asked: Asked) -> Say:
@@ -40,7 +41,7 @@ async def play(stage: Stage, simulator: Simulator, model: str, *faults: Fault) -
     url, key = simulator.openai_url, "simulated"
     claude = {"anthropic_base_url": simulator.url, "anthropic_api_key": key}
     await stage.start(Settings(openai_base_url=url, openai_api_key=key, chat_base_url=url, **claude))
-    await stage.begin("j1", model, cards=CARDS, held_usd=Decimal(1))
+    await stage.begin("j1", model, cards=CARDS, held_usd=Decimal(1), **begun)
     assert (await stage.ended("j1")).status == "completed"
     return await stage.events("j1")
 
@@ -80,3 +81,33 @@ async def test_an_answer_whose_usage_is_not_told_is_kept_and_paid_between_its_bo
     assert (costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (bounds.lower_usd, bounds.upper_usd)
     [settled] = stage.purse.of(SettleJob)
     assert (settled.cost_usd, settled.unsettled_usd) == (0, bounds.upper_usd), "a budget counts its most"
+
+
+async def test_what_a_question_beside_the_conversation_used_is_settled_also_where_it_failed(
+    stage: Stage, simulator: Simulator
+):
+    events = await play(stage, simulator, OWN, Fault(fails_at_end=True), classifier=GPT, tasks={"search": None})
+
+    [failed] = [event for event in events if isinstance(event, e.AuxiliaryFailed)]
+    [lost, paid] = await charged(simulator, 2)
+    assert (failed.error.code, failed.unsettled) == ("server_error", None)
+    assert (failed.usage, failed.cost_usd) == (lost.usage, lost.usd) and lost.usd > 0
+    job = await stage.job("j1")
+    assert (job.cost_usd, job.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
+    assert (job.costs.aux, job.usage) == ({"classification": lost.usd}, lost.usage + paid.usage)
+
+
+async def test_a_question_beside_the_conversation_whose_usage_is_not_told_lies_between_its_bounds(
+    stage: Stage, simulator: Simulator
+):
+    events = await play(stage, simulator, OWN, Fault(no_usage=True), classifier=GPT, tasks={"search": None})
+
+    [answered] = [event for event in events if isinstance(event, e.AuxiliaryCompleted)]
+    [untold, paid] = await charged(simulator, 2)
+    bounds = answered.unsettled
+    assert answered.cost_usd is None and bounds is not None
+    assert bounds.lower_usd is not None and bounds.upper_usd is not None
+    assert 0 < bounds.lower_usd <= untold.usd <= bounds.upper_usd
+    job = await stage.job("j1")
+    assert (job.cost_usd, job.costs.aux, job.costs.unsettled_calls) == (paid.usd, {}, 1)
+    assert any(isinstance(event, e.TaskClassified) for event in events), "its answer is read all the same"

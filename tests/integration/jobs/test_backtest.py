@@ -31,6 +31,16 @@ TASKS = {
 }
 
 
+CLASSIFIED = {"sorted": "They want more, and we have less.", "unsorted": "Who can say what this is?"}
+"""Jobs whose type a model is asked for."""
+
+
+def says(body: dict[str, Any]) -> Say:
+    if "Say which type of task" not in body["messages"][0]["content"]:
+        return Say("Yes.")
+    return Say("negotiation" if "want more" in body["messages"][1]["content"] else "none")
+
+
 def card(name: str, tier: Tier, usd: str) -> ModelCard:
     rates = Rates(input=Decimal(usd), output=Decimal(usd) * 5)
     return ModelCard(provider="chat", model=name, tier=tier, prices=Prices(rates=rates))
@@ -53,7 +63,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_current_policy_gives_every_recorded_job_its_route_again(platform, catalogue):
-    async with ChatServer(lambda _: Say("Yes.")) as chat:
+    async with ChatServer(says) as chat:
         await platform.start(
             "router",
             "tool_registry",
@@ -68,18 +78,23 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
         await platform.bus.ask(PutAgent(tenant="default", name="thinking", config=agent), Agent)
         for name, (text, task) in TASKS.items():
             await platform.submit(name, text, agent="thinking", **({"task_type": task} if task else {}))
+        sorting = agent.model_copy(update={"classify": True})
+        await platform.bus.ask(PutAgent(tenant="default", name="sorting", config=sorting), Agent)
+        for name, text in CLASSIFIED.items():
+            await platform.submit(name, text, agent="sorting")
         for name in ("pinned", "planned"):
             await platform.submit(
                 name, agent="thinking", **{"pinned": {"model": "chat/x"}, "planned": {"dry_run": True}}[name]
             )
-        for name in (*TASKS, "pinned", "planned"):
+        for name in (*TASKS, *CLASSIFIED, "pinned", "planned"):
             await platform.wait_for(name)
+        went = {name: (await platform.job(name)).route for name in CLASSIFIED}
 
         async with Api(Address(f"http://127.0.0.1:{platform.http_port}")) as api:
 
             async def listed() -> bool:
                 jobs = (await api.get("/v1/jobs"))["jobs"]
-                return len(jobs) == len(TASKS) + 2 and all(job["status"] == "completed" for job in jobs)
+                return len(jobs) == len(TASKS) + 4 and all(job["status"] == "completed" for job in jobs)
 
             await until(listed, within=20, why="tracing knows all jobs")
             since = datetime.now(UTC) - timedelta(days=1)
@@ -88,8 +103,9 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             dearer = await backtest(api, policy_of("all-premium"), since=since)
             none = await backtest(api, current(), since=datetime.now(UTC))
 
-    assert (same["jobs"], same["same"], same["changed"]) == (7, 7, [])
-    assert same["decided_by"] == {current().label: 7}
+    assert (same["jobs"], same["same"], same["changed"]) == (9, 9, [])
+    assert {name: route and route.model for name, route in went.items()} == {"sorted": "large", "unsorted": "small"}
+    assert same["decided_by"] == {current().label: 9}
     assert {(row["was"], row["now"]) for row in same["tiers"]} == {
         (t, t) for t in ("flash", "standard", "premium", "reasoning")
     }

@@ -79,6 +79,19 @@ class Spender(Log):
             duration_ms=5,
         )
 
+    def asks_aside(self, purpose: str, worst: str) -> e.Event:
+        named = {"purpose": purpose, "attempt_id": f"{self.tenant}/{self.job_id}/aux/1"}
+        return self._say(e.AuxiliaryRequested, **named, provider="anthropic", model="haiku", worst_usd=USD(worst))
+
+    def loses_aside(self, purpose: str, upper: str | None) -> e.Event:
+        return self._say(
+            e.AuxiliaryFailed,
+            purpose=purpose,
+            attempt_id=f"{self.tenant}/{self.job_id}/aux/1",
+            error=Failure(code="timeout", message="late"),
+            unsettled=None if upper is None else e.Bounds(lower_usd=USD(0), upper_usd=USD(upper)),
+        )
+
 
 async def rows(platform: Platform, *group_by: str, tz: str = "UTC") -> list[CostRow]:
     asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by, "tz": tz})
@@ -232,3 +245,24 @@ def unsettled_calls(log: Spender) -> set[str]:
         if isinstance(event, e.ModelCompleted) or (isinstance(event, e.ModelFailed) and event.unsettled is None)
     }
     return began - known
+
+
+@pytest.mark.parametrize(("upper", "unsettled"), [("0.002", 1), (None, 0)], ids=["cut", "refused"])
+async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_may_be_billed(
+    platform: Platform, start: Start, upper: str | None, unsettled: int
+):
+    await start()
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed())
+    await log.append(log.claimed(), log.asks_aside("classification", "0.002"))
+    await log.append(log.loses_aside("classification", upper), log.asks(1))
+    await log.append(log.hears(1), log.completed())
+    await platform.drained()
+
+    found = {row.group["kind"]: row for row in await rows(platform, "kind")}
+    shown = view(fold(log.told))
+
+    assert shown.costs is not None
+    assert shown.costs.unsettled_calls == found["aux"].calls_unsettled == unsettled
+    assert shown.costs.unsettled_upper_usd == found["aux"].unsettled_upper_usd == USD(upper or 0)
+    assert (found["aux"].cost_usd, found["model"].cost_usd) == (0, shown.cost_usd)

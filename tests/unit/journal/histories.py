@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from hypothesis import strategies as st
 
@@ -12,14 +13,29 @@ from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
-from wayline.executor.actions import CallModel, Cancel, Complete, Fail, NoteLost, Park, Resolve, RunTools
+from wayline.executor.actions import (
+    CallModel,
+    Cancel,
+    Classify,
+    Complete,
+    Fail,
+    NoteLost,
+    Park,
+    Reroute,
+    Resolve,
+    RunTools,
+)
 from wayline.executor.decide import decide
 from wayline.journal import Call, Job, evolve, fold
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TENANT, JOB_ID = "default", "j1"
+ROUTE = Route(provider="p", model="m", tier="flash", reason="r", classifier="p/m")
+DEAR = Route(provider="p", model="n", tier="premium", reason="r", task_type="hard")
+CANDIDATES = e.Candidates(cards=(ModelCard(provider="p", model="m", tier="flash"),), tasks={"hard": DEAR, "easy": None})
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,8 @@ class World:
     decisions: tuple[str, ...] = ("succeeded",)
     cancel_after: int | None = None
     max_steps: int = 6
+    task: str = ""
+    """What a classifier says of the job; empty: nobody asks, `-`: it fails."""
 
     def reply(self, step: int) -> Reply:
         return self.replies[min(step, len(self.replies)) - 1]
@@ -75,8 +93,9 @@ class Play:
             agent="a",
             agent_version=1,
             config=AgentConfig(),
-            route=Route(provider="p", model="m", tier="flash", reason="r"),
+            route=ROUTE,
             limits=e.Limits(max_steps=self.world.max_steps, max_seconds=1e6, max_output_tokens=10),
+            candidates=CANDIDATES if self.world.task else e.Candidates(),
         )
 
     def claim(self) -> None:
@@ -104,6 +123,10 @@ class Play:
                 self._model(step, attempt)
             case NoteLost(asked):
                 self._lost(asked)
+            case Classify():
+                self._classify()
+            case Reroute(route, cause):
+                self.note(e.JobRerouted, route=route, cause=cause)
             case RunTools(calls):
                 self._tools(calls)
             case Resolve(call):
@@ -140,7 +163,21 @@ class Play:
             e.ModelCompleted, **named, message=message, usage=usage, cost_usd=None, stop_reason="end", duration_ms=1
         )
 
-    def _lost(self, asked: e.ModelRequested) -> None:
+    def _classify(self) -> None:
+        named = {"purpose": "classification", "attempt_id": ids.aux_id(TENANT, JOB_ID, 0, self.job.aux_calls + 1)}
+        self.note(e.AuxiliaryRequested, **named, provider="p", model="m", worst_usd=Decimal(1))
+        self.records.append([])
+        if self.world.task == "-":
+            self.note(e.AuxiliaryFailed, **named, error=Failure(code="timeout", message="no"))
+            return
+        self.note(e.AuxiliaryCompleted, **named, provider="p", model="m", cost_usd=Decimal(1))
+        self.note(e.TaskClassified, task_type=self.world.task)
+
+    def _lost(self, asked: e.ModelRequested | e.AuxiliaryRequested) -> None:
+        if isinstance(asked, e.AuxiliaryRequested):
+            error = Failure(code=e.LOST, message="gone")
+            self.note(e.AuxiliaryFailed, purpose=asked.purpose, attempt_id=asked.attempt_id, error=error)
+            return
         named = {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}
         self.note(e.ModelFailed, **named, error=Failure(code=e.LOST, message="gone"), retryable=True)
 
@@ -227,4 +264,5 @@ worlds = st.builds(
     decisions=st.lists(st.sampled_from(["succeeded", "failed", "retry", "expired"]), min_size=1, max_size=2).map(tuple),
     cancel_after=st.one_of(st.none(), st.integers(1, 4)),
     max_steps=st.integers(1, 6),
+    task=st.sampled_from(["", "", "hard", "easy", "-"]),
 )

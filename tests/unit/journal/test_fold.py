@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import orjson
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
+from wayline.contracts.jobs import Failure
 from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
-from wayline.journal.record import decode, state_after
+from wayline.journal.record import decode, progressed, state_after
 
 _spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
 assert _spec and _spec.loader
@@ -30,7 +32,7 @@ def test_every_history_ends_once_and_its_numbers_have_no_gap(world):
     assert [event.type in TERMINAL for event in events] == [False] * (len(events) - 1) + [True]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(world=histories.worlds)
 def test_a_crash_after_any_record_ends_in_the_same_place(world):
     whole = histories.play(world)
@@ -40,7 +42,7 @@ def test_a_crash_after_any_record_ends_in_the_same_place(world):
         assert histories.outcome(again.job) == histories.outcome(whole.job), f"after record {kept}"
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(world=histories.worlds)
 def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
     whole = histories.play(world)
@@ -53,6 +55,19 @@ def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
                 assert (event.step, event.call) not in done
             elif isinstance(event, e.ToolCompleted):
                 done.add((event.step, event.call))
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=histories.worlds)
+def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_its_end_is_in_the_log(world):
+    whole = histories.play(world)
+
+    for kept in range(1, len(whole.records) + 1):
+        events = [event for record in histories.resumed(world, whole.records[:kept]).records for event in record]
+        begun = [event.purpose for event in events if isinstance(event, e.AuxiliaryRequested)]
+        ended = [event.purpose for event in events if isinstance(event, e.AuxiliaryCompleted | e.AuxiliaryFailed)]
+        assert begun == ended == ["classification"][: len(begun)], f"after record {kept}"
+        assert fold(events).aux_open is None
 
 
 @given(world=histories.worlds)
@@ -118,3 +133,25 @@ def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_canc
         ("completed", True, "the job's 2 steps are used up"),
         ("cancelled", False, "enough"),
     ]
+
+
+def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_is_unsettled():
+    played = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    played.begin()
+    played.claim()
+    named = {"purpose": "classification", "attempt_id": "default/j1/0/a1"}
+    played.note(e.AuxiliaryRequested, **named, provider="p", model="m", worst_usd=Decimal(2))
+    played.note(e.JobFailed, error=Failure(code="crash_loop", message="gave up"))
+
+    costs = view(played.job).costs
+
+    assert costs is not None
+    assert (costs.unsettled_calls, costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (1, 0, 2)
+
+
+def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is():
+    played = histories.play(histories.World(replies=(histories.Reply(text="so"),), task="-"))
+    [failed] = [event for record in played.records for event in record if isinstance(event, e.AuxiliaryFailed)]
+    lost = failed.model_copy(update={"error": Failure(code=e.LOST, message="gone")})
+
+    assert progressed([failed]) and not progressed([lost])

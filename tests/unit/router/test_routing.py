@@ -618,7 +618,12 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
             input=parts,
             options=JobOptions(task_type=draw(tasks), budget_usd=draw(dollars), model=draw(seldom)),
         ),
-        "config": AgentConfig(model=draw(seldom), routing=draw(routings), max_steps=draw(st.integers(1, 1_000))),
+        "config": AgentConfig(
+            model=draw(seldom),
+            routing=draw(routings),
+            max_steps=draw(st.integers(1, 1_000)),
+            classify=draw(st.booleans()),
+        ),
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
         "left_usd": draw(dollars),
         "cap_usd": draw(dollars),
@@ -669,8 +674,10 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
     read = JobRouted.model_validate_json(recorded.model_dump_json())
 
     assert choose_again(job, read, policy=current()).route == decision.route
+    for label, meant in decision.candidates.tasks.items():
+        assert choose_again(job, read, policy=current(), task_type=label).route == (meant or decision.route)
     for other in ("all-standard", "all-premium"):
-        assert choose_again(job, read, policy=named_policy(other)).route.reason
+        assert choose_again(job, read, policy=named_policy(other), task_type="negotiation").route.reason
 
 
 def named_policy(name: str) -> Policy:

@@ -12,7 +12,17 @@ from typer.testing import CliRunner
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage
-from wayline.contracts.events import JobRouted, JobSubmitted, Limits, ModelCompleted, SpanRef
+from wayline.contracts.events import (
+    AuxiliaryCompleted,
+    Event,
+    JobRerouted,
+    JobRouted,
+    JobSubmitted,
+    Limits,
+    ModelCompleted,
+    SpanRef,
+    TaskClassified,
+)
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.contracts.money import Usage
@@ -34,18 +44,24 @@ def card(tier: Tier, usd: str | None) -> ModelCard:
 CARDS = (card("flash", "0.1"), card("standard", "2"), card("premium", "4"))
 
 
-def recorded(task: str | None, *, cards: tuple[ModelCard, ...] = CARDS, **facts: Any) -> list[dict[str, Any]]:
-    """The log of a job that called its model twice."""
+ASKED_USD = Decimal("0.00004")
+
+
+def recorded(
+    task: str | None, *, cards: tuple[ModelCard, ...] = CARDS, classified: str | None = None, **facts: Any
+) -> list[dict[str, Any]]:
+    """The log of a job that called its model twice, after a classification where one is named."""
+    config = AgentConfig(classify=classified is not None)
     job = SubmitJob(agent="a", input="Answer the letter.", options=JobOptions(task_type=task))
-    decision = choose_route(job, AgentConfig(), default_model="offline/extractive", cards=cards, **facts)
+    decision = choose_route(job, config, default_model="offline/extractive", cards=cards, **facts)
     head: dict[str, Any] = {"job_id": "j1", "at": NOW, "trace": SpanRef(trace_id="t", span_id="s")}
-    events = [
+    events: list[Event] = [
         JobSubmitted(seq=1, tenant="t", job=job, content_hash="h", **head),
         JobRouted(
             seq=2,
             agent="a",
             agent_version=1,
-            config=AgentConfig(),
+            config=config,
             route=decision.route,
             limits=Limits(max_steps=5, max_seconds=60, max_output_tokens=4_096),
             candidates=decision.candidates,
@@ -54,12 +70,22 @@ def recorded(task: str | None, *, cards: tuple[ModelCard, ...] = CARDS, **facts:
             **head,
         ),
     ]
-    used = decision.candidates.card(decision.route.name)
+    route = decision.route
+    if classified is not None:
+        assert route.classifier == "a/flash"
+        aside = {"purpose": "classification", "attempt_id": "t/j1/0/a1", "provider": "a", "model": "flash"}
+        events.append(AuxiliaryCompleted(seq=3, **aside, cost_usd=ASKED_USD, **head))
+        events.append(TaskClassified(seq=4, task_type=classified or None, **head))
+        moved = decision.candidates.tasks.get(classified)
+        if moved is not None:
+            route = moved
+            events.append(JobRerouted(seq=5, route=moved, cause="classification", **head))
+    used = decision.candidates.card(route.name)
     assert used is not None
     for step in (1, 2):
         events.append(
             ModelCompleted(
-                seq=step + 2,
+                seq=len(events) + 1,
                 step=step,
                 attempt=1,
                 attempt_id=f"{step}",
@@ -80,6 +106,32 @@ def test_the_policy_that_decided_decides_the_same_again(task):
 
     assert told is not None and told.same
     assert (told.was, told.was_usd) == (told.now, told.now_usd)
+
+
+@pytest.mark.parametrize("answer", ["sentiment", "drafting", "negotiation", ""])
+def test_a_job_that_was_classified_goes_the_same_way_again(answer: str):
+    told = again(recorded(None, classified=answer), current())
+
+    assert told is not None and told.same
+    assert (told.was, told.was_usd) == (told.now, told.now_usd)
+    assert told.was_tier == {"drafting": "standard", "negotiation": "premium"}.get(answer, "flash")
+
+
+def test_a_policy_that_would_not_have_asked_saves_what_the_question_cost():
+    told = again(recorded(None, classified="drafting"), policy_of("locked"))
+
+    assert told is not None and told.was_usd is not None and told.now_usd is not None
+    assert (told.was, told.now, told.was_usd - told.now_usd) == ("a/standard", "a/standard", ASKED_USD)
+
+
+def test_another_policy_decides_by_what_a_classification_said(tmp_path: Path):
+    path = tmp_path / "mine.json"
+    path.write_text('{"tiers": {"negotiation": "standard"}}')
+    told = again(recorded(None, classified="negotiation"), policy_of(str(path)))
+
+    assert told is not None
+    assert (told.was, told.now, told.same) == ("a/premium", "a/standard", False)
+    assert told.reason.startswith("it was classified as negotiation, which is standard work, so")
 
 
 def test_another_policy_is_priced_by_what_was_used():

@@ -264,6 +264,130 @@ def test_an_answer_whose_usage_was_not_told_is_an_unsettled_entry_and_in_no_sum(
     assert (job.cost_usd, job.tokens) == (0, 0)
 
 
+def asked_aside(*ends: tuple[type[e.Event], dict[str, Any]]) -> list[e.Event]:
+    """The log of a job that first asked what type of task it is."""
+    named = {"purpose": "classification", "attempt_id": ASIDE}
+    hand = Hand()
+    hand.begin()
+    hand.say(e.AuxiliaryRequested, **named, provider="p", model="small", worst_usd=Decimal(1))
+    for kind, fields in ends:
+        aside = named if kind in (e.AuxiliaryCompleted, e.AuxiliaryFailed) else {}
+        hand.say(kind, **aside, **fields)
+    hand.ask(1)
+    hand.answer(1)
+    hand.say(e.JobCompleted, answer="because")
+    return hand.events
+
+
+ASIDE = ids.aux_id("acme", "j", 0, 1)
+ANSWERED = (
+    (
+        e.AuxiliaryCompleted,
+        {"provider": "p", "model": "small", "usage": Usage(input=9, output=1), "cost_usd": Decimal("0.25")},
+    ),
+    (e.TaskClassified, {"task_type": "negotiation"}),
+    (
+        e.JobRerouted,
+        {
+            "cause": "classification",
+            "route": Route(provider="p", model="n", tier="premium", reason="it is hard", task_type="negotiation"),
+        },
+    ),
+)
+LOST_ASIDE = (
+    (
+        e.AuxiliaryFailed,
+        {
+            "error": Failure(code=e.LOST, message="gone"),
+            "unsettled": e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(1)),
+        },
+    ),
+)
+
+
+UNCOUNTED_ASIDE = (
+    (
+        e.AuxiliaryCompleted,
+        {
+            "provider": "p",
+            "model": "small",
+            "cost_usd": None,
+            "unsettled": e.Bounds(lower_usd=Decimal("0.1"), upper_usd=Decimal(1)),
+        },
+    ),
+)
+COUNTED_FAILURE = (
+    (
+        e.AuxiliaryFailed,
+        {
+            "error": Failure(code="server_error", message="500"),
+            "usage": Usage(input=9, output=1),
+            "cost_usd": Decimal("0.25"),
+        },
+    ),
+)
+
+
+@given(st.sets(st.integers(1, 20)), st.sampled_from([ANSWERED, LOST_ASIDE, UNCOUNTED_ASIDE, COUNTED_FAILURE]))
+def test_where_a_log_with_a_call_beside_the_conversation_is_cut_changes_no_row(cuts: set[int], ends: Any):
+    assert told(asked_aside(*ends), cuts) == told(asked_aside(*ends), set())
+
+
+def test_a_call_beside_the_conversation_is_a_span_of_its_own_and_one_entry():
+    tables = told(asked_aside(*ANSWERED), set(range(20)))
+
+    [span] = [row for row in tables["spans"].values() if row.span_id == ids.aux_span("acme", "j", ASIDE)]
+    assert (span.name, span.status, span.cost_usd, span.start) == (
+        "classification small",
+        "ok",
+        Decimal("0.25"),
+        AT + timedelta(seconds=4),
+    )
+    assert span.parent_span_id == ids.job_span("acme", "j")
+    entry = tables["ledger"][ASIDE]
+    assert (entry.kind, entry.purpose, entry.model, entry.settled) == ("aux", "classification", "small", True)
+    assert tables["jobs"]["j"].cost_usd == Decimal("0.75")
+    [root] = [row for row in tables["spans"].values() if row.name == "invoke_agent assistant"]
+    said = json.loads(root.attributes)
+    assert (said["wayline.route.task_type"], said["wayline.route.tier"]) == ("negotiation", "premium")
+    assert [(noted["name"], noted.get("attributes")) for noted in json.loads(root.events or "[]")][1:] == [
+        ("classified", {"task_type": "negotiation"}),
+        ("rerouted", {"cause": "classification", "model": "p/n", "reason": "it is hard"}),
+    ]
+
+
+def test_a_call_beside_the_conversation_that_nobody_saw_end_is_unsettled_once():
+    tables = told(asked_aside(*LOST_ASIDE), set(range(20)))
+
+    entry = tables["ledger"][ASIDE]
+    assert (entry.settled, entry.open, entry.lower_usd, entry.upper_usd) == (False, False, Decimal(0), Decimal(1))
+    [span] = [row for row in tables["spans"].values() if row.span_id == ids.aux_span("acme", "j", ASIDE)]
+    assert (span.status, span.cost_usd) == ("error", None)
+
+
+def test_a_call_beside_the_conversation_is_in_the_sums_where_its_usage_was_told_however_it_ended():
+    uncounted, counted = (told(asked_aside(*ends), set()) for ends in (UNCOUNTED_ASIDE, COUNTED_FAILURE))
+
+    entry = uncounted["ledger"][ASIDE]
+    assert (entry.settled, entry.lower_usd, entry.upper_usd) == (False, Decimal("0.1"), Decimal(1))
+    assert uncounted["jobs"]["j"].cost_usd == Decimal("0.5")
+    entry = counted["ledger"][ASIDE]
+    assert (entry.settled, entry.cost_usd) == (True, Decimal("0.25"))
+    assert counted["jobs"]["j"].cost_usd == Decimal("0.75")
+
+
+@given(st.integers(1, 6))
+def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: int):
+    events = asked_aside(*ANSWERED)[:kept]
+    failure = Failure(code="crash_loop", message="gave up")
+    events.append(e.JobFailed(job_id="j", seq=kept + 1, at=events[-1].at, trace=REF, error=failure))
+
+    tables = told(events, set())
+
+    assert all(row.status != "open" for row in tables["spans"].values())
+    assert [(row.open, row.settled) for row in tables["ledger"].values()] in ([], [(False, kept > 4)])
+
+
 @pytest.mark.parametrize(
     ("predicted", "actual", "steps", "told"),
     [

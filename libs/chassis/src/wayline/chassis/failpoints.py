@@ -31,6 +31,7 @@ class Failpoint(StrEnum):
     EXECUTOR_INTENT_BEFORE = "executor.intent.before"
     EXECUTOR_INTENT_AFTER = "executor.intent.after"
     EXECUTOR_MODEL_AFTER = "executor.model.after"
+    EXECUTOR_AUX_AFTER = "executor.aux.after"
     EXECUTOR_TOOL_BEFORE = "executor.tool.before"
     EXECUTOR_TOOL_AFTER = "executor.tool.after"
     EXECUTOR_RESULT_BEFORE = "executor.result.before"

@@ -61,6 +61,11 @@ class Candidates(Frozen):
     cards: tuple[ModelCard, ...] = ()
     slots: dict[Slot, str] = Field(default_factory=dict, description="`provider/model` of each slot that has one.")
     fallbacks: tuple[str, ...] = ()
+    tasks: dict[str, Route | None] = Field(
+        default_factory=dict,
+        description="The types of task that the route's classifier may name, and the route of each; None: it stays. "
+        "Empty: nobody is asked.",
+    )
 
     def card(self, name: str) -> ModelCard | None:
         """The card of a `provider/model`."""
@@ -69,7 +74,7 @@ class Candidates(Frozen):
     def __copy__(self) -> Self:
         # A copy may be given other cards: it looks them up anew.
         copied = super().__copy__()
-        copied.__dict__.pop("_by_name", None)
+        vars(copied).pop("_by_name", None)
         return copied
 
     @cached_property
@@ -115,7 +120,7 @@ class JobRerouted(Event):
 
     type: Literal["job.rerouted"] = "job.rerouted"
     route: Route
-    cause: Literal["escalation", "fallback", "budget"]
+    cause: Literal["escalation", "fallback", "budget", "classification"]
 
 
 class JobClaimed(Event):
@@ -209,17 +214,59 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
+Purpose = Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+"""What an auxiliary call is for."""
+
+
+class AuxiliaryRequested(Event):
+    """A priced call beside the conversation is about to be made: nobody makes it again, whatever becomes of it."""
+
+    type: Literal["aux.requested"] = "aux.requested"
+    purpose: Purpose
+    attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
+    provider: str
+    model: str
+    worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Decimal | None = Field(
+        default=None, description="What is held for the job from this call on; None: the same as before."
+    )
+
+
+class AuxiliaryFailed(Event):
+    """An auxiliary call without an answer: the job goes on without it."""
+
+    type: Literal["aux.failed"] = "aux.failed"
+    purpose: Purpose
+    attempt_id: str
+    error: Failure
+    usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
+    cost_usd: Decimal | None = None
+    unsettled: Bounds | None = Field(default=None, description="Set where the provider may have billed it.")
+    duration_ms: float = 0
+
+
 class AuxiliaryCompleted(Event):
     """A priced call beside the conversation: no message of it is part of a prompt."""
 
     type: Literal["aux.completed"] = "aux.completed"
-    purpose: Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+    purpose: Purpose
     attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
     provider: str
     model: str
     usage: Usage = Usage()
     cost_usd: Decimal | None
+    unsettled: Bounds | None = Field(
+        default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
+    )
     duration_ms: float = 0
+
+
+class TaskClassified(Event):
+    """What came of asking which type of task a job is."""
+
+    type: Literal["task.classified"] = "task.classified"
+    task_type: str | None = Field(description="None: it stays unknown, and the route as it is.")
+    reason: str = Field(default="", description="Why it stays unknown.")
 
 
 class ContextInjected(Event):
@@ -354,7 +401,10 @@ AnyEvent = Annotated[
     | ModelRequested
     | ModelCompleted
     | ModelFailed
+    | AuxiliaryRequested
     | AuxiliaryCompleted
+    | AuxiliaryFailed
+    | TaskClassified
     | ContextInjected
     | ContextCompacted
     | ToolsDiscovered

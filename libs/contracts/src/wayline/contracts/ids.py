@@ -73,6 +73,15 @@ def attempt_id(tenant: str, job_id: str, step: int, attempt: int) -> str:
     return f"{tenant}/{job_id}/{step}/m{attempt}"
 
 
+def aux_id(tenant: str, job_id: str, step: int, n: int) -> str:
+    """The n-th auxiliary call after a step: sent to the provider like an attempt's id."""
+    return f"{tenant}/{job_id}/{step}/a{n}"
+
+
+def aux_span(tenant: str, job_id: str, attempt_id: str) -> str:
+    return span_id(tenant, job_id, "aux", attempt_id)
+
+
 def tool_key(tenant: str, job_id: str, step: int, call: str) -> str:
     """The ledger key of a tool call: the same however often it is asked."""
     return f"{tenant}/{job_id}/{step}/{call}"

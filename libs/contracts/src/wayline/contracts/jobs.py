@@ -180,6 +180,11 @@ class Route(Frozen):
     reason: str
     slot: Slot = "primary"
     task_type: str | None = None
+    classifier: str | None = Field(
+        default=None,
+        description="The `provider/model` that is asked for the type of task before the first call; the route may "
+        "change with its answer.",
+    )
     complexity: Complexity | None = None
     estimated_cost_usd: Decimal | None = Field(default=None, description="Expected; None: the price is unknown.")
     estimated_cost_range_usd: tuple[Decimal, Decimal] | None = Field(

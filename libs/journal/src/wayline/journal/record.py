@@ -11,7 +11,15 @@ from typing import Any
 import orjson
 
 from wayline.contracts import headers as h
-from wayline.contracts.events import EVENT_TYPES, LOST, TERMINAL_TYPES, Event, ModelFailed, read_event
+from wayline.contracts.events import (
+    EVENT_TYPES,
+    LOST,
+    TERMINAL_TYPES,
+    AuxiliaryFailed,
+    Event,
+    ModelFailed,
+    read_event,
+)
 
 
 class State(StrEnum):
@@ -23,7 +31,17 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-PROGRESS = frozenset({"model.completed", "model.failed", "tool.completed", "decision.made", "job.parked"})
+PROGRESS = frozenset(
+    {
+        "model.completed",
+        "model.failed",
+        "aux.completed",
+        "aux.failed",
+        "tool.completed",
+        "decision.made",
+        "job.parked",
+    }
+)
 """Events that show a claim got somewhere; an intent alone does not: its effect may be what kills every holder."""
 
 
@@ -113,9 +131,11 @@ def said_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 def progressed(events: Sequence[Event]) -> bool:
     """Whether these events show that their claim got somewhere; to say what the holder before lost does not."""
-    return any(
-        event.type in PROGRESS and not (isinstance(event, ModelFailed) and event.error.code == LOST) for event in events
-    )
+    return any(event.type in PROGRESS and not _lost(event) for event in events)
+
+
+def _lost(event: Event) -> bool:
+    return isinstance(event, ModelFailed | AuxiliaryFailed) and event.error.code == LOST
 
 
 def state_after(before: State, events: Sequence[Event]) -> State:

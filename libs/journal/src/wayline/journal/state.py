@@ -101,6 +101,12 @@ class Job:
     """A model call whose end is not in the log: it is under way, or its holder was killed."""
     model_failed: e.ModelFailed | None = None
     """The last model call, if it failed and was not repeated."""
+    aux_open: e.AuxiliaryRequested | None = None
+    """An auxiliary call whose end is not in the log."""
+    aux_calls: int = 0
+    """Auxiliary calls that were begun."""
+    classified: bool = False
+    """Whether its type of task was asked for: once, whatever came of it."""
     model_attempt: int = 0
     failures: int = 0
     """Failed calls of this model in a row; those that were only lost are not counted."""
@@ -278,12 +284,31 @@ def _model_failed(job: Job, event: e.ModelFailed) -> Changes:
     return changes
 
 
-def _aux_completed(job: Job, event: e.AuxiliaryCompleted) -> Changes:
+def _aux_requested(job: Job, event: e.AuxiliaryRequested) -> Changes:
     return {
-        "usage": job.usage + event.usage,
-        "cost_usd": plus(job.cost_usd, event.cost_usd),
-        "costs": spent(job.costs, "aux", event.purpose, event.cost_usd),
+        "aux_open": event,
+        "aux_calls": job.aux_calls + 1,
+        "classified": job.classified or event.purpose == "classification",
+        "held_usd": job.held_usd if event.held_usd is None else event.held_usd,
     }
+
+
+def _aux_ended(job: Job, event: e.AuxiliaryCompleted | e.AuxiliaryFailed) -> Changes:
+    changes: Changes = {"aux_open": None}
+    if event.unsettled is not None:
+        changes["costs"] = unsettled(job.costs, event.unsettled)
+    elif event.usage is not None:
+        changes |= {
+            "usage": job.usage + event.usage,
+            "cost_usd": plus(job.cost_usd, event.cost_usd),
+            "costs": spent(job.costs, "aux", event.purpose, event.cost_usd),
+        }
+    return changes
+
+
+def _classified(job: Job, event: e.TaskClassified) -> Changes:
+    route = job.route and job.route.model_copy(update={"task_type": event.task_type})
+    return {"classified": True, "route": route}
 
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
@@ -369,9 +394,10 @@ def _raised(_: Job, event: e.BudgetRaised) -> Changes:
 
 def _interrupted(job: Job) -> JobCosts:
     """The job's costs, with a call in them that was open when the job was given up."""
-    if job.model_open is None:
+    asked = job.model_open or job.aux_open
+    if asked is None:
         return job.costs
-    return unsettled(job.costs, e.Bounds(lower_usd=Decimal(0), upper_usd=job.model_open.worst_usd))
+    return unsettled(job.costs, e.Bounds(lower_usd=Decimal(0), upper_usd=asked.worst_usd))
 
 
 def _ended(status: Status) -> Callable[[Job, Any], Changes]:
@@ -392,7 +418,10 @@ _MEANING: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelRequested: _model_requested,
     e.ModelCompleted: _model_completed,
     e.ModelFailed: _model_failed,
-    e.AuxiliaryCompleted: _aux_completed,
+    e.AuxiliaryRequested: _aux_requested,
+    e.AuxiliaryCompleted: _aux_ended,
+    e.AuxiliaryFailed: _aux_ended,
+    e.TaskClassified: _classified,
     e.ContextInjected: _injected,
     e.ContextCompacted: _compacted,
     e.ToolsDiscovered: _discovered,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
 from wayline.contracts.chat import Citation
-from wayline.contracts.events import ModelRequested
+from wayline.contracts.events import AuxiliaryRequested, ModelRequested
 from wayline.contracts.jobs import Failure, Route, Waiting
+from wayline.contracts.models import ModelCard
 from wayline.journal import Call
 from wayline.llm import Cause
 
@@ -23,7 +25,15 @@ class CallModel:
 class NoteLost:
     """Write down that nobody saw a call end: its holder was killed, and the provider may bill it."""
 
-    asked: ModelRequested
+    asked: ModelRequested | AuxiliaryRequested
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """Ask a flash model which of these types of task the job is: once, before its first call."""
+
+    card: ModelCard
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,7 @@ class Reroute:
     """Let another model go on, and tell it why where it has to look at an answer again."""
 
     route: Route
-    cause: Cause
+    cause: Cause | Literal["classification"]
     note: str | None = None
 
 
@@ -81,7 +91,7 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-Action = CallModel | NoteLost | Reroute | Correct | RunTools | Resolve | Park | End
+Action = CallModel | NoteLost | Classify | Reroute | Correct | RunTools | Resolve | Park | End
 
 
 def dollars(amount: Decimal) -> str:

@@ -17,7 +17,7 @@ from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor import spending
-from wayline.executor.actions import Action, CallModel, Correct, Fail, NoteLost, Reroute
+from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.calling import Heard
 from wayline.executor.failures import when_shut
 from wayline.executor.hold import Cancelled, Hold
@@ -249,9 +249,9 @@ def _note_failed(
     )
 
 
-def note_lost(hold: Hold, action: NoteLost) -> None:
+def note_lost(hold: Hold, asked: e.ModelRequested) -> None:
     """The holder before was killed in a call: what it had streamed is void, and what it cost nobody knows."""
-    job, asked = hold.pen.job, action.asked
+    job = hold.pen.job
     hold.pen.note(
         e.ModelFailed,
         ids.model_span(job.tenant, job.job_id, asked.step, asked.attempt),
@@ -260,7 +260,7 @@ def note_lost(hold: Hold, action: NoteLost) -> None:
         attempt_id=asked.attempt_id,
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
         retryable=True,
-        unsettled=e.Bounds(lower_usd=None if asked.worst_usd is None else Decimal(0), upper_usd=asked.worst_usd),
+        unsettled=spending.unseen(asked.worst_usd),
     )
 
 

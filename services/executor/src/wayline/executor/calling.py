@@ -60,6 +60,10 @@ class Heard:
     def ms(self) -> float:
         return (time.perf_counter() - self._since) * 1_000
 
+    def hear(self, text: str) -> None:
+        self.first_token_ms = self.first_token_ms or self.ms
+        self.bytes += len(text.encode())
+
 
 async def unheard() -> None:
     """Nobody waits for a model's first word."""
@@ -107,14 +111,25 @@ class Models:
         self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
     ) -> Finished:
         """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
+        return await self._ask(request, heard, _Deltas(self._bus, job, heard), answering=answering)
+
+    async def ask_aside(
+        self, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
+    ) -> Finished:
+        """Ask a model beside the conversation: nobody is shown what it writes. Raises ModelError."""
+        return await self._ask(request, heard, None, answering=answering)
+
+    async def _ask(
+        self, request: ModelRequest, heard: Heard, deltas: _Deltas | None, *, answering: Callable[[], Awaitable[None]]
+    ) -> Finished:
         try:
-            return await self._call(job, request, heard, answering=answering)
+            return await self._call(request, heard, deltas, answering=answering)
         except ModelError as error:
             error.args = (without(self._secrets, str(error))[:ERROR_MAX_CHARS],)
             raise
 
     async def _call(
-        self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]]
+        self, request: ModelRequest, heard: Heard, deltas: _Deltas | None, *, answering: Callable[[], Awaitable[None]]
     ) -> Finished:
         provider = self._providers.get(request.card.provider)
         if provider is None:
@@ -122,9 +137,9 @@ class Models:
             raise ModelError(
                 "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
-        deltas, finished = _Deltas(self._bus, job, heard), None
-        began = False
-        model = JsonProtocol(provider) if request.card.tools == "json" else provider
+        began, finished = False, None
+        # The protocol is for tools and for answers to a user: a question beside the conversation has neither.
+        model = JsonProtocol(provider) if request.card.tools == "json" and deltas is not None else provider
         async with aclosing(model.stream(request)) as pieces:
             async for piece in pieces:
                 if not began:
@@ -133,10 +148,13 @@ class Models:
                 if isinstance(piece, Finished):
                     finished = piece
                 elif isinstance(piece, TextDelta):
-                    await deltas.add(piece.text)
+                    heard.hear(piece.text)
+                    if deltas is not None:
+                        await deltas.add(piece.text)
                 elif isinstance(piece, UsageSeen):
                     heard.usage = piece.usage
-        await deltas.flush()
+        if deltas is not None:
+            await deltas.flush()
         if finished is None:
             raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True, billable=True)
         return finished
@@ -174,9 +192,6 @@ class _Deltas:
         self._sent_at = time.perf_counter()
 
     async def add(self, text: str) -> None:
-        heard = self._heard
-        heard.first_token_ms = heard.first_token_ms or heard.ms
-        heard.bytes += len(text.encode())
         self._held.append(text)
         if time.perf_counter() - self._sent_at >= DELTA_S:
             await self.flush()

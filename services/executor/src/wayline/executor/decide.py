@@ -14,6 +14,7 @@ from wayline.executor.actions import (
     RunTools,
 )
 from wayline.executor.answers import after_answer, cut_short, escalate_weak
+from wayline.executor.classifying import before_first_call
 from wayline.executor.failures import after_failure
 from wayline.journal import Call, Job
 
@@ -25,6 +26,8 @@ def decide(job: Job) -> Action | None:
     if job.model_open is not None:
         # Nobody decides while a call is under way: whoever made this one is gone.
         return NoteLost(job.model_open)
+    if job.aux_open is not None:
+        return NoteLost(job.aux_open)
     if job.cancel is not None:
         return Cancel(job.cancel.reason, job.cancel.by)
     if job.limits is None:
@@ -75,6 +78,8 @@ def _model(job: Job) -> Action:
         return after_failure(job, failed)
     if late:
         return cut_short(job, f"the job's {job.limits.max_seconds:g} s are over", "time_limit")
+    if job.asked is None and (first := before_first_call(job)):
+        return first
     if failed is not None:
         return after_failure(job, failed)
     if job.model_attempt:

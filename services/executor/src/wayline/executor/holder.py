@@ -7,11 +7,13 @@ import asyncio
 import structlog
 
 from wayline.contracts.errors import Retry
-from wayline.executor import asking, steps
+from wayline.contracts.events import AuxiliaryRequested, ModelRequested
+from wayline.executor import asking, auxiliary, steps
 from wayline.executor.actions import (
     Action,
     CallModel,
     Cancel,
+    Classify,
     Complete,
     Correct,
     Fail,
@@ -69,8 +71,12 @@ async def _go(hands: Hands, hold: Hold) -> None:
 async def _do(hands: Hands, hold: Hold, action: Action) -> bool:
     """Do what the job needs; whether its ticket has been dealt with."""
     match action:
-        case NoteLost():
-            asking.note_lost(hold, action)
+        case NoteLost(ModelRequested() as asked):
+            asking.note_lost(hold, asked)
+        case NoteLost(AuxiliaryRequested() as asked):
+            auxiliary.note_lost(hold, asked)
+        case Classify():
+            await auxiliary.classify(hands, hold, action)
         case Reroute():
             asking.reroute(hold, action)
         case Correct():

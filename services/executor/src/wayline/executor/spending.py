@@ -67,6 +67,11 @@ def unsettled(
     return Bounds(lower_usd=lower, upper_usd=upper if lower is None or upper is None else max(lower, upper))
 
 
+def unseen(worst_usd: Decimal | None) -> Bounds:
+    """Between what a call can have cost of which nobody saw anything."""
+    return Bounds(lower_usd=None if worst_usd is None else Decimal(0), upper_usd=worst_usd)
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
     """What has to be held for a job in all before its next call; None: a price is unknown."""
@@ -135,12 +140,17 @@ def _cheaper(
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:
     """What the job chose to do at its cap: to wait, or to end with what it has."""
     assert job.submitted is not None
-    reason = f"{_named(refused)} has no room for a call of up to {dollars(worst_usd)}"
+    reason = no_room(refused, worst_usd)
     if job.submitted.options.at_cap == "park" and not job.unanswered:
         # A wait of its own each time: what was scheduled for an earlier one must not end this one.
         wait_id, question = f"budget-{job.seq}", f"{reason}. Raise it, and the job goes on where it is"
         return Park(Waiting(why="budget", wait_id=wait_id, question=question, expires_at=expires_at))
     return cut_short(job, reason, "budget_exhausted")
+
+
+def no_room(refused: Extended, worst_usd: Decimal) -> str:
+    """Which budget a call does not fit into."""
+    return f"{_named(refused)} has no room for a call of up to {dollars(worst_usd)}"
 
 
 def _named(refused: Extended) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig, Routing
@@ -13,7 +13,7 @@ from wayline.contracts.events import Away, Candidates, JobRouted, Limits, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
-from wayline.router import rules
+from wayline.router import classifying, rules
 from wayline.router.estimate import expected, first_call, span
 from wayline.router.policy import Policy, current
 from wayline.router.rules import Asked
@@ -64,13 +64,15 @@ def choose_route(
         reason = "neither the job nor its agent names a model, so the default takes it"
         return _decision(asked, Slots({}), _able(asked, default_model, cards), reason)
     avoided = away if config.routing.mode == "auto" else None
-    return _from_slots(asked, slots_of(config.routing, cards, asked.needs, away=avoided))
+    slots = slots_of(config.routing, cards, asked.needs, away=avoided)
+    return _from_slots(asked, slots, classifier=classifying.classifier_of(slots, cards, away=away))
 
 
-def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decision:
+def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type: str | None = None) -> Decision:
     """What a policy decides on what was recorded; the policy that decided then decides the same.
 
-    Models that were not recorded cannot be chosen: a slot without one leaves the job to the next.
+    Models that were not recorded cannot be chosen: a slot without one leaves the job to the next. `task_type` is what a
+    classification said: where that asks for another slot, the route is the one that the job then went.
     """
     left_usd, cap_usd = routed.left_usd, routed.limits.budget_usd
     asked = Asked(job, routed.config, policy, left_usd, cap_usd, routed.warm, routed.attachments)
@@ -82,7 +84,13 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy) -> Decisi
     fallbacks = tuple(cards[name] for name in pinned.fallbacks if name in cards)
     away: dict[Slot, Away] = {missed.slot: missed for missed in routed.away if missed.slot in models}
     slots = Slots(models, frozenset(SLOTS) - models.keys(), fallbacks, away)
-    return _from_slots(asked, slots)
+    decision = _from_slots(asked, slots, classifier=cards.get(routed.route.classifier or ""))
+    if task_type is None or asked.task_type:
+        return decision
+    if decision.candidates.tasks:
+        return replace(decision, route=decision.candidates.tasks.get(task_type) or decision.route)
+    # Another policy: it would not have asked, and decides by what is known now.
+    return _from_slots(replace(asked, classified=task_type), slots, classifier=None)
 
 
 def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
@@ -116,11 +124,29 @@ def _only(asked: Asked, card: ModelCard, reason: str, fallbacks: tuple[ModelCard
     return _decision(asked, Slots({"primary": card}, fallbacks=fallbacks), card, reason)
 
 
-def _from_slots(asked: Asked, slots: Slots) -> Decision:
-    """Every rule in its turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
+def _from_slots(asked: Asked, slots: Slots, *, classifier: ModelCard | None) -> Decision:
+    """What the rules say of the job, and of each type of task that the classifier may find it to be."""
     if asked.config.routing.mode == "locked" or asked.policy.locked:
         return _locked(asked, slots)
     complexity = asked.policy.assess(asked.text)
+    decision = _by_rules(asked, slots, complexity)
+
+    # Nobody is refused for what a model takes a job for: a type whose slot is empty goes to the next one that is not.
+    able = replace(slots, unfit=frozenset(SLOTS) - slots.models.keys())
+
+    def route(label: str) -> Route:
+        return _by_rules(replace(asked, classified=label), able, complexity).route
+
+    question = classifying.question(asked, decision.route, classifier, route)
+    if question is None:
+        return decision
+    pinned = {card.name: card for card in (*decision.candidates.cards, question.card)}
+    candidates = decision.candidates.model_copy(update={"cards": tuple(pinned.values()), "tasks": question.tasks})
+    return replace(decision, route=classifying.asking(asked, decision.route, question), candidates=candidates)
+
+
+def _by_rules(asked: Asked, slots: Slots, complexity: Complexity) -> Decision:
+    """Every rule in its turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
     shape = asked.shape(complexity.level)
     choice = rules.by_task(asked, complexity, slots)
     choice = rules.by_ability(choice, asked, slots)

@@ -34,6 +34,8 @@ class Asked:
     warm: Warm | None = None
     attachments: tuple[Attachment, ...] = ()
     """The documents that the job and its agent name."""
+    classified: str | None = None
+    """The type of task as a model takes it, where neither the job nor its agent says one."""
 
     @property
     def own_usd(self) -> Decimal | None:
@@ -64,7 +66,7 @@ class Asked:
 
     @property
     def task_type(self) -> str | None:
-        return self.job.options.task_type or self.config.task_type
+        return self.job.options.task_type or self.config.task_type or self.classified
 
     def shape(self, level: Level = "moderate") -> Shape:
         return shape_of(
@@ -97,7 +99,9 @@ def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     policy, said = asked.policy, asked.task_type
     tier = policy.tiers.get(task_name(said)) if said else None
     if said and tier:
-        choice = Choice(SLOT_OF[tier], f"{task_name(said).replace('_', ' ')} is {tier} work")
+        name = task_name(said).replace("_", " ")
+        known = f"it was classified as {name}, which" if asked.classified else name
+        choice = Choice(SLOT_OF[tier], f"{known} is {tier} work")
     elif said:
         choice = Choice(SLOT_OF[policy.unknown], f"{said!r} is no type of task that the policy knows")
     else:

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import JobRouted, JobSubmitted, ModelCompleted, read_event
+from wayline.contracts.events import (
+    AuxiliaryCompleted,
+    Event,
+    JobRerouted,
+    JobRouted,
+    JobSubmitted,
+    ModelCompleted,
+    TaskClassified,
+    read_event,
+)
+from wayline.contracts.jobs import Route
 from wayline.contracts.money import cost_sum
 from wayline.llm.prices import cost
 from wayline.router.policy import Policy, named, overridden
@@ -91,37 +101,50 @@ def moment(said: str, now: datetime) -> datetime:
 
 
 def again(log: Iterable[Mapping[str, Any]], policy: Policy) -> Again | None:
-    """Decide a recorded job once more; None where the log has no route."""
+    """Decide a recorded job once more, with what a classification said of it; None where the log has no route."""
     events = [read_event(dict(event)) for event in log]
     first = next((event for event in events if isinstance(event, JobSubmitted)), None)
     routed = next((event for event in events if isinstance(event, JobRouted)), None)
     if first is None or routed is None:
         return None
+    task_type = next((event.task_type for event in events if isinstance(event, TaskClassified)), None)
+    went = _went(routed, events)
+    asks = bool(routed.candidates.tasks)
     try:
-        route = choose_again(first.job, routed, policy=policy).route
+        decision = choose_again(first.job, routed, policy=policy, task_type=task_type)
+        route, asks = decision.route, bool(decision.candidates.tasks)
     except Reject as refused:
         # What the policy would refuse ran all the same; its cost is kept, so that nothing is saved by refusing.
-        route = routed.route.model_copy(update={"reason": f"refused: {refused}"})
+        route = went.model_copy(update={"reason": f"refused: {refused}"})
     # Of the others nobody knows what they used.
     calls = [event for event in events if isinstance(event, ModelCompleted) and event.unsettled is None]
-    was_usd = cost_sum([call.cost_usd for call in calls])
+    asides = [event.cost_usd for event in events if isinstance(event, AuxiliaryCompleted) and _classifies(event)]
+    was_usd = cost_sum([*(call.cost_usd for call in calls), *asides])
     card = routed.candidates.card(route.name)
-    if route.name == routed.route.name:
-        now_usd = was_usd
-    else:
-        now_usd = cost_sum([cost(card, call.usage) if card else None for call in calls])
+    same_model = route.name == went.name
+    again_usd = [call.cost_usd if same_model else card and cost(card, call.usage) for call in calls]
     return Again(
         job_id=routed.job_id,
         by=routed.policy,
-        was=routed.route.name,
-        was_tier=routed.route.tier,
+        was=went.name,
+        was_tier=went.tier,
         now=route.name,
         now_tier=route.tier,
         reason=route.reason,
-        same=route == routed.route,
+        same=route == went,
         was_usd=was_usd,
-        now_usd=now_usd,
+        now_usd=cost_sum([*again_usd, *(asides if asks else [])]),
     )
+
+
+def _classifies(event: AuxiliaryCompleted) -> bool:
+    return event.purpose == "classification"
+
+
+def _went(routed: JobRouted, events: Iterable[Event]) -> Route:
+    """The route that a job was sent on before its first call."""
+    moved = (event.route for event in events if isinstance(event, JobRerouted) and event.cause == "classification")
+    return next(moved, routed.route)
 
 
 def summary(policy: Policy, decided: list[Again]) -> dict[str, Any]:

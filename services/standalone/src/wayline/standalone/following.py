@@ -80,6 +80,13 @@ def line(event: dict[str, Any]) -> Text | None:
         case "job.rerouted":
             route = event["route"]
             return Text(f"  on {route['provider']}/{route['model']}: {route['reason']}", style="yellow")
+        case "aux.completed":
+            took = f"{ms(event['duration_ms'])}, {tokens(event['usage'])} tokens, {usd(event['cost_usd'])}"
+            return Text.assemble(f"  {event['purpose']}  ", (took, "dim"))
+        case "aux.failed":
+            return Text(f"  {event['purpose']} failed: {event['error']['message']}", style="yellow")
+        case "task.classified" if event["task_type"] is None:
+            return Text(f"  not classified: {event['reason']}", style="yellow")
         case "tool.completed":
             return _tool_line(event)
         case "job.completed" if event.get("reason"):
@@ -105,6 +112,8 @@ def _under_way(event: dict[str, Any]) -> str:
     match event["type"]:
         case "model.requested":
             return f"step {event['step']}  asking {event['provider']}/{event['model']} …"
+        case "aux.requested":
+            return f"{event['purpose']}  asking {event['provider']}/{event['model']} …"
         case "tool.requested":
             arguments = json.dumps(event["arguments"], ensure_ascii=False)
             return f"step {event['step']}  {event['tool']} {arguments[:ARGUMENTS_MAX]} …"

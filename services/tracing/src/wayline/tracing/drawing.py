@@ -67,7 +67,19 @@ class Drawing:
         self._span(root, event)
 
     def _routed(self, event: e.JobRouted, root: Draft, job: Job) -> None:
-        genai.name_route(root, event)
+        genai.name_policy(root, event)
+        genai.name_route(root, event.route)
+        self._span(root, event)
+
+    def _rerouted(self, event: e.JobRerouted, root: Draft, job: Job) -> None:
+        if event.cause == "classification":
+            # Where the router itself would have sent it: the others are what befell it on its way.
+            genai.name_route(root, event.route)
+        root.note("rerouted", event.at, cause=event.cause, model=event.route.name, reason=event.route.reason)
+        self._span(root, event)
+
+    def _classified(self, event: e.TaskClassified, root: Draft, job: Job) -> None:
+        root.note("classified", event.at, task_type=event.task_type, reason=event.reason)
         self._span(root, event)
 
     def _claimed(self, event: e.JobClaimed, root: Draft, job: Job) -> None:
@@ -144,7 +156,7 @@ class Drawing:
         self.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", used, seconds))
         return span, entry
 
-    def _settle(self, span: Draft, entry: Entry, event: e.ModelCompleted | e.ModelFailed) -> None:
+    def _settle(self, span: Draft, entry: Entry, event: genai.CallEnd) -> None:
         if event.unsettled is not None:
             entry.leave(event.unsettled)
             genai.bound_chat(span, event.unsettled)
@@ -156,15 +168,33 @@ class Drawing:
             # The provider refused before it had begun: nothing was used, and nothing is owed.
             entry.settle(Usage(), Decimal(0))
 
-    def _aux_completed(self, event: e.AuxiliaryCompleted, root: Draft, job: Job) -> None:
+    def _aux_requested(self, event: e.AuxiliaryRequested, root: Draft, job: Job) -> None:
+        _, entry = self._begin_aux(event, root, job)
+        entry.worst_usd = event.worst_usd
+
+    def _begin_aux(
+        self, event: e.AuxiliaryRequested | e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft, job: Job
+    ) -> tuple[Draft, Entry]:
         span = genai.aux_span(self.tenant, self.job_id, event, root)
+        entry = Entry(clean(event.attempt_id), job.step, "aux", span.start, purpose=event.purpose)
+        if not isinstance(event, e.AuxiliaryFailed):
+            entry.provider, entry.model = clean(event.provider), clean(event.model)
+        self._chats[event.attempt_id] = span, entry
         self._span(span, event)
-        began = event.at - timedelta(milliseconds=event.duration_ms)
-        entry = Entry(clean(event.attempt_id), job.step, "aux", began, provider=clean(event.provider))
-        entry.model, entry.purpose = clean(event.model), event.purpose
-        entry.settle(event.usage, event.cost_usd)
         self._entry(entry, event)
-        self.facts.append(ModelEnded(event.provider, event.model, event.usage, event.duration_ms / 1_000))
+        return span, entry
+
+    def _aux_ended(self, event: e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft, job: Job) -> None:
+        if event.attempt_id not in self._chats:
+            self._begin_aux(event, root, job)
+        span, entry = self._chats.pop(event.attempt_id)
+        self._span(span, event)
+        self._entry(entry, event)
+        self._settle(span, entry, event)
+        error = event.error.code if isinstance(event, e.AuxiliaryFailed) else None
+        span.close(event.at, "error" if error else "ok", error=error, took_ms=event.duration_ms)
+        used, seconds = None if event.unsettled else event.usage, event.duration_ms / 1_000
+        self.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", used, seconds))
 
     def _model_completed(self, event: e.ModelCompleted, root: Draft, job: Job) -> None:
         span, _ = self._end_chat(event, root, job)
@@ -284,11 +314,15 @@ class Drawing:
 _MEANING: dict[type[e.Event], Callable[[Drawing, Any, Draft, Job], None]] = {
     e.JobSubmitted: Drawing._submitted,
     e.JobRouted: Drawing._routed,
+    e.JobRerouted: Drawing._rerouted,
     e.JobClaimed: Drawing._claimed,
     e.ModelRequested: Drawing._model_requested,
     e.ModelCompleted: Drawing._model_completed,
     e.ModelFailed: Drawing._model_failed,
-    e.AuxiliaryCompleted: Drawing._aux_completed,
+    e.AuxiliaryRequested: Drawing._aux_requested,
+    e.AuxiliaryCompleted: Drawing._aux_ended,
+    e.AuxiliaryFailed: Drawing._aux_ended,
+    e.TaskClassified: Drawing._classified,
     e.ToolRequested: Drawing._tool_requested,
     e.ToolCompleted: Drawing._tool_completed,
     e.DecisionMade: Drawing._noted,

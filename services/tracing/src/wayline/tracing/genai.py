@@ -6,12 +6,15 @@ from datetime import datetime, timedelta
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.telemetry import names
 from wayline.tracing.drafts import Draft
 
 JOB_STATUS = "wayline.job.status"
+
+CallEnd = e.ModelCompleted | e.ModelFailed | e.AuxiliaryCompleted | e.AuxiliaryFailed
+"""How a priced call ended."""
 
 
 def root_span(tenant: str, job_id: str, at: datetime) -> Draft:
@@ -27,19 +30,24 @@ def name_agent(root: Draft, job: SubmitJob) -> None:
         root.attributes[names.GEN_AI_CONVERSATION] = job.session_id
 
 
-def name_route(root: Draft, event: e.JobRouted) -> None:
+def name_policy(root: Draft, event: e.JobRouted) -> None:
+    """Whose job it is, and which policy decided."""
+    root.attributes[names.GEN_AI_AGENT_VERSION] = str(event.agent_version)
+    if event.policy:
+        root.attributes[names.ROUTE_POLICY] = event.policy
+
+
+def name_route(root: Draft, route: Route) -> None:
     """Which model the job was sent to, and why."""
-    route = event.route
     root.attributes |= {
-        names.GEN_AI_AGENT_VERSION: str(event.agent_version),
         names.GEN_AI_PROVIDER: route.provider,
         names.GEN_AI_REQUEST_MODEL: route.model,
         names.ROUTE_REASON: route.reason,
         names.ROUTE_SLOT: route.slot,
         names.ROUTE_TIER: route.tier,
     }
-    if event.policy:
-        root.attributes[names.ROUTE_POLICY] = event.policy
+    if route.task_type is not None:
+        root.attributes[names.ROUTE_TASK] = route.task_type
     if route.complexity is not None:
         root.attributes[names.ROUTE_SCORE] = route.complexity.score
 
@@ -89,7 +97,7 @@ def bound_chat(span: Draft, bounds: e.Bounds | None) -> None:
         span.attributes.update({name: str(usd) for name, usd in said.items() if usd is not None})
 
 
-def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFailed | e.AuxiliaryCompleted) -> None:
+def price_chat(span: Draft, usage: Usage, event: CallEnd) -> None:
     """What the call used and cost: only here, so that nothing is added twice."""
     span.usage, span.cost_usd = usage, event.cost_usd
     span.attributes[names.GEN_AI_INPUT_TOKENS] = usage.input
@@ -109,18 +117,22 @@ def price_chat(span: Draft, usage: Usage, event: e.ModelCompleted | e.ModelFaile
         span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
 
 
-def aux_span(tenant: str, job_id: str, event: e.AuxiliaryCompleted, root: Draft) -> Draft:
-    """A priced call beside the conversation."""
+def aux_span(
+    tenant: str, job_id: str, event: e.AuxiliaryRequested | e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft
+) -> Draft:
+    """A priced call beside the conversation; where its request was never read it begins as long ago as it took."""
+    took_ms = 0.0 if isinstance(event, e.AuxiliaryRequested) else event.duration_ms
     span = Draft(
-        ids.span_id(tenant, job_id, "aux", event.attempt_id),
+        ids.aux_span(tenant, job_id, event.attempt_id),
         root.span_id,
-        f"{event.purpose} {event.model}",
-        event.at - timedelta(milliseconds=event.duration_ms),
+        event.purpose,
+        event.at - timedelta(milliseconds=took_ms),
         kind="client",
-        attributes={names.GEN_AI_PROVIDER: event.provider, names.GEN_AI_REQUEST_MODEL: event.model},
+        attributes={names.PURPOSE: event.purpose},
     )
-    price_chat(span, event.usage, event)
-    span.close(event.at, "ok", took_ms=event.duration_ms)
+    if not isinstance(event, e.AuxiliaryFailed):
+        span.name = f"{event.purpose} {event.model}"
+        span.attributes |= {names.GEN_AI_PROVIDER: event.provider, names.GEN_AI_REQUEST_MODEL: event.model}
     return span
 
 

@@ -1,0 +1,219 @@
+"""Priced calls beside the conversation: the money is held, the intent is written down, and nobody tries twice.
+
+A job can do without their answers: where a call may not be made, or brings nothing, the log says why, and it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import Failure
+from wayline.contracts.money import Usage
+from wayline.executor import classifying, spending
+from wayline.executor.actions import Classify
+from wayline.executor.calling import Heard
+from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.prompt import Prints
+from wayline.executor.steps import Hands
+from wayline.llm import Finished, ModelError, ModelRequest, cost
+from wayline.telemetry import metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A question beside the conversation."""
+
+    purpose: e.Purpose
+    request: ModelRequest
+    seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """Why a call was not made: nothing of it is in the log yet."""
+
+    why: str
+
+
+class Failed:
+    """A call that brought no answer: the log says why."""
+
+
+Outcome = Finished | Unasked | Failed
+
+
+async def classify(hands: Hands, hold: Hold, action: Classify) -> None:
+    """Ask for the job's type of task, and note what came of it."""
+    request = classifying.question(hold.pen.job, action, attempt_id=next_id(hold))
+    outcome = await ask(hands, hold, Aside("classification", request, classifying.SECONDS_MAX))
+    if isinstance(outcome, Unasked):
+        hold.pen.note(e.TaskClassified, task_type=None, reason=outcome.why)
+    elif isinstance(outcome, Finished):
+        said = outcome.message.text
+        found = classifying.label(said, action.labels)
+        why = "" if found else classifying.unreadable(said)
+        hold.pen.note(e.TaskClassified, task_type=found, reason=why)
+
+
+def next_id(hold: Hold) -> str:
+    """The id of the job's next auxiliary call."""
+    job = hold.pen.job
+    return ids.aux_id(job.tenant, job.job_id, job.step, job.aux_calls + 1)
+
+
+async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
+    """Make a call if it may be made now and can be paid: there is no waiting for it, and no second try."""
+    name = aside.request.card.name
+    shut = await hands.gates.enter(name)
+    if shut is not None:
+        return Unasked(f"{name} {shut.why}")
+    error: ModelError | None = None
+    spoke = False
+    try:
+        worst_usd = spending.worst_usd(aside.request, Prints().segments(aside.request), at=hold.pen.job.at)
+        held_usd = await _fund(hands, hold, aside, worst_usd)
+        if isinstance(held_usd, Unasked):
+            return held_usd
+        await _intend(hold, aside, worst_usd=worst_usd, held_usd=held_usd)
+        heard = Heard()
+        ended = await _hear(hands, hold, aside, heard)
+        if isinstance(ended, Finished):
+            spoke = True
+            _note_completed(hold, aside, heard, ended)
+            return ended
+        error = ended.error
+        _note_failed(hold, aside, heard, ended)
+        return Failed()
+    finally:
+        await hands.gates.leave(name, error=error, spoke=spoke)
+
+
+async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | None) -> Decimal | Unasked | None:
+    """See that the call's worst case is held: what is held now where it had to be raised, or why it cannot be paid."""
+    job = hold.pen.job
+    need = spending.shortfall(job, worst_usd)
+    if need is None:
+        return None
+    asking = hands.budgets.extend(job, attempt_id=aside.request.attempt_id, total_usd=need.total_usd)
+    try:
+        extended = await hold.listening(asking, finish_when_draining=False)
+    except Cancelled:
+        return Unasked("the job was cancelled")
+    except Reject as error:
+        return Unasked(str(error))
+    if extended.granted:
+        return extended.held_usd
+    if worst_usd is None or need.total_usd is None:
+        return Unasked(f"nobody has said what {aside.request.card.name} costs")
+    return Unasked(spending.no_room(extended, worst_usd))
+
+
+async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:
+    card = aside.request.card
+    hold.pen.note(
+        e.AuxiliaryRequested,
+        _span(hold, aside.request.attempt_id),
+        **_named(aside),
+        provider=card.provider,
+        model=card.model,
+        worst_usd=worst_usd,
+        held_usd=held_usd,
+    )
+    await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lapse:
+    """How a call ended that brought nothing."""
+
+    failure: Failure
+    billable: bool = True
+    error: ModelError | None = None
+
+
+async def _hear(hands: Hands, hold: Hold, aside: Aside, heard: Heard) -> Finished | _Lapse:
+    name, seconds = aside.request.card.name, min(aside.seconds_max, hold.seconds_left)
+    call = hands.models.ask_aside(aside.request, heard, answering=lambda: hands.gates.well(name))
+    try:
+        async with asyncio.timeout(seconds):
+            finished = await hold.listening(call, finish_when_draining=True)
+        reach(Failpoint.EXECUTOR_AUX_AFTER)
+        return finished
+    except ModelError as error:
+        metrics.model_failures.labels(aside.request.card.provider, error.code).inc()
+        return _Lapse(Failure(code=error.code, message=str(error)), error.billable, error)
+    except Cancelled:
+        return _Lapse(Failure(code="cancelled", message=f"the job was cancelled during its {aside.purpose}"))
+    except TimeoutError:
+        return _Lapse(Failure(code="time_limit", message=f"{name} had not answered within {seconds:g} s"))
+    except asyncio.CancelledError:
+        # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
+        _note_failed(hold, aside, heard, _Lapse(Failure(code=e.LOST, message="its executor was stopped")))
+        raise
+
+
+def _note_completed(hold: Hold, aside: Aside, heard: Heard, finished: Finished) -> None:
+    card, asked, used = aside.request.card, hold.pen.job.aux_open, finished.usage
+    assert asked is not None
+    hold.pen.note(
+        e.AuxiliaryCompleted,
+        _span(hold, asked.attempt_id),
+        **_named(aside),
+        provider=card.provider,
+        model=card.model,
+        usage=used or Usage(),
+        cost_usd=used and cost(card, used, at=asked.at),
+        # Where its provider told no usage, between what: unknown is not zero, nor a guess.
+        unsettled=_bounds(aside, heard, asked) if used is None else None,
+        duration_ms=round(heard.ms, 3),
+    )
+
+
+def _bounds(aside: Aside, heard: Heard, asked: e.AuxiliaryRequested) -> e.Bounds:
+    return spending.unsettled(aside.request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
+
+
+def _note_failed(hold: Hold, aside: Aside, heard: Heard, lapse: _Lapse) -> None:
+    asked = hold.pen.job.aux_open
+    assert asked is not None
+    # Whoever has begun to answer bills for it, whatever the error says.
+    billable = lapse.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
+    used = lapse.error.usage if lapse.error else None
+    hold.pen.note(
+        e.AuxiliaryFailed,
+        _span(hold, asked.attempt_id),
+        **_named(aside),
+        error=lapse.failure,
+        usage=used,
+        cost_usd=used and cost(aside.request.card, used, at=asked.at),
+        unsettled=_bounds(aside, heard, asked) if billable and used is None else None,
+        duration_ms=round(heard.ms, 3),
+    )
+
+
+def note_lost(hold: Hold, asked: e.AuxiliaryRequested) -> None:
+    """The holder before was killed in a call: what it cost nobody knows, and it is not made again."""
+    hold.pen.note(
+        e.AuxiliaryFailed,
+        _span(hold, asked.attempt_id),
+        purpose=asked.purpose,
+        attempt_id=asked.attempt_id,
+        error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
+        unsettled=spending.unseen(asked.worst_usd),
+    )
+
+
+def _named(aside: Aside) -> dict[str, Any]:
+    return {"purpose": aside.purpose, "attempt_id": aside.request.attempt_id}
+
+
+def _span(hold: Hold, attempt_id: str) -> str:
+    job = hold.pen.job
+    return ids.aux_span(job.tenant, job.job_id, attempt_id)

@@ -1,0 +1,110 @@
+"""What a job without a type of task may ask a flash model before its first call, and what its answer would change.
+
+The router calls nobody: it decides beforehand what each answer means, by the same rules as for a job that names its
+type, and pins that in the job's first record. So no later change of policy reaches a job that is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import Route
+from wayline.contracts.models import ModelCard
+from wayline.contracts.money import Usage, usd
+from wayline.llm.prices import LOCAL, cost, worst
+from wayline.llm.tokens import estimate, most
+from wayline.router.rules import Asked
+from wayline.router.slots import Slots
+
+INSTRUCTION_TOKENS = 250
+"""About what the question and the names of the types take."""
+TEXT_TOKENS_MAX = 1_000
+"""About what is shown of a job's text; the rest is left out."""
+PIECES = 2
+"""Messages of the question: the instruction and the text."""
+LABEL_TOKENS = 10
+ANSWER_TOKENS_MAX = 1_056
+"""With what a model that reasons may think."""
+
+Tasks = dict[str, Route | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Who is asked, and the route of each answer; None: it stays as it is."""
+
+    card: ModelCard
+    tasks: Tasks
+
+
+def classifier_of(
+    slots: Slots, cards: Sequence[ModelCard], *, away: Mapping[str, str] | None = None
+) -> ModelCard | None:
+    """The flash model that is asked: of the agent's fast slot, else the first of the catalogue; nobody who is away."""
+    fast = slots.models.get("fast")
+    several = (fast, *cards) if fast else cards
+    able = (card for card in several if card.tier == "flash" and card.provider not in LOCAL)
+    return next((card for card in able if card.name not in (away or {})), None)
+
+
+def question(asked: Asked, base: Route, card: ModelCard | None, route: Callable[[str], Route]) -> Question | None:
+    """What to ask, where nobody has said the type; None where no answer would change anything.
+
+    `route` decides as for a job that names its type. Raises Reject where such a job would be refused.
+    """
+    if card is None or not asked.config.classify or asked.task_type or not asked.text.strip():
+        return None
+    if card.prices is None and base.estimated_cost_usd is not None:
+        # Money is held for the job, and nobody could say how much for this.
+        return None
+    tasks = {label: _otherwise(base, label, route) for label in sorted(asked.policy.tiers)}
+    priced = {label: one and _priced(asked, card, one) for label, one in tasks.items()}
+    return Question(card, priced) if any(priced.values()) else None
+
+
+def _otherwise(base: Route, label: str, route: Callable[[str], Route]) -> Route | None:
+    """The route of a type of task, where it is another one that the job can go."""
+    try:
+        found = route(label)
+    except Reject:
+        return None
+    unpriced = found.estimated_cost_usd is None and base.estimated_cost_usd is not None
+    return None if found.name == base.name or unpriced else found
+
+
+def asking(asked: Asked, base: Route, question: Question) -> Route:
+    """The route until the answer is there: it says who is asked, and its prediction holds whatever is answered."""
+    ranges = [route.estimated_cost_range_usd for route in question.tasks.values() if route is not None]
+    priced = _priced(asked, question.card, base)
+    span = _over([priced.estimated_cost_range_usd, *ranges])
+    return priced.model_copy(update={"classifier": question.card.name, "estimated_cost_range_usd": span})
+
+
+def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, Decimal] | None:
+    """The least and the most of several; None: a price is unknown."""
+    known = [*ranges]
+    if None in known:
+        return None
+    leasts, mosts = zip(*(each for each in known if each is not None), strict=True)
+    return min(leasts), max(mosts)
+
+
+def _priced(asked: Asked, card: ModelCard, route: Route) -> Route:
+    """A route whose prediction counts the question."""
+    tokens = INSTRUCTION_TOKENS + min(estimate(asked.text), TEXT_TOKENS_MAX)
+    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=tokens, output=LABEL_TOKENS)))
+    span = route.estimated_cost_range_usd
+    dearest = _plus(span[1] if span else None, worst(card, most(tokens, pieces=PIECES), ANSWER_TOKENS_MAX))
+    if span is None or dearest is None:
+        return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": None})
+    cap = asked.own_usd
+    # The job keeps to its cap with the question as without it.
+    dearest = dearest if cap is None else max(span[0], min(dearest, cap))
+    return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": (span[0], dearest)})
+
+
+def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
+    return None if one is None or other is None else usd(one + other)

@@ -1,0 +1,267 @@
+"""A job that asks a flash model for its type of task: paid for, asked once, and never in the job's way."""
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.chassis.providers import Word, subject
+from wayline.chassis.topology import PROVIDERS
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.budgets import ExtendBudget, SettleJob
+from wayline.contracts.jobs import Cancel, Route
+from wayline.executor import classifying
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage, stamp
+
+ASIDE = "default/j1/0/a1"
+DEAR = Route(provider="chat", model="two", tier="premium", reason="it was classified", task_type="negotiation")
+ASKING: dict[str, Any] = {"classifier": "chat/three", "tasks": {"negotiation": DEAR, "search": None}}
+
+
+def answering(*says: Say, then: str = "done"):
+    """What the classifier says, one after another; every other model says `then`."""
+    waiting = list(says)
+    return lambda body: waiting.pop(0) if body["model"] == "three" else Say(text=then)
+
+
+def kinds(events: list[e.Event]) -> list[str]:
+    return [event.type for event in events]
+
+
+async def asides(stage: Stage, kind: type[e.Event]) -> list[Any]:
+    return [event for event in await stage.events("j1") if isinstance(event, kind)]
+
+
+async def test_the_answer_sends_the_job_to_another_model_and_is_in_its_cost(stage: Stage):
+    async with ChatServer(answering(Say(text="Negotiation."))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+
+        done = await stage.ended("j1")
+
+    assert kinds((await stage.events("j1"))[2:]) == [
+        "job.claimed",
+        "aux.requested",
+        "aux.completed",
+        "task.classified",
+        "job.rerouted",
+        "model.requested",
+        "model.completed",
+        "job.completed",
+    ]
+    assert [(attempt, body["model"]) for attempt, body in chat.calls] == [(ASIDE, "three"), ("default/j1/1/m1", "two")]
+    [asked], [paid] = await asides(stage, e.AuxiliaryRequested), await asides(stage, e.AuxiliaryCompleted)
+    assert (paid.purpose, paid.attempt_id) == (asked.purpose, asked.attempt_id) == ("classification", ASIDE)
+    assert 0 < paid.cost_usd < asked.worst_usd
+    assert done.costs is not None and done.costs.aux == {"classification": paid.cost_usd}
+    assert done.cost_usd == paid.cost_usd + done.costs.model["chat/two"]
+    [moved] = await asides(stage, e.JobRerouted)
+    assert (moved.cause, moved.route) == ("classification", DEAR)
+    assert done.route is not None and done.route.task_type == "negotiation"
+    assert asked.trace.span_id == ids.aux_span("default", "j1", ASIDE)
+
+
+async def test_what_the_classifier_writes_is_shown_to_nobody(stage: Stage):
+    seen: list[bytes] = []
+
+    async def hear(message) -> None:
+        seen.append(message.data)
+
+    async with ChatServer(answering(Say(text="search"), then="the answer")) as chat:
+        await stage.executor(chat)
+        await stage.bus.nc.subscribe("deltas.default.j1", cb=hear)
+        await stage.begin("j1", **ASKING)
+        await stage.ended("j1")
+        await until(lambda: b"answer" in b"".join(seen), why="the answer is shown")
+
+    assert b"search" not in b"".join(seen)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("none", "no known type of task fits it"), ("hm", "the answer names no known type of task: 'hm'")],
+)
+async def test_an_answer_that_names_no_type_is_paid_for_and_leaves_the_route_as_it_is(
+    stage: Stage, said: str, why: str
+):
+    async with ChatServer(answering(Say(text=said))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+
+        done = await stage.ended("j1")
+
+    [classified] = await asides(stage, e.TaskClassified)
+    assert (classified.task_type, classified.reason) == (None, why)
+    assert (done.answer, done.route and done.route.model) == ("done", "one")
+    assert done.costs is not None and done.costs.aux["classification"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "billable"),
+    [
+        (Say(status=429, retry_after="1"), "rate_limited", False),
+        (Say(status=500), "server_error", False),
+        (Say(text="negotiation it is", cut=True), "stream_cut", True),
+    ],
+    ids=["refused", "broken", "cut"],
+)
+async def test_a_call_that_fails_is_not_made_again_and_the_log_says_why(
+    stage: Stage, fault: Say, code: str, billable: bool
+):
+    async with ChatServer(answering(fault)) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+
+        done = await stage.ended("j1")
+
+    [failed] = await asides(stage, e.AuxiliaryFailed)
+    assert (failed.error.code, failed.unsettled is not None) == (code, billable)
+    assert [attempt for attempt, _ in chat.calls] == [ASIDE, "default/j1/1/m1"]
+    assert (done.answer, done.route and done.route.model) == ("done", "one")
+    assert done.costs is not None and done.costs.unsettled_calls == billable
+    assert not await asides(stage, e.TaskClassified)
+
+
+async def test_a_job_waits_only_so_long_for_an_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(classifying, "SECONDS_MAX", 0.2)
+    async with ChatServer(answering(Say(text="nego tiation", hold=asyncio.Event()))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+
+        done = await stage.ended("j1")
+
+    [failed] = await asides(stage, e.AuxiliaryFailed)
+    assert failed.error.code == "time_limit"
+    assert failed.unsettled is not None and failed.unsettled.upper_usd > 0
+    assert done.answer == "done"
+
+
+async def test_a_model_that_asked_to_be_left_alone_is_not_asked(stage: Stage):
+    word = Word(until=9e9, why="asked to be left alone")
+    await stage.bus.js.publish(subject("chat/three"), word.model_dump_json().encode(), stream=f"KV_{PROVIDERS}")
+    async with ChatServer(answering()) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+
+        done = await stage.ended("j1")
+
+    [classified] = await asides(stage, e.TaskClassified)
+    assert (classified.task_type, classified.reason) == (None, "chat/three asked to be left alone")
+    assert [body["model"] for _, body in chat.calls] == ["one"]
+    assert done.cost_usd == (done.costs and done.costs.model["chat/one"])
+
+
+async def test_a_retry_after_is_told_to_everybody(stage: Stage):
+    async with ChatServer(answering(Say(status=429, retry_after="40"))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+        await stage.ended("j1")
+        await stage.begin("j2", **ASKING)
+        await stage.ended("j2")
+
+    assert [body["model"] for _, body in chat.calls] == ["three", "one", "one"]
+
+
+async def test_the_money_for_the_question_is_held_before_it_is_asked(stage: Stage):
+    stage.purse.grants = 2
+    async with ChatServer(answering(Say(text="search"))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING, held_usd=Decimal(0))
+
+        done = await stage.ended("j1")
+
+        async def settled() -> bool:
+            return bool(stage.purse.of(SettleJob))
+
+        await until(settled, why="the job is settled")
+
+    [asked], [paid] = await asides(stage, e.AuxiliaryRequested), await asides(stage, e.AuxiliaryCompleted)
+    first, then = stage.purse.of(ExtendBudget)
+    assert (first.attempt_id, first.total_usd) == (ASIDE, asked.worst_usd)
+    assert asked.held_usd == asked.worst_usd
+    [called] = await asides(stage, e.ModelRequested)
+    assert then.total_usd == paid.cost_usd + called.worst_usd
+    assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [done.cost_usd]
+
+
+async def test_a_question_that_the_budget_has_no_room_for_is_not_asked(stage: Stage):
+    async with ChatServer(answering()) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING, held_usd=Decimal(0))
+
+        done = await stage.ended("j1")
+
+    [classified] = await asides(stage, e.TaskClassified)
+    assert classified.reason.startswith("budget 'march' has no room for a call of up to $0.0")
+    assert chat.calls == []
+    assert done.error is not None and done.error.code == "budget_exhausted", "the job itself had no money either"
+
+
+async def test_a_cancelled_question_is_unsettled_and_the_job_is_cancelled(stage: Stage):
+    async with ChatServer(answering(Say(text="nego tiation", hold=asyncio.Event()))) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+        await until(lambda: bool(chat.calls), why="the classifier is writing")
+        await stage.signal("j1", Cancel())
+
+        done = await stage.ended("j1")
+
+    [failed] = await asides(stage, e.AuxiliaryFailed)
+    assert (done.status, failed.error.code, failed.unsettled is not None) == ("cancelled", "cancelled", True)
+
+
+async def killed_in_the_question(stage: Stage) -> None:
+    """A log as `kill -9` leaves it, and the ticket that comes again."""
+    head = await stage.begin("j1", **ASKING, ticket=False)
+    sequence = await stage.ticket("j1", head)
+    asked = e.AuxiliaryRequested(
+        **stamp("j1", 4),
+        purpose="classification",
+        attempt_id=ASIDE,
+        provider="chat",
+        model="three",
+        worst_usd=Decimal("0.004"),
+    )
+    await stage.claimed("j1", head, asked, owner=f"{sequence}:0")
+
+
+async def test_a_question_whose_asker_was_killed_is_unsettled_and_not_asked_again(stage: Stage):
+    async with ChatServer(answering()) as chat:
+        await killed_in_the_question(stage)
+        await stage.executor(chat)
+
+        done = await stage.ended("j1")
+
+    assert kinds((await stage.events("j1"))[2:7]) == [
+        "job.claimed",
+        "aux.requested",
+        "job.claimed",
+        "aux.failed",
+        "model.requested",
+    ]
+    [lost] = await asides(stage, e.AuxiliaryFailed)
+    assert (lost.error.code, lost.unsettled) == ("lost", e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal("0.004")))
+    assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1"]
+    assert done.costs is not None and (done.costs.aux, done.costs.unsettled_calls) == ({}, 1)
+
+
+async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard_of_the_answer(stage: Stage):
+    async with ChatServer(answering(Say(text=" ".join(["word"] * 200), pace_s=0.02))) as chat:
+        first = await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+        await until(lambda: bool(chat.calls), why="the classifier is writing")
+        await first.stop(0)
+        stage.executors.clear()
+        await stage.executor(chat)
+
+        done = await stage.ended("j1")
+
+    [lost] = await asides(stage, e.AuxiliaryFailed)
+    assert (lost.error.code, lost.unsettled is not None) == ("lost", True)
+    assert done.answer == "done"
+    assert [body["model"] for _, body in chat.calls] == ["three", "one"]

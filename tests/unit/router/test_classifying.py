@@ -1,0 +1,194 @@
+"""What the router pins for a job whose type of task a flash model is going to be asked for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.chat import Attachment, ImagePart, TextPart
+from wayline.contracts.jobs import JobOptions, Route, SubmitJob
+from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
+from wayline.router.policy import current
+from wayline.router.routing import Decision, choose_route
+
+TEXT = "Write a Python function that returns the second largest number of a list."
+ASKING = AgentConfig(classify=True)
+
+
+def card(name: str, tier: Tier, usd: str | None, **what: Any) -> ModelCard:
+    provider, _, model = name.partition("/")
+    rates = usd and Rates(input=Decimal(usd), output=Decimal(usd) * 5)
+    return ModelCard(provider=provider, model=model, tier=tier, prices=Prices(rates=rates) if rates else None, **what)
+
+
+LOCAL = card("offline/extractive", "flash", "0")
+FLASH, STANDARD, PREMIUM = card("a/flash", "flash", "0.1"), card("a/standard", "standard", "2"), card(
+    "a/premium", "premium", "4"
+)  # fmt: skip
+CARDS = (LOCAL, FLASH, STANDARD, PREMIUM)
+
+
+def decide(
+    config: AgentConfig = ASKING, text: Any = TEXT, cards: tuple[ModelCard, ...] = CARDS, **facts: Any
+) -> Decision:
+    options = facts.pop("options", JobOptions())
+    job = SubmitJob(agent="a", input=text, options=options)
+    return choose_route(job, config, cards=cards, default_model="offline/extractive", **facts)
+
+
+def bare(route: Route | None) -> dict[str, Any]:
+    """A route without what the question adds to it."""
+    assert route is not None
+    return route.model_dump(exclude={"classifier", "reason", "estimated_cost_usd", "estimated_cost_range_usd"})
+
+
+def test_a_job_goes_as_one_of_no_known_type_until_its_classifier_has_answered():
+    asked, plain = decide(), decide(AgentConfig())
+
+    assert asked.route.classifier == "a/flash"
+    assert (asked.route.reason, bare(asked.route)) == (plain.route.reason, bare(plain.route))
+    assert (plain.route.classifier, plain.candidates.tasks) == (None, {})
+
+
+def test_every_type_that_the_policy_knows_is_offered_and_goes_where_a_job_that_names_it_goes():
+    tasks = decide().candidates.tasks
+
+    assert list(tasks) == sorted(current().tiers)
+    for label, route in tasks.items():
+        named = decide(AgentConfig(), options=JobOptions(task_type=label)).route
+        assert (route is None) == (named.slot == "primary")
+        assert route is None or bare(route) == bare(named)
+
+
+def test_the_route_of_an_answer_says_that_a_model_took_it_for_that():
+    route = decide().candidates.tasks["contract_review"]
+
+    assert route is not None
+    assert route.reason == (
+        "it was classified as contract review, which is premium work, so the escalation slot takes it with a/premium"
+    )
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        {"options": JobOptions(task_type="drafting")},
+        {"options": JobOptions(task_type="juggling")},
+        {"options": JobOptions(model="a/standard")},
+        {"config": AgentConfig(classify=True, task_type="drafting")},
+        {"config": AgentConfig(classify=True, model="a/standard")},
+        {"config": AgentConfig(classify=True, routing=Routing(mode="locked"))},
+        {"config": AgentConfig()},
+        {"text": (ImagePart(document_id="d"),), "cards": (*CARDS, card("b/seeing", "standard", "2", images=True))},
+        {"text": "  "},
+        {"cards": (LOCAL, STANDARD, PREMIUM)},
+        {"cards": (LOCAL, card("a/flash", "flash", None), STANDARD, PREMIUM)},
+        {
+            "config": AgentConfig(
+                classify=True, routing=Routing(fast="a/flash", primary="a/flash", escalation="a/flash")
+            )
+        },
+    ],
+    ids=[
+        "the job names its type",
+        "also one that the policy does not know",
+        "the job names its model",
+        "the agent names the type",
+        "the agent names its model",
+        "the agent is locked",
+        "the agent does not want it",
+        "there is no text",
+        "there is nothing in the text",
+        "no flash model can be asked",
+        "nobody knows what asking costs",
+        "no answer would change the model",
+    ],
+)
+def test_nobody_is_asked_where(why: dict[str, Any]):
+    decision = decide(**why)
+
+    assert (decision.route.classifier, decision.candidates.tasks) == (None, {})
+
+
+def test_the_model_that_is_asked_is_pinned_also_where_no_slot_has_it():
+    routing = Routing(fast="a/standard", primary="a/standard")
+    asked = decide(AgentConfig(classify=True, routing=routing))
+
+    assert (asked.route.classifier, asked.candidates.slots["fast"]) == ("a/flash", "a/standard")
+    assert asked.candidates.card("a/flash") == FLASH
+
+
+def test_the_agents_own_flash_model_is_asked_before_the_catalogues():
+    own = card("b/mine", "flash", "0.2")
+    asked = decide(AgentConfig(classify=True, routing=Routing(fast="b/mine")), cards=(*CARDS, own))
+
+    assert asked.route.classifier == "b/mine"
+
+
+def test_a_type_whose_tier_is_empty_refuses_no_job():
+    tasks = decide(cards=(LOCAL, FLASH, STANDARD)).candidates.tasks
+
+    assert tasks["negotiation"] is None
+    assert tasks["sentiment"] is not None
+
+
+def test_a_type_whose_tier_is_empty_goes_to_the_next_one_up():
+    """As a backtest decides it, which knows only the models that were recorded."""
+    asked = decide(text="Hello, are you there?", cards=(LOCAL, FLASH, PREMIUM))
+    route = asked.candidates.tasks["drafting"]
+
+    assert (asked.route.name, route and route.name) == ("a/flash", "a/premium")
+
+
+def test_whoever_is_away_is_not_asked_and_no_answer_leads_there():
+    other = card("b/flash", "flash", "0.2")
+    asked = decide(cards=(*CARDS, other), away={"a/flash": "keeps failing"})
+    away = decide(away={"a/premium": "keeps failing"})
+
+    assert asked.route.classifier == "b/flash"
+    assert decide(away={"a/flash": "keeps failing"}).route.classifier is None
+    assert away.candidates.tasks["negotiation"] is None, "it stays on the primary"
+
+
+def test_an_answer_leads_to_a_model_that_takes_the_jobs_images():
+    photo = Attachment(
+        document_id="d", name="d", media_type="image/png", sha256="a" * 64, size_bytes=9, width=280, height=280
+    )
+    job = (TextPart(text=TEXT), ImagePart(document_id="d"))
+    seeing = card("b/seeing", "premium", "5", images=True, media=MediaRules(patches_max=100))
+    able = STANDARD.model_copy(update={"images": True, "media": MediaRules(patches_max=100)})
+    asked = decide(text=job, cards=(LOCAL, FLASH, able, PREMIUM, seeing), attachments=(photo,))
+
+    tasks = asked.candidates.tasks
+    assert (asked.route.classifier, asked.route.name) == ("a/flash", "a/standard")
+    assert tasks["negotiation"] is not None and tasks["negotiation"].name == "b/seeing"
+    assert tasks["sentiment"] is None, "the flash model takes no images"
+
+
+def test_what_was_predicted_holds_whatever_is_answered():
+    asked, plain = decide().route, decide(AgentConfig()).route
+    routes = [route for route in decide().candidates.tasks.values() if route is not None]
+
+    assert asked.estimated_cost_usd is not None and plain.estimated_cost_usd is not None
+    assert 0 < asked.estimated_cost_usd - plain.estimated_cost_usd < Decimal("0.0001")
+    assert asked.estimated_cost_range_usd is not None
+    least, most = asked.estimated_cost_range_usd
+    for route in routes:
+        assert route.estimated_cost_range_usd is not None
+        assert least <= route.estimated_cost_range_usd[0] and route.estimated_cost_range_usd[1] <= most
+
+
+def test_the_jobs_budget_caps_the_range_of_every_answer():
+    asked = decide(options=JobOptions(budget_usd=Decimal("0.05"))).route
+
+    assert asked.estimated_cost_range_usd is not None
+    assert asked.estimated_cost_range_usd[1] == Decimal("0.05")
+
+
+def test_an_answer_leads_to_no_model_of_an_unknown_price_where_money_is_held():
+    tasks = decide(cards=(LOCAL, FLASH, STANDARD, card("a/premium", "premium", None))).candidates.tasks
+
+    assert tasks["negotiation"] is None
