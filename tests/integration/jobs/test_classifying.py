@@ -1,4 +1,4 @@
-"""A job whose type is asked for, through every service and over HTTP: planned, paid, and everywhere the same."""
+"""A job whose type is asked for, through every service: planned, paid, and the same wherever one looks."""
 
 from __future__ import annotations
 
