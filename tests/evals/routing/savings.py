@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -51,6 +51,10 @@ class Spent:
 
     usd: Decimal
     tiers: Mapping[str, int]
+    by_tier: Mapping[str, Decimal]
+    """Dollars of the jobs that went to each tier."""
+    as_standard: Mapping[str, Decimal]
+    """What the same jobs cost where all are standard."""
 
 
 def spent(provider: str, *, one_size: bool) -> dict[str, Spent]:
@@ -60,22 +64,39 @@ def spent(provider: str, *, one_size: bool) -> dict[str, Spent]:
         sys.exit(f"no models of {provider!r} in the catalogue")
     mix = json.loads((HERE / "mix.json").read_text())
     jobs = [job | mix["one_size"] for job in mix["jobs"]] if one_size else mix["jobs"]
-    found = {}
-    for name in POLICIES:
-        policy = named(name)
-        assert policy is not None
-        tiers, total = Counter[str](), Decimal(0)
-        for job in jobs:
-            tier, usd = routed(job, cards, policy)
-            tiers[tier] += job["share"]
-            total += usd * job["share"]
-        found[name] = Spent(total, tiers)
-    return found
+    return {name: _spent(jobs, cards, known(name)) for name in POLICIES}
+
+
+def _spent(jobs: list[dict[str, Any]], cards: tuple[ModelCard, ...], policy: Policy) -> Spent:
+    tiers = Counter[str]()
+    by_tier, as_standard = defaultdict[str, Decimal](Decimal), defaultdict[str, Decimal](Decimal)
+    for job in jobs:
+        tier, usd = routed(job, cards, policy)
+        tiers[tier] += job["share"]
+        by_tier[tier] += usd * job["share"]
+        as_standard[tier] += routed(job, cards, known("all-standard"))[1] * job["share"]
+    return Spent(sum(by_tier.values(), Decimal(0)), tiers, by_tier, as_standard)
+
+
+def known(name: str) -> Policy:
+    policy = named(name)
+    assert policy is not None
+    return policy
 
 
 def saved(found: Mapping[str, Spent], policy: str = "current") -> Decimal:
     """The share of what all-standard costs."""
     return 1 - found[policy].usd / found["all-standard"].usd
+
+
+def parts(one: Spent) -> list[str]:
+    """Where the dollars of all-standard are, and what the same jobs cost as they are routed, by tier."""
+    total = sum(one.as_standard.values(), Decimal(0))
+    return [
+        f"    {tier:9s} {one.tiers[tier]:3d} jobs, {usd / total:.0%} of all-standard's dollars, "
+        f"which become {one.by_tier[tier] / total:.0%}"
+        for tier, usd in one.as_standard.items()
+    ]
 
 
 def table(provider: str) -> str:
@@ -89,6 +110,7 @@ def table(provider: str) -> str:
         for name, one in found.items():
             share = ", ".join(f"{n} {tier}" for tier, n in Counter(one.tiers).most_common())
             lines.append(f"  {name:14s} ${one.usd:.4f} for a hundred jobs, {saved(found, name):.0%} saved; {share}")
+        lines += parts(found["current"])
     return "\n".join(lines)
 
 

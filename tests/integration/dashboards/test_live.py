@@ -15,14 +15,14 @@ from wayline.testkit import until
 
 from .conftest import rules
 from .questions import Json, Question, expand_promql, panels, questions, samples_of
-from .world import JOBS, TOOLS, WAVES, World
+from .world import DRAFTED_USD, JOBS, TOOLS, WAVES, World
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.timeout(240),
 ]
 
-PAID = Decimal("0.01") * WAVES
+PAID = (Decimal("0.01") + DRAFTED_USD) * WAVES
 COSTS = ["Cost by model", "Cost by agent", "Cost by day", "Dearest traces"]
 
 
@@ -75,6 +75,17 @@ async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(world: 
     assert refused == [f'{title}: column "cost_euro" does not exist' for title in COSTS]
 
 
+async def test_what_was_predicted_stands_beside_what_it_cost(world: World, cost: Json):
+    [row] = await world.answer(question(cost, "Actual to predicted by tier"))
+
+    [job] = await world.fetch(
+        "SELECT DISTINCT estimated_cost_usd AS usd FROM tracing.jobs WHERE model = 'priced' AND steps > 0"
+    )
+    assert (row["tier"], row["jobs"]) == ("standard", WAVES)
+    assert dollars([row["actual"]]) == DRAFTED_USD * WAVES
+    assert row["median"] == pytest.approx(float(DRAFTED_USD / job["usd"]))
+
+
 @pytest.mark.parametrize("title", COSTS)
 async def test_costs_in_tables_add_up_to_the_ledger(world: World, overview: Json, title: str):
     rows = await world.answer(question(overview, title))
@@ -98,7 +109,7 @@ async def test_outcomes_and_dead_letters_are_those_of_the_script(world: World, o
     outcomes = await world.answer(question(overview, "Outcomes"))
     dead = await world.answer(question(overview, "Dead letters"))
 
-    assert {row["status"]: row["jobs"] for row in outcomes} == {"completed": 2 * WAVES, "failed": WAVES}
+    assert {row["status"]: row["jobs"] for row in outcomes} == {"completed": 3 * WAVES, "failed": WAVES}
     assert dead[-1]["value"] == WAVES
 
 

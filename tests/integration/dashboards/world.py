@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,21 @@ from .questions import Question, Window, expand_promql, expand_sql
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus"
 PAYS = turns(Say(tools=(("effects__pay_once", {}), ("get_current_time", {}))), Say(text="It is paid."))
+PRICED = {
+    "provider": "chat",
+    "model": "priced",
+    "tier": "standard",
+    "prices": {"rates": {"input": "0", "output": "10"}},
+}
+DRAFTED = "It is drafted."
+DRAFTED_USD = Decimal("0.00003")
+"""Three words of the priced model."""
 TOOLS = {"effects__pay_once", "get_current_time", "search_knowledge"}
 """Each is called once a wave: the offline model searches, the scripted one calls the others."""
 JOBS: dict[str, dict[str, Any]] = {
-    "asks": {"input": "What is a lease?"},
+    "asks": {"input": "What is a lease?", "options": {"model": "offline/extractive"}},
     "pays": {"input": "Pay.", "options": {"model": "chat/m"}},
+    "drafts": {"input": "Draft it.", "options": {"model": "chat/priced"}},
     "fails": {"input": "Teleport me.", "options": {"required_tools": ["teleport"]}},
 }
 WAVES = 2
@@ -132,7 +143,7 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
         bus = await Bus.connect(BusSettings(nats_url=nats.url), service="client", exit_when_closed=False)
         stack.push_async_callback(bus.close)
         await _tools_are_there(bus)
-        await _set_a_budget(gateway)
+        await _set_up(gateway)
         for n in range(WAVES):
             await _play(world, bus, n)
         world.window = _until_now(world.window.start)
@@ -141,7 +152,7 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
 
 async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) -> int:
     """Start all of them; returns the port of the gateway."""
-    chat = await stack.enter_async_context(ChatServer(PAYS))
+    chat = await stack.enter_async_context(ChatServer(_say))
     effects = await EffectsServer(directory / "effects.txt").start()
     stack.callback(effects.kill)
     environment = stack.enter_context(pytest.MonkeyPatch.context())
@@ -162,6 +173,10 @@ async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) 
     return port
 
 
+def _say(body: dict[str, Any]) -> Say:
+    return Say(text=DRAFTED) if body["model"] == PRICED["model"] else PAYS(body)
+
+
 async def _tools_are_there(bus: Bus) -> None:
     async def listed() -> bool:
         found = await bus.ask(ListTools(tenant="default"), ToolList)
@@ -170,11 +185,12 @@ async def _tools_are_there(bus: Bus) -> None:
     await until(listed, within=RUN_WITHIN_S, why="the registry has reached its servers")
 
 
-async def _set_a_budget(gateway: str) -> None:
-    """A soft one: the script's jobs have models of unknown price."""
+async def _set_up(gateway: str) -> None:
+    """A model with a price, and a budget: a soft one, because the script's other jobs have models of unknown price."""
     async with httpx2.AsyncClient(timeout=30) as client:
-        saved = await client.put(f"{gateway}/v1/budgets/month", json={"limit_usd": "5", "hard": False})
-    assert saved.status_code == 200, saved.text
+        for path, body in (("models/chat/priced", PRICED), ("budgets/month", {"limit_usd": "5", "hard": False})):
+            saved = await client.put(f"{gateway}/v1/{path}", json=body)
+            assert saved.status_code == 200, saved.text
 
 
 async def _play(world: World, bus: Bus, n: int) -> None:

@@ -46,6 +46,7 @@ ANSWERS: dict[type[Request], Any] = {
     a.ListAgents: a.AgentList(agents=(AGENT,)),
     a.DeleteAgent: a.Deleted(deleted=True),
     m.ListModels: m.ModelList(models=(CARD,), usable=(CARD.name,), own=(CARD.name,)),
+    m.ListProviders: m.ProviderList(providers=(m.Provider(name="chat", host="127.0.0.1"),)),
     m.PutModel: CARD,
     m.DeleteModel: m.ModelDeleted(deleted=True),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),

@@ -8,7 +8,18 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
+from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.llm.endpoints import EndpointSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.standalone.checks.models import examine_models
+from wayline.standalone.installation import Installation
+from wayline.standalone.settings import Settings as StandaloneSettings
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Platform, chatting
 
 CARD = {"provider": "chat", "model": "acme/large:8b", "tier": "standard", "context_window": 40_000}
 
@@ -42,3 +53,31 @@ async def test_a_model_is_added_listed_shown_and_removed_from_the_command_line(p
     assert row.split() == ["chat/acme/large:8b", "standard", "40,000", "unknown", "unknown", "unknown", "own"]
     assert "removed" in removed
     assert "no model 'chat/acme/large:8b'" in await wayline("show", "chat/acme/large:8b", code=1)
+
+
+async def test_the_doctor_asks_the_system_that_runs_and_not_its_own_shell(
+    platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for field in EndpointSettings.model_fields.values():
+        monkeypatch.delenv(str(field.validation_alias), raising=False)
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        router = RouterSettings(chat_base_url=chat.url)
+        await platform.start(
+            "router",
+            "executor",
+            "gateway",
+            router=router,
+            executor=chatting(chat),
+            gateway=GatewaySettings(http_port=0),
+        )
+        wanting = AgentConfig(routing=Routing(primary="openai/gpt-6-sol"))
+        await platform.bus.ask(PutAgent(tenant="default", name="wanting", config=wanting), Agent)
+        monkeypatch.setenv("WAYLINE_URL", f"http://127.0.0.1:{platform.http_port}")
+
+        said = [one.said async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
+        await platform.stop("executor")
+        alone = [one.said async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
+
+    assert said[0] == "executors call chat at 127.0.0.1, without a key"
+    assert "agent wanting names openai/gpt-6-sol, but executors have no openai" in said
+    assert len(alone) == 1 and alone[0].startswith("nobody says which providers executors can call")

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from wayline.executor.app import ADAPTERS, providers
+from wayline.contracts.models import Provider, ProviderList
+from wayline.executor.app import ADAPTERS, configured, providers
 from wayline.executor.calling import without
 from wayline.executor.settings import Settings
 from wayline.llm.endpoints import EndpointSettings
@@ -65,3 +66,21 @@ def test_every_provider_that_can_be_configured_has_an_adapter():
 )
 def test_an_error_says_no_key_nor_the_beginning_of_one_at_its_end(said, told):
     assert without(["none", "sk-0123456789"], said) == told
+
+
+def test_an_executor_tells_which_providers_it_has_and_where_but_no_key():
+    settings = Settings(
+        anthropic_api_key="sk-secret-of-ours",
+        openai_base_url="http://me:sk-other-secret@gpt.internal:9/v1?key=sk-third",
+    )
+
+    said = configured(settings)
+
+    assert said == ProviderList(
+        providers=(
+            Provider(name="anthropic", host="api.anthropic.com", keyed=True),
+            Provider(name="openai", host="gpt.internal"),
+            Provider(name="offline"),
+        )
+    )
+    assert "sk-" not in said.model_dump_json()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from wayline.contracts.models import ModelCard, ModelList, Prices, Rates, RatesAbove
+from wayline.contracts.models import ModelCard, ModelList, Prices, Provider, ProviderList, Rates, RatesAbove
 from wayline.llm.catalogue import bundled
 from wayline.llm.endpoints import EndpointSettings
-from wayline.standalone.checks.models import examine_models
+from wayline.standalone.checks.models import examine_models, examine_running
 from wayline.standalone.drawing_models import model_details, models_table
+from wayline.standalone.installation import Installation
+from wayline.standalone.settings import Settings
+
+Findings = Callable[[], Awaitable[list[tuple[str, str]]]]
 
 RATES = Rates.model_validate({"input": "0.1", "output": "0.5", "cache_read": "0.01"})
 STEPPED = ModelCard(
@@ -41,10 +47,36 @@ def said(card: ModelCard) -> dict[str, Any]:
 def nothing_set(monkeypatch: pytest.MonkeyPatch):
     for field in EndpointSettings.model_fields.values():
         monkeypatch.delenv(str(field.validation_alias), raising=False)
+    monkeypatch.delenv("WAYLINE_URL", raising=False)
 
 
-async def findings() -> list[tuple[str, str]]:
-    return [(finding.state, finding.said) async for finding in examine_models()]
+@pytest.fixture
+def findings(tmp_path: Path):
+    """What the doctor says of a place where nothing runs."""
+
+    async def found() -> list[tuple[str, str]]:
+        nothing = Installation(tmp_path / "data")
+        return [(finding.state, finding.said) async for finding in examine_models(Settings(), nothing)]
+
+    return found
+
+
+AGENT = {
+    "name": "critic",
+    "config": {
+        "model": None,
+        "routing": {"fast": None, "primary": None, "escalation": None, "reasoning": None, "fallbacks": []},
+    },
+}
+
+
+def agent(**routing: Any) -> dict[str, Any]:
+    return {**AGENT, "config": {"model": None, "routing": {**AGENT["config"]["routing"], **routing}}}
+
+
+def told(providers: ProviderList, models: ModelList, *agents: dict[str, Any]) -> list[tuple[str, str]]:
+    lists = providers.model_dump(mode="json")["providers"], models.model_dump(mode="json")
+    return [(finding.state, finding.said) for finding in examine_running(*lists, list(agents))]
 
 
 def test_an_unknown_price_is_shown_as_unknown_and_a_free_model_as_zero():
@@ -68,14 +100,47 @@ def test_every_card_can_be_shown(card: ModelCard):
     assert len([row for row in rows if row.startswith("above ")]) == len(card.prices.above if card.prices else ())
 
 
-async def test_without_a_provider_the_doctor_says_what_answers_instead():
+async def test_without_a_provider_the_doctor_says_what_answers_instead(findings: Findings):
     (found,) = await findings()
 
-    assert found == ("note", "no provider is configured, so agents run on the offline model")
+    assert found == ("note", "no provider is configured in this shell, so agents would run on the offline model")
+
+
+HERE = ProviderList(providers=(Provider(name="p", host="p.example", keyed=True), Provider(name="offline")))
+
+
+def test_the_doctor_says_what_the_running_executors_can_call_whatever_this_shell_has():
+    assert told(HERE, ModelList(models=(FREE,), usable=("p/free",)), AGENT) == [("ok", "executors call p at p.example")]
+    nobody = ProviderList(providers=(Provider(name="offline"),))
+    assert told(nobody, ModelList(models=(FREE,))) == [
+        ("note", "executors have no provider, so agents run on the offline model")
+    ]
+
+
+def test_the_doctor_names_the_agents_that_want_what_nobody_can_call():
+    models = ModelList(models=(FREE,), usable=("p/free",))
+    wanting = agent(fast="flash", primary="openai/gpt-6-sol", escalation="premium", fallbacks=["p/free", "chat/own"])
+
+    assert told(HERE, models, wanting)[1:] == [
+        ("warning", "agent critic names openai/gpt-6-sol, but executors have no openai"),
+        ("warning", "agent critic names the tier premium, which has no model here"),
+        ("warning", "agent critic names chat/own, but executors have no chat"),
+    ]
+
+
+def test_the_doctor_sees_that_routers_and_executors_are_configured_differently():
+    models = ModelList(
+        models=(FREE, UNPRICED.model_copy(update={"provider": "openai"})), usable=("p/free", "openai/unpriced")
+    )
+
+    assert told(HERE, models)[1:] == [
+        ("warning", "routers send jobs to openai, which executors cannot call"),
+        ("note", "nobody says what these cost: openai/unpriced"),
+    ]
 
 
 async def test_the_doctor_names_each_provider_and_the_models_whose_price_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, findings: Findings
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
@@ -87,7 +152,9 @@ async def test_the_doctor_names_each_provider_and_the_models_whose_price_nobody_
     ]
 
 
-async def test_the_doctor_says_that_an_endpoint_has_no_model_in_the_catalogue_yet(monkeypatch: pytest.MonkeyPatch):
+async def test_the_doctor_says_that_an_endpoint_has_no_model_in_the_catalogue_yet(
+    monkeypatch: pytest.MonkeyPatch, findings: Findings
+):
     monkeypatch.setenv("WAYLINE_CHAT_BASE_URL", "http://127.0.0.1:11434/v1")
 
     assert await findings() == [

@@ -18,6 +18,7 @@ from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import Complexity, Failure, Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
+from wayline.llm.labels import ModelLabels
 from wayline.tracing.facts import ModelEnded, count
 from wayline.tracing.story import Story
 
@@ -197,14 +198,26 @@ def test_a_call_says_what_the_cache_did_for_it_and_why_it_did_nothing():
 
 def test_tokens_read_from_a_cache_are_counted_by_model():
     def read() -> float:
-        labels = {"provider": "p", "model": "cached"}
+        labels = {"provider": "chat", "model": "cached"}
         return REGISTRY.get_sample_value("wayline_cache_read_tokens_total", labels) or 0.0
 
     before = read()
 
-    count([ModelEnded("p", "cached", Usage(input=9, cache_read=8), 1), ModelEnded("p", "cached", Usage(input=9), 1)])
+    ended = ModelEnded("chat", "cached", Usage(input=9, cache_read=8), 1)
+    count([ended, ended._replace(usage=Usage(input=9))], ModelLabels())
 
     assert read() - before == 8
+
+
+def test_a_job_that_names_any_model_of_any_provider_makes_no_label_of_its_own():
+    names = [f"junk-{n}" for n in range(5)]
+
+    count([ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names], ModelLabels(own_max=2))
+
+    [family] = [each for each in REGISTRY.collect() if each.name == "wayline_cache_read_tokens"]
+    labels = [(sample.labels["provider"], sample.labels["model"]) for sample in family.samples]
+    junk = {(provider, model) for provider, model in labels if provider == "other" and "cached" not in model}
+    assert junk == {("other", "junk-0"), ("other", "junk-1"), ("other", "other")}
 
 
 def test_a_step_names_the_tool_that_was_called_through_another():
@@ -406,7 +419,7 @@ def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, st
         story.tell(event)
     before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
 
-    count(story.chapter().facts)
+    count(story.chapter().facts, ModelLabels())
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))

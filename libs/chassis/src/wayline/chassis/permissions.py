@@ -66,7 +66,7 @@ IDENTITIES = {
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete")),
                 "retrieval.search.*",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete")),
-                *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
+                *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 "tools.list.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
@@ -127,7 +127,7 @@ IDENTITIES = {
                 f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
                 f"$KV.{PROVIDERS}.>",
             ),
-            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>"),
+            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>", "models.providers.*"),
         ),
         Identity(
             "retrieval",

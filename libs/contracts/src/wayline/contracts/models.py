@@ -199,3 +199,19 @@ class DeleteModel(Request, subject="models.delete.{tenant}", replies=ModelDelete
 
     provider: str
     model: str
+
+
+class Provider(Frozen):
+    """A provider that an executor can call, and never its key."""
+
+    name: str
+    host: str = Field(default="", description="Where it is: empty where it is this machine's own.")
+    keyed: bool = Field(default=False, description="Whether a key is sent along.")
+
+
+class ProviderList(Frozen):
+    providers: tuple[Provider, ...]
+
+
+class ListProviders(Request, subject="models.providers.{tenant}", replies=ProviderList):
+    """Ask an executor which providers it is configured for; all of them should be configured alike."""

@@ -1,4 +1,7 @@
-"""Every Prometheus metric of Wayline, declared once; labels are bounded: never a job, never a raw subject."""
+"""Every Prometheus metric of Wayline, declared once; labels are bounded: never a job, never a raw subject.
+
+A model's name goes through `wayline.llm.labels`: jobs may name any.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
-from wayline.chassis import Bus, BusSettings, Service
+from wayline.chassis import Bus, BusSettings, Service, asks
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
+from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools
@@ -44,6 +46,10 @@ async def build(
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
     )
+
+    async def on_list_providers(_: ListProviders) -> ProviderList:
+        return configured(settings)
+
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
         name=NAME,
@@ -51,11 +57,21 @@ async def build(
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
+        asks=[asks(ListProviders, on_list_providers)],
         parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates],
         close=models.close,
         # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
         collect_after=700,
     )
+
+
+def configured(settings: Settings) -> ProviderList:
+    """What this process can call, for whoever asks: a host at most of each address, and no key."""
+    found = [
+        Provider(name=name, host=urlsplit(endpoint.base_url).hostname or "", keyed=endpoint.api_key is not None)
+        for name, endpoint in settings.endpoints().items()
+    ]
+    return ProviderList(providers=(*found, Provider(name=PROVIDER)))
 
 
 def providers(settings: Settings) -> dict[str, Model]:

@@ -24,6 +24,7 @@ from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
 from wayline.llm import Finished, ModelError, ModelRequest, cost, saved
+from wayline.llm.labels import provider_label
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
 
@@ -177,7 +178,7 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
         return _note_finished(hold, request, heard, finished)
     except ModelError as error:
         passage.error = error
-        metrics.model_failures.labels(request.card.provider, error.code).inc()
+        metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
         failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
     except Cancelled:
         failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")

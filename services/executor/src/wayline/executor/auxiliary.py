@@ -23,6 +23,7 @@ from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.prompt import Prints
 from wayline.executor.steps import Hands
 from wayline.llm import Finished, ModelError, ModelRequest, cost
+from wayline.llm.labels import provider_label
 from wayline.telemetry import metrics
 
 
@@ -147,7 +148,7 @@ async def _hear(hands: Hands, hold: Hold, aside: Aside, heard: Heard) -> Finishe
         reach(Failpoint.EXECUTOR_AUX_AFTER)
         return finished
     except ModelError as error:
-        metrics.model_failures.labels(aside.request.card.provider, error.code).inc()
+        metrics.model_failures.labels(provider_label(aside.request.card.provider), error.code).inc()
         return _Lapse(Failure(code=error.code, message=str(error)), error.billable, error)
     except Cancelled:
         return _Lapse(Failure(code="cancelled", message=f"the job was cancelled during its {aside.purpose}"))

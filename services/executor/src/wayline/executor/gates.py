@@ -18,6 +18,7 @@ from wayline.contracts.errors import WaylineError
 from wayline.executor.breaker import Breaker
 from wayline.journal import leader_read
 from wayline.llm import ModelError
+from wayline.llm.labels import ModelLabels
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
 
@@ -56,6 +57,7 @@ class Gates:
         self._bus = bus
         self._clock = clock
         self._gates: dict[str, _Gate] = {}
+        self._label = ModelLabels()
 
     async def start(self) -> None:
         self._heard = await self._bus.nc.subscribe(ALL_MODELS, cb=self._on_word)
@@ -89,7 +91,7 @@ class Gates:
         if error is not None and error.code in BROKEN:
             until = gate.breaker.failed(now)
             if until is not None:
-                metrics.breakers_opened.labels(name).inc()
+                metrics.breakers_opened.labels(self._label(name)).inc()
                 log.warning("model left alone: it keeps failing", model=name, why=str(error))
                 await self._tell(name, Word(until=until, why="keeps failing"))
         elif error is None and not spoke:

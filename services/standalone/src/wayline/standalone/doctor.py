@@ -43,10 +43,10 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
         "data directory": partial(machine.data_directory, installation),
         "disk": partial(machine.disk, installation),
         "ports": partial(machine.ports, settings, installation),
-        "models": models.examine_models,
         "bus": partial(bus.examine_bus, settings, installation),
         "database": partial(database.examine_database, settings, installation),
         "gateway": partial(gateway.examine_gateway, settings, installation),
+        "models": partial(models.examine_models, settings, installation),
     }
 
 

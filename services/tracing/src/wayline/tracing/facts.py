@@ -8,6 +8,7 @@ from typing import NamedTuple
 from wayline.contracts.events import JobCancelled, JobCompleted, JobFailed
 from wayline.contracts.jobs import Route
 from wayline.contracts.money import Usage
+from wayline.llm.labels import ModelLabels, provider_label
 from wayline.telemetry import metrics
 
 
@@ -45,8 +46,8 @@ def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None)
     return route.tier, float(end.cost_usd / expected)
 
 
-def count(facts: Sequence[Fact]) -> None:
-    """Add facts to the metrics."""
+def count(facts: Sequence[Fact], label: ModelLabels) -> None:
+    """Add facts to the metrics, under labels that have so many values."""
     for fact in facts:
         if isinstance(fact, JobEnded):
             metrics.jobs_ended.labels(fact.outcome, fact.agent).inc()
@@ -54,18 +55,18 @@ def count(facts: Sequence[Fact]) -> None:
             if fact.tier is not None and fact.cost_ratio is not None:
                 metrics.cost_ratio.labels(fact.tier).observe(fact.cost_ratio)
         elif isinstance(fact, ModelEnded):
-            _count_model(fact)
+            _count_model(fact, provider_label(fact.provider), label(fact.model))
         else:
             metrics.tool_calls.labels(fact.tool, fact.effect, fact.status).inc()
             metrics.tool_seconds.labels(fact.tool).observe(fact.seconds)
 
 
-def _count_model(fact: ModelEnded) -> None:
-    metrics.gen_ai_seconds.labels(fact.provider, fact.model).observe(fact.seconds)
+def _count_model(fact: ModelEnded, provider: str, model: str) -> None:
+    metrics.gen_ai_seconds.labels(provider, model).observe(fact.seconds)
     if fact.usage is None:
         return
     if fact.usage.cache_read:
-        metrics.cache_read_tokens.labels(fact.provider, fact.model).inc(fact.usage.cache_read)
+        metrics.cache_read_tokens.labels(provider, model).inc(fact.usage.cache_read)
     for kind, tokens in fact.usage:
         if tokens:
-            metrics.gen_ai_tokens.labels(fact.provider, fact.model, kind).inc(tokens)
+            metrics.gen_ai_tokens.labels(provider, model, kind).inc(tokens)

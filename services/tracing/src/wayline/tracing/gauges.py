@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wayline.chassis import Bus
 from wayline.chassis.topology import CONSUMERS, Limits, streams
+from wayline.llm.labels import ModelLabels
 from wayline.store import Store
 from wayline.telemetry import metrics
 
@@ -14,6 +15,7 @@ class Gauges:
     def __init__(self, bus: Bus, store: Store) -> None:
         self._bus = bus
         self._store = store
+        self._label = ModelLabels()
 
     async def read_queues(self) -> None:
         """What waits for each consumer, and what each stream holds."""
@@ -37,7 +39,9 @@ class Gauges:
         for gauge, column in _LEDGER:
             gauge.clear()
             for row in rows:
-                gauge.labels(row["model"], row["agent"]).set(row[column])
+                model = row["model"] if row["tool"] is not None else self._label(row["model"])
+                # Added: several models may share one label.
+                gauge.labels(model, row["agent"]).inc(row[column])
 
 
 _LEDGER = (

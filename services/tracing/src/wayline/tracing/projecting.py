@@ -16,6 +16,7 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event, Unknown
 from wayline.journal import bulk_read, read_record
+from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
 from wayline.tracing.errors import NotARecord
@@ -73,6 +74,7 @@ class Projector:
         self._owners = owners
         self._stories_max = stories_max
         self._forward = forward
+        self._label = ModelLabels()
         self._stories: OrderedDict[Key, Story] = OrderedDict()
 
     async def read(self, message: Msg) -> Record:
@@ -114,7 +116,7 @@ class Projector:
         moved = await self._tables.write(rows)
         for key, chapter in chapters.items():
             if key in moved:
-                count(chapter.facts)
+                count(chapter.facts, self._label)
                 if self._forward and chapter.closed:
                     self._forward(chapter.closed)
 

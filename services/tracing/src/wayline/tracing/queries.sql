@@ -167,7 +167,8 @@ ORDER BY cost_usd DESC, calls DESC
 LIMIT $4
 
 -- name: spent
-SELECT coalesce(model, 'tool ' || tool) AS model, agent, coalesce(sum(cost_usd), 0)::float8 AS cost_usd,
+SELECT coalesce(model, 'tool ' || tool) AS model, CASE WHEN model IS NULL THEN tool END AS tool, agent,
+    coalesce(sum(cost_usd), 0)::float8 AS cost_usd,
     count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS unknown,
     count(*) FILTER (WHERE NOT settled) AS unsettled,
     coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0)::float8 AS saved_usd,
@@ -175,7 +176,8 @@ SELECT coalesce(model, 'tool ' || tool) AS model, agent, coalesce(sum(cost_usd),
     sum(input_tokens)::bigint AS input_tokens, sum(cache_read_tokens)::bigint AS cache_read_tokens
 FROM ledger
 WHERE NOT open
-GROUP BY 1, 2
+GROUP BY 1, 2, 3
+ORDER BY count(*) DESC, 1
 
 -- name: keep_spans
 SELECT first_day, last_day FROM keep_spans($1)

@@ -15,9 +15,11 @@ from wayline.contracts.models import (
     PROVIDER_PATTERN,
     DeleteModel,
     ListModels,
+    ListProviders,
     ModelCard,
     ModelDeleted,
     ModelList,
+    ProviderList,
     PutModel,
 )
 from wayline.gateway.doors import Admin, Door, Reader
@@ -65,6 +67,12 @@ CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(exam
 async def list_models(door: Door, caller: Reader) -> Any:
     """Every model: the bundled ones and the tenant's own, those first that their tier means first."""
     return await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+
+
+@router.get("/providers", response_model=ProviderList, responses=fails())
+async def list_providers(door: Door, caller: Reader) -> Any:
+    """The providers that executors are configured for: where each is, and whether a key is sent, never the key."""
+    return await door.bus.ask(ListProviders(tenant=caller.tenant), ProviderList)
 
 
 @router.get("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(404))

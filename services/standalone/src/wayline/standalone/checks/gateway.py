@@ -13,14 +13,21 @@ from wayline.standalone.settings import Settings
 WAIT_S = 5.0
 
 
-async def examine_gateway(settings: Settings, installation: Installation) -> Findings:
-    """Ask it whether it is ready."""
+def gateway_url(settings: Settings, installation: Installation) -> str | None:
+    """Where the gateway should be; None: nobody says that one runs."""
     running = installation.running()
     url = os.environ.get("WAYLINE_URL") or (running or {}).get("gateway")
     if url is None and running is None:
+        return None
+    return (url or f"http://127.0.0.1:{settings.http_port}").rstrip("/")
+
+
+async def examine_gateway(settings: Settings, installation: Installation) -> Findings:
+    """Ask it whether it is ready."""
+    running, url = installation.running(), gateway_url(settings, installation)
+    if url is None:
         yield note("gateway", "not running", "`wayline up` starts it")
         return
-    url = (url or f"http://127.0.0.1:{settings.http_port}").rstrip("/")
     try:
         async with httpx2.AsyncClient(trust_env=False, timeout=WAIT_S) as http:
             response = await http.get(f"{url}/health/ready")

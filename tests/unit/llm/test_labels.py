@@ -1,0 +1,13 @@
+"""A metric's label has so many values, whatever jobs name."""
+
+from wayline.llm.labels import OTHER, ModelLabels
+
+
+def test_models_of_the_catalogue_have_their_names_and_only_so_many_others_do():
+    label = ModelLabels(own_max=2)
+    junk = [f"junk-{n}" for n in range(1_000)]
+
+    said = [label(name) for name in (*junk, "claude-haiku-5-5", "openai/gpt-6-sol", *junk)]
+
+    assert set(said) == {"junk-0", "junk-1", "claude-haiku-5-5", "openai/gpt-6-sol", OTHER}
+    assert [label(name) for name in junk[:3]] == ["junk-0", "junk-1", OTHER]
