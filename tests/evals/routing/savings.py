@@ -21,6 +21,7 @@ from wayline.llm.catalogue import bundled
 from wayline.router.estimate import Shape, expected
 from wayline.router.policy import Policy, named
 from wayline.router.routing import choose_route
+from wayline.router.rules import Asked
 
 from .data import HERE
 
@@ -30,7 +31,8 @@ POLICIES = ("all-standard", "all-premium", "current")
 def routed(job: dict[str, Any], cards: tuple[ModelCard, ...], policy: Policy) -> tuple[str, Decimal]:
     """The tier that a job goes to, and what that costs; the sizes are those of the mix, not the router's guess."""
     submitted = SubmitJob(agent="a", input=job["text"], options=JobOptions(task_type=job["type"]))
-    route = choose_route(submitted, AgentConfig(), cards=cards, default_model="offline/extractive", policy=policy).route
+    asked = Asked(submitted, AgentConfig(), policy)
+    route = choose_route(asked, cards=cards, default_model="offline/extractive").route
     card = next(card for card in cards if card.name == route.name)
     shape = Shape(
         prompt_tokens=job["prompt"],

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
-from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router import handlers
 from wayline.router.policy import current
 from wayline.router.routing import Decision, choose_route
+from wayline.router.rules import Asked
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.client import Address, Api
 from wayline.testkit import until
@@ -56,8 +56,8 @@ CARDS = (
 
 @pytest.fixture
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    def choose(job: SubmitJob, config: AgentConfig, **facts: Any) -> Decision:
-        return choose_route(job, config, **{**facts, "cards": CARDS})
+    def choose(asked: Asked, **facts: Any) -> Decision:
+        return choose_route(asked, **{**facts, "cards": CARDS})
 
     monkeypatch.setattr(handlers, "choose_route", choose)
 

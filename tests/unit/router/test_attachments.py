@@ -17,6 +17,7 @@ from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.router.attachments import AttachmentLimits, fixed, given
 from wayline.router.estimate import shape_of
 from wayline.router.routing import choose_route
+from wayline.router.rules import Asked
 
 LIMITS = AttachmentLimits(files_max=3, total_max_bytes=1_000)
 ASK = TextPart(text="What is it?")
@@ -43,7 +44,8 @@ def route(*parts: Any, attachments: tuple[Attachment, ...], config: AgentConfig 
     job = SubmitJob(tenant="t", agent="a", input=(ASK, *parts), options=JobOptions(**options))
     cards = (BLIND, SEEING)
     config = config or AgentConfig(tools=())
-    return choose_route(job, config, default_model="offline/extractive", cards=cards, attachments=attachments).route
+    asked = Asked(job, config, attachments=attachments)
+    return choose_route(asked, default_model="offline/extractive", cards=cards).route
 
 
 def refused(*parts: ImagePart | FilePart, limits: AttachmentLimits = LIMITS) -> tuple[str, str]:
@@ -101,17 +103,12 @@ def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
     small = SEEING.model_copy(update={"tier": "standard", "model": "small", "media": MediaRules(image_max_bytes=1_000)})
     job = SubmitJob(tenant="t", agent="a", input=(ImagePart(document_id="cat"),))
 
-    decided = choose_route(
-        job, AgentConfig(tools=()), default_model="offline/extractive", cards=(small, SEEING), attachments=(large,)
-    )
+    asked = Asked(job, AgentConfig(tools=()), attachments=(large,))
+    decided = choose_route(asked, default_model="offline/extractive", cards=(small, SEEING))
     with pytest.raises(Reject, match=r"a/small cannot take this job: it takes images of at most 1000 bytes") as caught:
-        choose_route(
-            job.model_copy(update={"options": JobOptions(model="a/small")}),
-            AgentConfig(routing=Routing()),
-            default_model="offline/extractive",
-            cards=(small, SEEING),
-            attachments=(large,),
-        )
+        naming_it = job.model_copy(update={"options": JobOptions(model="a/small")})
+        asked = Asked(naming_it, AgentConfig(routing=Routing()), attachments=(large,))
+        choose_route(asked, default_model="offline/extractive", cards=(small, SEEING))
 
     assert decided.route.name == "a/seeing"
     assert caught.value.code == "model_unfit"

@@ -13,6 +13,7 @@ from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
 from wayline.router.policy import current
 from wayline.router.routing import Decision, choose_route
+from wayline.router.rules import Asked
 
 TEXT = "Write a Python function that returns the second largest number of a list."
 ASKING = AgentConfig(classify=True)
@@ -36,7 +37,8 @@ def decide(
 ) -> Decision:
     options = facts.pop("options", JobOptions())
     job = SubmitJob(agent="a", input=text, options=options)
-    return choose_route(job, config, cards=cards, default_model="offline/extractive", **facts)
+    away = facts.pop("away", None)
+    return choose_route(Asked(job, config, **facts), cards=cards, default_model="offline/extractive", away=away)
 
 
 def bare(route: Route | None) -> dict[str, Any]:

@@ -14,16 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.agents import AgentConfig, Routing
-from wayline.contracts.chat import ImagePart, TextPart
+from wayline.contracts.chat import Attachment, FilePart, ImagePart, TextPart
 from wayline.contracts.errors import Reject
 from wayline.contracts.events import Away, Candidates, JobRouted, SpanRef, Warm
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
 from wayline.llm.thinking import REASONING_TOKENS
+from wayline.router.attachments import naming
 from wayline.router.estimate import THINKING_TOKENS, expected, first_call, shape_of, span
 from wayline.router.policy import Policy, current, overridden
 from wayline.router.policy import named as policy_named
 from wayline.router.routing import Decision, choose_again, choose_limits, choose_route
+from wayline.router.rules import Asked
 
 OFFLINE = "offline/extractive"
 EASY = "Hello, are you there?"
@@ -66,10 +68,12 @@ def decide(
     options: JobOptions | None = None,
     cards: tuple[ModelCard, ...] = CARDS,
     default_model: str = OFFLINE,
+    away: dict[str, str] | None = None,
     **facts: Any,
 ) -> Decision:
     job = SubmitJob(agent="a", input=text, options=options or JobOptions())
-    return choose_route(job, config or AgentConfig(), cards=cards, default_model=default_model, **facts)
+    asked = Asked(job, config or AgentConfig(), **facts)
+    return choose_route(asked, cards=cards, default_model=default_model, away=away)
 
 
 def chosen(*args: Any, **kwargs: Any) -> tuple[str, str]:
@@ -609,26 +613,46 @@ tasks = st.none() | st.sampled_from(["sentiment", "drafting", "negotiation", "ju
 dollars = st.none() | st.decimals(min_value=0, max_value=1, places=4)
 
 
+def described(document_id: str, media_type: str, **more: Any) -> Attachment:
+    about = {"name": document_id, "sha256": "a" * 64, "size_bytes": 400}
+    return Attachment(document_id=document_id, media_type=media_type, **about, **more)
+
+
+DESCRIBED = {
+    "d": described("d", "image/png", width=280, height=560),
+    "p": described("p", "text/plain", text_bytes=40_000),
+}
+
+
 @st.composite
 def inputs(draw: st.DrawFn) -> dict[str, Any]:
     parts = draw(text) if draw(st.booleans()) else (TextPart(text=draw(text)), ImagePart(document_id="d"))
+    pinned = draw(st.sampled_from([(), (FilePart(document_id="p"),)]))
+    job = SubmitJob(
+        agent="a",
+        input=parts,
+        options=JobOptions(task_type=draw(tasks), budget_usd=draw(dollars), model=draw(seldom)),
+    )
+    config = AgentConfig(
+        model=draw(seldom),
+        routing=draw(routings),
+        max_steps=draw(st.integers(1, 1_000)),
+        classify=draw(st.booleans()),
+        pinned=pinned,
+    )
+    known = tuple(DESCRIBED[part.document_id] for part in naming((*pinned, *job.parts())))
+    asked = Asked(
+        job,
+        config,
+        left_usd=draw(dollars),
+        cap_usd=draw(dollars),
+        warm=draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
+        attachments=known if draw(st.booleans()) else (),
+    )
     return {
-        "job": SubmitJob(
-            agent="a",
-            input=parts,
-            options=JobOptions(task_type=draw(tasks), budget_usd=draw(dollars), model=draw(seldom)),
-        ),
-        "config": AgentConfig(
-            model=draw(seldom),
-            routing=draw(routings),
-            max_steps=draw(st.integers(1, 1_000)),
-            classify=draw(st.booleans()),
-        ),
+        "asked": asked,
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
-        "left_usd": draw(dollars),
-        "cap_usd": draw(dollars),
         "away": draw(st.dictionaries(st.sampled_from([each.name for each in CARDS]), st.just("keeps failing"))),
-        "warm": draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
         "default_model": draw(st.sampled_from([OFFLINE, "chat/mine"])),
     }
 
@@ -654,7 +678,8 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         decision = choose_route(**given_)
     except Reject:
         return
-    job, config = given_["job"], given_["config"]
+    asked = given_["asked"]
+    job, config = asked.job, asked.config
     recorded = JobRouted(
         job_id="j1",
         seq=2,
@@ -664,11 +689,12 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         agent_version=1,
         config=config,
         route=decision.route,
-        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": given_["cap_usd"]}),
+        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": asked.cap_usd}),
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=given_["left_usd"],
-        warm=given_["warm"],
+        left_usd=asked.left_usd,
+        warm=asked.warm,
+        attachments=asked.attachments,
         away=decision.away,
     )
     read = JobRouted.model_validate_json(recorded.model_dump_json())

@@ -29,6 +29,7 @@ from wayline.contracts.money import Usage
 from wayline.llm.prices import cost
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
+from wayline.router.rules import Asked
 from wayline.standalone.backtest import Again, again, moment, policy_of, summary
 from wayline.standalone.cli import app
 
@@ -53,7 +54,7 @@ def recorded(
     """The log of a job that called its model twice, after a classification where one is named."""
     config = AgentConfig(classify=classified is not None)
     job = SubmitJob(agent="a", input="Answer the letter.", options=JobOptions(task_type=task))
-    decision = choose_route(job, config, default_model="offline/extractive", cards=cards, **facts)
+    decision = choose_route(Asked(job, config, **facts), default_model="offline/extractive", cards=cards)
     head: dict[str, Any] = {"job_id": "j1", "at": NOW, "trace": SpanRef(trace_id="t", span_id="s")}
     events: list[Event] = [
         JobSubmitted(seq=1, tenant="t", job=job, content_hash="h", **head),

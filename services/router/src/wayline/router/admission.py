@@ -16,12 +16,11 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
-from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, Limits, SpanRef, Warm
+from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
-from wayline.router.routing import Decision
-from wayline.router.rules import exact, shown
+from wayline.router.routing import Decision, choose_limits
+from wayline.router.rules import Asked, exact, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +152,9 @@ def _whose(job: SubmitJob, admitted: Admitted) -> str:
     return "a budget for each job" if admitted.cap_set else "the default, WAYLINE_ROUTER_JOB_BUDGET_USD"
 
 
-def routed(
-    first: JobSubmitted,
-    admitted: Admitted,
-    decision: Decision,
-    limits: Limits,
-    *,
-    warm: Warm | None = None,
-    attachments: tuple[Attachment, ...] = (),
-) -> JobRouted:
+def routed(first: JobSubmitted, admitted: Admitted, asked: Asked, decision: Decision) -> JobRouted:
+    """What was decided, with all that a backtest needs to decide it again."""
+    limits = choose_limits(first.job.options, admitted.agent.config)
     return JobRouted(
         job_id=first.job_id,
         seq=2,
@@ -171,13 +164,13 @@ def routed(
         agent_version=admitted.agent.version,
         config=admitted.agent.config,
         route=decision.route,
-        limits=limits,
+        limits=limits.model_copy(update={"budget_usd": admitted.cap_usd}),
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=admitted.bound_usd,
+        left_usd=asked.left_usd,
         held_usd=admitted.held_usd(decision.route),
-        warm=warm,
-        attachments=attachments,
+        warm=asked.warm,
+        attachments=asked.attachments,
         away=decision.away,
     )
 

@@ -10,13 +10,13 @@ from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
-from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Conflict, NotFound, Reject
-from wayline.contracts.events import Event, JobSubmitted, Warm
+from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
+from wayline.router.admission import Admitted
 from wayline.router.agents import check_agent
 from wayline.router.attachments import Attachments, fixed
 from wayline.router.availability import Availability
@@ -24,7 +24,8 @@ from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
-from wayline.router.routing import Decision, choose_limits, choose_route
+from wayline.router.routing import Decision, choose_route
+from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
 from wayline.router.slots import named_by
 
@@ -85,16 +86,10 @@ class Router:
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
-        agent = admitted.agent
-        cap_usd = admitted.cap_usd
-        files = await self._attachments.of(job.tenant, (*agent.config.pinned, *job.parts()))
-        warm = await self._warm(job.tenant, job, agent)
-        decision = await self._decide(
-            job.tenant, job, agent, files, left_usd=admitted.bound_usd, cap_usd=cap_usd, warm=warm
-        )
+        asked = await self._asked(job.tenant, job, admitted)
+        decision = await self._decide(job.tenant, asked)
         first = admission.submitted(job, job_id, delivery, self._clock())
-        limits = choose_limits(job.options, agent.config).model_copy(update={"budget_usd": cap_usd})
-        decided = admission.routed(first, admitted, decision, limits, warm=warm, attachments=files)
+        decided = admission.routed(first, admitted, asked, decision)
         refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
             record = admission.planned(first, decided, refusal)
@@ -111,34 +106,25 @@ class Router:
             assert head is not None
             return head
 
-    async def _decide(
-        self,
-        tenant: str,
-        job: SubmitJob,
-        agent: Agent,
-        attachments: Sequence[Attachment],
-        *,
-        left_usd: Decimal | None = None,
-        cap_usd: Decimal | None = None,
-        warm: Warm | None = None,
-    ) -> Decision:
-        cards = await self._catalogue.usable(tenant)
-        return choose_route(
+    async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> Asked:
+        """What a job asks of its route, with what only others know: its files, and what its session left warm."""
+        agent, warm = admitted.agent, None
+        files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
+        if job.session_id is not None:
+            warm = await self._sessions.warm(tenant, job.session_id, agent, now=self._clock())
+        return Asked(
             job,
             agent.config,
-            default_model=self._default_model,
-            cards=cards,
-            away=self._availability.away({*(card.name for card in cards), *named_by(agent.config.routing)}),
-            left_usd=left_usd,
-            cap_usd=cap_usd,
+            left_usd=admitted.bound_usd,
+            cap_usd=admitted.cap_usd,
             warm=warm,
-            attachments=attachments,
+            attachments=files,
         )
 
-    async def _warm(self, tenant: str, job: SubmitJob, agent: Agent) -> Warm | None:
-        if job.session_id is None:
-            return None
-        return await self._sessions.warm(tenant, job.session_id, agent, now=self._clock())
+    async def _decide(self, tenant: str, asked: Asked) -> Decision:
+        cards = await self._catalogue.usable(tenant)
+        away = self._availability.away({*(card.name for card in cards), *named_by(asked.config.routing)})
+        return choose_route(asked, default_model=self._default_model, cards=cards, away=away)
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -195,11 +181,8 @@ class Router:
         admitted = await self._desk.consider(asked.tenant, wish)
         if admitted is None:
             raise NotFound("agent", job.agent)
-        agent, left_usd, cap_usd = admitted.agent, admitted.bound_usd, admitted.cap_usd
-        files = await self._attachments.of(asked.tenant, (*agent.config.pinned, *job.parts()))
-        warm = await self._warm(asked.tenant, job, agent)
-        decision = await self._decide(asked.tenant, job, agent, files, left_usd=left_usd, cap_usd=cap_usd, warm=warm)
-        refusal = admission.unaffordable(job, decision, admitted)
+        decision = await self._decide(asked.tenant, await self._asked(asked.tenant, job, admitted))
+        agent, refusal = admitted.agent, admission.unaffordable(job, decision, admitted)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
 
     async def on_settle(self, asked: SettleJob) -> Settled:

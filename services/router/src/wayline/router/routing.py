@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from wayline.contracts.agents import AgentConfig, Routing
-from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Away, Candidates, JobRouted, Limits, Warm
+from wayline.contracts.events import Away, Candidates, JobRouted, Limits
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
 from wayline.router import classifying, rules
 from wayline.router.estimate import expected, first_call, span
-from wayline.router.policy import Policy, current
+from wayline.router.policy import Policy
 from wayline.router.rules import Asked
 from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
 
@@ -34,27 +33,19 @@ class Decision:
 
 
 def choose_route(
-    job: SubmitJob,
-    config: AgentConfig,
+    asked: Asked,
     *,
     default_model: str,
     cards: Sequence[ModelCard] = (),
-    left_usd: Decimal | None = None,
-    cap_usd: Decimal | None = None,
-    warm: Warm | None = None,
     away: Mapping[str, str] | None = None,
-    policy: Policy | None = None,
-    attachments: Sequence[Attachment] = (),
 ) -> Decision:
     """The job's own wish, then its agent's, then the cheapest slot that can do the work.
 
     `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
-    jobs for which nobody names a model: where it is not the offline one, or where there is no other. `left_usd` is what
-    budgets that somebody has set leave, `cap_usd` what any job may cost: the latter keeps no unknown price out. `away`
-    are models that cannot be called now, with why: an agent in mode `auto` passes them over.
-    Raises Reject.
+    jobs for which nobody names a model: where it is not the offline one, or where there is no other. `away` are models
+    that cannot be called now, with why: an agent in mode `auto` passes them over. Raises Reject.
     """
-    asked = Asked(job, config, policy or current(), left_usd, cap_usd, warm, tuple(attachments))
+    job, config = asked.job, asked.config
     if job.options.model:
         return _only(asked, _able(asked, job.options.model, cards), "the job asked for it")
     if config.model:
@@ -74,8 +65,15 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
     Models that were not recorded cannot be chosen: a slot without one leaves the job to the next. `task_type` is what a
     classification said: where that asks for another slot, the route is the one that the job then went.
     """
-    left_usd, cap_usd = routed.left_usd, routed.limits.budget_usd
-    asked = Asked(job, routed.config, policy, left_usd, cap_usd, routed.warm, routed.attachments)
+    asked = Asked(
+        job,
+        routed.config,
+        policy,
+        left_usd=routed.left_usd,
+        cap_usd=routed.limits.budget_usd,
+        warm=routed.warm,
+        attachments=routed.attachments,
+    )
     pinned = routed.candidates
     if job.options.model or routed.config.model or not pinned.slots:
         return Decision(routed.route, pinned, policy.label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_UP, Decimal
 
 from wayline.contracts.agents import AgentConfig
@@ -13,7 +13,7 @@ from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.escalation import FALLING, RISING, after
 from wayline.router.estimate import Level, Shape, expected, first_call, shape_of
-from wayline.router.policy import SLOT_OF, TIER_OF, Policy, task_name
+from wayline.router.policy import SLOT_OF, TIER_OF, Policy, current, task_name
 from wayline.router.slots import SLOTS, Needs, Slots, needs_of
 
 SHOWN_USD = Decimal("0.0001")
@@ -22,15 +22,15 @@ SHOWN_USD = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """All that a decision rests on beside the models."""
+    """All that a decision rests on beside the models: what a job asks of its route, and what it is given for it."""
 
     job: SubmitJob
     config: AgentConfig
-    policy: Policy
+    policy: Policy = field(default_factory=current)
     left_usd: Decimal | None = None
     """What the budgets that somebody has set leave."""
     cap_usd: Decimal | None = None
-    """What any job may cost."""
+    """What any job may cost: it keeps no unknown price out."""
     warm: Warm | None = None
     attachments: tuple[Attachment, ...] = ()
     """The documents that the job and its agent name."""
