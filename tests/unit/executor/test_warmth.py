@@ -8,6 +8,7 @@ import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.budgets import LeftWarm
+from wayline.contracts.chat import TextPart
 from wayline.contracts.models import CacheRules
 from wayline.executor.actions import Reroute
 from wayline.executor.failures import escalate
@@ -45,6 +46,18 @@ def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_th
         prefix_tokens=2_000,
         until=asked_at + timedelta(seconds=300),
     )
+
+
+def test_pinned_documents_are_kept_after_a_prefix_that_is_too_short_without_them():
+    pinned = (TextPart(text="rule " * 800),)
+    short = job(min_tokens=2_500)
+    assert short.config is not None
+    with_them = replace(short, config=short.config.model_copy(update={"pinned": pinned}))
+
+    left = left_warm(with_them)
+
+    assert left_warm(short) is None
+    assert left is not None and left.prefix_tokens == 2_000, "the router counts what is pinned by itself"
 
 
 @pytest.mark.parametrize(

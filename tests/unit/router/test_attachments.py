@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, FilePart, ImagePart, TextPart
 from wayline.contracts.errors import Reject
+from wayline.contracts.events import Warm
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.knowledge import AttachmentList
-from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates
+from wayline.contracts.models import CacheRules, MediaRules, ModelCard, Prices, Rates
 from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.router.attachments import AttachmentLimits, fixed, given
 from wayline.router.estimate import shape_of
@@ -126,3 +128,19 @@ def test_the_estimate_counts_an_image_as_the_model_does():
     assert shape.most_on(SEEING, shape.known_tokens) == most + 10 + BESIDE_TOKENS_MAX
     uncounted = SEEING.model_copy(update={"media": MediaRules()})
     assert shape.most_on(uncounted, shape.known_tokens) == SEEING.context_window
+
+
+def test_a_warm_cache_holds_the_agents_pinned_documents_too():
+    cached = CacheRules(kind="automatic", min_tokens=1_000)
+    rates = Rates(input=Decimal(5), output=Decimal(5), cache_read=Decimal("0.1"))
+    warm_one = SEEING.model_copy(update={"model": "warm", "cache": cached, "prices": Prices(rates=rates)})
+    book = attachment("book", "text/plain", text_bytes=80_000)
+    config = AgentConfig(tools=(), pinned=(TextPart(text="By the book."), FilePart(document_id="book")))
+    job = SubmitJob(tenant="t", agent="a", input="Hello, how are you?")
+    asked = Asked(job, config, warm=Warm(model="a/warm", prefix_tokens=200), attachments=(book,))
+
+    stayed = choose_route(asked, default_model="offline/extractive", cards=(BLIND, warm_one)).route
+    left = choose_route(replace(asked, warm=None), default_model="offline/extractive", cards=(BLIND, warm_one)).route
+
+    assert (left.name, stayed.name) == ("a/blind", "a/warm")
+    assert "20203 tokens are warm in the cache of a/warm" in stayed.reason

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 
-from wayline.contracts.chat import Attachment, ChatMessage, UserMessage
+from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import BYTES_PER_TOKEN, DENSEST
+from wayline.llm.tokens import BYTES_PER_TOKEN, DENSEST, estimate
 
 IMAGE_TOKENS = 1_500
 """What is expected of an image where nobody has said how small it is made."""
@@ -27,6 +27,18 @@ def tokens(card: ModelCard, attachment: Attachment) -> int:
     if kind == "image":
         return _image(rules, attachment, unknown=IMAGE_TOKENS)
     return (attachment.pages or 0) * rules.page_tokens + ceil(attachment.text_bytes / BYTES_PER_TOKEN)
+
+
+def parts_tokens(card: ModelCard, parts: Iterable[Part], attachments: Iterable[Attachment]) -> int:
+    """What a message's parts probably take of a model's prompt; what nobody has described counts nothing."""
+    known = {attachment.document_id: attachment for attachment in attachments}
+    total = 0
+    for part in parts:
+        if part.type == "text":
+            total += estimate(part.text)
+        elif part.document_id in known:
+            total += tokens(card, known[part.document_id])
+    return total
 
 
 def most_tokens(card: ModelCard, attachment: Attachment) -> int:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from wayline.contracts.budgets import LeftWarm
 from wayline.contracts.models import CacheRules
 from wayline.journal import Job
+from wayline.llm import media
 
 TTL_MAX_S = 86_400.0
 """A card may say any number."""
@@ -14,14 +15,17 @@ TTL_MAX_S = 86_400.0
 
 def warm_tokens(job: Job) -> int:
     """Tokens of the job's prompt that its model's provider still keeps, as far as can be told; 0 where none are."""
-    return _kept(job, "tools", "system", "messages")
+    tokens = _sent(job, "tools", "system", "messages")
+    return tokens if _kept(job, tokens) else 0
 
 
 def left_warm(job: Job) -> LeftWarm | None:
     """What the next job of the session finds warm: what all jobs of an agent's version have in common."""
-    submitted, asked = job.submitted, job.asked
-    tokens = _kept(job, "tools", "system")
-    if submitted is None or submitted.session_id is None or asked is None or not tokens:
+    submitted, asked, tokens = job.submitted, job.asked, _sent(job, "tools", "system")
+    if submitted is None or submitted.session_id is None or asked is None or job.config is None:
+        return None
+    # What is pinned follows the system prompt in all of them: the router knows how much it is.
+    if not _kept(job, tokens + media.parts_tokens(job.card, job.config.pinned, job.attachments)):
         return None
     return LeftWarm(
         session_id=submitted.session_id,
@@ -33,16 +37,20 @@ def left_warm(job: Job) -> LeftWarm | None:
     )
 
 
-def _kept(job: Job, *parts: str) -> int:
-    """Of the last call's prompt, where its model has answered this job and nothing is known to have dropped it."""
+def _sent(job: Job, *parts: str) -> int:
+    """Tokens of the last call's prompt."""
+    return sum(part.tokens for part in job.asked.prefix if part.part in parts) if job.asked else 0
+
+
+def _kept(job: Job, tokens: int) -> bool:
+    """Whether its provider keeps them: the job's model has answered it, and nothing is known to have dropped them."""
     asked = job.asked
     if asked is None or job.route is None or job.at is None or job.route.name not in job.costs.model:
-        return 0
+        return False
     card = job.card
     if (asked.provider, asked.model) != (card.provider, card.model) or not _keeps(card.cache, job.at - asked.at):
-        return 0
-    tokens = sum(part.tokens for part in asked.prefix if part.part in parts)
-    return tokens if tokens >= card.cache.min_tokens else 0
+        return False
+    return tokens >= max(1, card.cache.min_tokens)
 
 
 def _keeps(cache: CacheRules, age: timedelta) -> bool:

@@ -11,6 +11,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Warm
 from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
+from wayline.llm import media
 from wayline.llm.escalation import FALLING, RISING, after
 from wayline.router.estimate import Level, Shape, expected, first_call, shape_of
 from wayline.router.policy import SLOT_OF, TIER_OF, Policy, current, task_name
@@ -79,8 +80,10 @@ class Asked:
         )
 
     def cached_tokens(self, card: ModelCard) -> int:
-        """How much of the first prompt this model's provider still keeps."""
-        return self.warm.prefix_tokens if self.warm and self.warm.model == card.name else 0
+        """How much of the first prompt this model's provider still keeps: what is pinned follows the prefix."""
+        if self.warm is None or self.warm.model != card.name:
+            return 0
+        return self.warm.prefix_tokens + media.parts_tokens(card, self.config.pinned, self.attachments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,14 @@ def by_warm_cache(choice: Choice, asked: Asked, shape: Shape, slots: Slots) -> C
         return choice
     above = slots.of(after(choice.slot, SLOTS))
     stay: Slot | None = next((slot for slot in above if slots.models[slot].name == warm.model), None)
-    leaving = expected(card, shape, slot=choice.slot)
-    staying = expected(slots.models[stay], shape, slot=stay, cached_tokens=warm.prefix_tokens) if stay else None
-    if stay is None or leaving is None or staying is None or leaving <= staying:
+    if stay is None:
         return choice
-    kept = f"{warm.prefix_tokens} tokens are warm in the cache of {warm.model}"
+    cached = asked.cached_tokens(slots.models[stay])
+    leaving = expected(card, shape, slot=choice.slot)
+    staying = expected(slots.models[stay], shape, slot=stay, cached_tokens=cached)
+    if leaving is None or staying is None or leaving <= staying:
+        return choice
+    kept = f"{cached} tokens are warm in the cache of {warm.model}"
     return choice.moved(stay, f"{kept}, which makes staying {shown(leaving - staying)} cheaper")
 
 
