@@ -12,8 +12,9 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router import handlers
+from wayline.router.decision import Decision
 from wayline.router.policy import current
-from wayline.router.routing import Decision, choose_route
+from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.client import Address, Api

@@ -11,8 +11,9 @@ from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, ImagePart, TextPart
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
+from wayline.router.decision import Decision
 from wayline.router.policy import current
-from wayline.router.routing import Decision, choose_route
+from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
 
 TEXT = "Write a Python function that returns the second largest number of a list."
@@ -168,6 +169,29 @@ def test_an_answer_leads_to_a_model_that_takes_the_jobs_images():
     assert (asked.route.classifier, asked.route.name) == ("a/flash", "a/standard")
     assert tasks["negotiation"] is not None and tasks["negotiation"].name == "b/seeing"
     assert tasks["sentiment"] is None, "the flash model takes no images"
+
+
+def test_nobody_is_asked_where_the_question_would_leave_too_little_for_the_first_call():
+    call_usd = decide(AgentConfig()).first_call_usd
+    assert call_usd is not None
+
+    enough, short = (
+        decide(options=JobOptions(budget_usd=call_usd + more)).route for more in (Decimal("0.001"), Decimal("0.00001"))
+    )
+
+    assert (enough.classifier, enough.name) == ("a/flash", "a/standard")
+    assert (short.classifier, short.name) == (None, "a/standard")
+
+
+def test_no_answer_leads_where_the_first_call_would_not_fit_beside_the_question():
+    dearer = decide(AgentConfig(), options=JobOptions(task_type="negotiation")).first_call_usd
+    assert dearer is not None
+
+    tasks = decide(options=JobOptions(budget_usd=dearer + Decimal("0.00001"))).candidates.tasks
+    more = decide(options=JobOptions(budget_usd=dearer + Decimal("0.001"))).candidates.tasks
+
+    assert (tasks["negotiation"], more["negotiation"] is None) == (None, False)
+    assert tasks["sentiment"] is not None
 
 
 def test_what_was_predicted_holds_whatever_is_answered():

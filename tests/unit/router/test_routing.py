@@ -21,10 +21,11 @@ from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
 from wayline.llm.thinking import REASONING_TOKENS
 from wayline.router.attachments import naming
+from wayline.router.decision import Decision
 from wayline.router.estimate import THINKING_TOKENS, expected, first_call, shape_of, span
 from wayline.router.policy import Policy, current, overridden
 from wayline.router.policy import named as policy_named
-from wayline.router.routing import Decision, choose_again, choose_limits, choose_route
+from wayline.router.routing import choose_again, choose_limits, choose_route
 from wayline.router.rules import Asked
 
 OFFLINE = "offline/extractive"

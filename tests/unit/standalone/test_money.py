@@ -84,11 +84,13 @@ def test_a_dry_run_is_shown_with_its_range_and_with_why_it_would_be_refused():
         "provider": "p",
         "model": "m",
         "reason": "the job asked for it",
+        "classifier": None,
         "estimated_cost_usd": "0.02",
         "estimated_cost_range_usd": ["0.001", "0.1"],
     }
     plan = {"agent": "assistant", "agent_version": 3, "route": route, "refusal": None}
     refused = {**plan, "refusal": {"code": "budget_too_small", "message": "one call can cost $0.2"}}
+    asking = {**plan, "route": {**route, "classifier": "p/small"}}
     unknown = {**plan, "route": {**route, "estimated_cost_usd": None, "estimated_cost_range_usd": None}}
 
     assert shown(planned(plan)) == [
@@ -97,6 +99,7 @@ def test_a_dry_run_is_shown_with_its_range_and_with_why_it_would_be_refused():
         ["expected to cost $0.02, between $0.001 and $0.1; nothing was run"],
     ]
     assert shown(planned(refused))[3] == ["it would be refused: one call can cost $0.2"]
+    assert shown(planned(asking))[2] == ["p/small would be asked first which type of task it is"]
     assert shown(planned(unknown))[2] == ["what it costs is unknown; nothing was run"]
 
 

@@ -19,7 +19,8 @@ from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
-from wayline.router.routing import Decision, choose_limits
+from wayline.router.decision import Decision
+from wayline.router.routing import choose_limits
 from wayline.router.rules import Asked, exact, shown
 
 

@@ -16,6 +16,7 @@ from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage, usd
 from wayline.llm.prices import LOCAL, cost, worst
 from wayline.llm.tokens import estimate, most
+from wayline.router.decision import Decision
 from wayline.router.rules import Asked
 from wayline.router.slots import Slots
 
@@ -50,29 +51,42 @@ def classifier_of(
     return next((card for card in able if card.name not in (away or {})), None)
 
 
-def question(asked: Asked, base: Route, card: ModelCard | None, route: Callable[[str], Route]) -> Question | None:
+def question(
+    asked: Asked, base: Decision, card: ModelCard | None, decide: Callable[[str], Decision]
+) -> Question | None:
     """What to ask, where nobody has said the type; None where no answer would change anything.
 
-    `route` decides as for a job that names its type. Raises Reject where such a job would be refused.
+    `decide` as for a job that names its type. It raises Reject where such a job would be refused.
     """
     if card is None or not asked.config.classify or asked.task_type or not asked.text.strip():
         return None
-    if card.prices is None and base.estimated_cost_usd is not None:
+    if card.prices is None and base.route.estimated_cost_usd is not None:
         # Money is held for the job, and nobody could say how much for this.
         return None
-    tasks = {label: _otherwise(base, label, route) for label in sorted(asked.policy.tiers)}
+    if not _fits(asked, card, base):
+        return None
+    tasks = {label: _otherwise(asked, card, base.route, label, decide) for label in sorted(asked.policy.tiers)}
     priced = {label: one and _priced(asked, card, one) for label, one in tasks.items()}
     return Question(card, priced) if any(priced.values()) else None
 
 
-def _otherwise(base: Route, label: str, route: Callable[[str], Route]) -> Route | None:
+def _fits(asked: Asked, card: ModelCard, decision: Decision) -> bool:
+    """Whether what is left pays the question and then the first call: no job comes to its cap because it asked."""
+    left, first, aside = asked.spendable_usd, decision.first_call_usd, _most(asked, card)
+    return left is None or first is None or aside is None or first + aside <= left
+
+
+def _otherwise(
+    asked: Asked, card: ModelCard, base: Route, label: str, decide: Callable[[str], Decision]
+) -> Route | None:
     """The route of a type of task, where it is another one that the job can go."""
     try:
-        found = route(label)
+        decision = decide(label)
     except Reject:
         return None
+    found = decision.route
     unpriced = found.estimated_cost_usd is None and base.estimated_cost_usd is not None
-    return None if found.name == base.name or unpriced else found
+    return None if found.name == base.name or unpriced or not _fits(asked, card, decision) else found
 
 
 def asking(asked: Asked, base: Route, question: Question) -> Route:
@@ -94,16 +108,24 @@ def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, De
 
 def _priced(asked: Asked, card: ModelCard, route: Route) -> Route:
     """A route whose prediction counts the question."""
-    tokens = INSTRUCTION_TOKENS + min(estimate(asked.text), TEXT_TOKENS_MAX)
-    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=tokens, output=LABEL_TOKENS)))
+    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(asked), output=LABEL_TOKENS)))
     span = route.estimated_cost_range_usd
-    dearest = _plus(span[1] if span else None, worst(card, most(tokens, pieces=PIECES), ANSWER_TOKENS_MAX))
+    dearest = _plus(span[1] if span else None, _most(asked, card))
     if span is None or dearest is None:
         return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": None})
     cap = asked.own_usd
     # The job keeps to its cap with the question as without it.
     dearest = dearest if cap is None else max(span[0], min(dearest, cap))
     return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": (span[0], dearest)})
+
+
+def _most(asked: Asked, card: ModelCard) -> Decimal | None:
+    """The most that the question can cost."""
+    return worst(card, most(_tokens(asked), pieces=PIECES), ANSWER_TOKENS_MAX)
+
+
+def _tokens(asked: Asked) -> int:
+    return INSTRUCTION_TOKENS + min(estimate(asked.text), TEXT_TOKENS_MAX)
 
 
 def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:

@@ -22,9 +22,10 @@ from wayline.router.attachments import Attachments, fixed
 from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.catalogue import Catalogue
+from wayline.router.decision import Decision
 from wayline.router.desk import Desk
 from wayline.router.room import Room
-from wayline.router.routing import Decision, choose_route
+from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
 from wayline.router.slots import named_by

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.errors import Reject
@@ -13,23 +12,11 @@ from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
 from wayline.router import classifying, rules
+from wayline.router.decision import Decision
 from wayline.router.estimate import expected, first_call, span
 from wayline.router.policy import Policy
 from wayline.router.rules import Asked
 from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A route, the models the job may use later, and the policy that said so."""
-
-    route: Route
-    candidates: Candidates
-    policy: str
-    first_call_usd: Decimal | None = None
-    """What the first call needs held at least; None: its price is unknown."""
-    away: tuple[Away, ...] = ()
-    """Whom it passed over because nobody could call them."""
 
 
 def choose_route(
@@ -132,10 +119,10 @@ def _from_slots(asked: Asked, slots: Slots, *, classifier: ModelCard | None) -> 
     # Nobody is refused for what a model takes a job for: a type whose slot is empty goes to the next one that is not.
     able = replace(slots, unfit=frozenset(SLOTS) - slots.models.keys())
 
-    def route(label: str) -> Route:
-        return _by_rules(replace(asked, classified=label), able, complexity).route
+    def decide(label: str) -> Decision:
+        return _by_rules(replace(asked, classified=label), able, complexity)
 
-    question = classifying.question(asked, decision.route, classifier, route)
+    question = classifying.question(asked, decision, classifier, decide)
     if question is None:
         return decision
     pinned = {card.name: card for card in (*decision.candidates.cards, question.card)}

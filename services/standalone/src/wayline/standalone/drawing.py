@@ -90,8 +90,10 @@ def planned(said: dict[str, Any]) -> RenderableType:
             (f"{said['agent']} v{said['agent_version']}", "bold"), f" on {route['provider']}/{route['model']}"
         ),
         Text(f"  {route['reason']}"),
-        Text(f"  {cost}; nothing was run"),
     ]
+    if route["classifier"]:
+        lines.append(Text(f"  {route['classifier']} would be asked first which type of task it is"))
+    lines.append(Text(f"  {cost}; nothing was run"))
     if said["refusal"]:
         lines.append(Text(f"  it would be refused: {said['refusal']['message']}", style="red"))
     return Group(*lines)
