@@ -37,7 +37,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     bus = await Bus.connect(shared, service=NAME)
     try:
-        store = await _open_store(shared)
+        store = await open_store(shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
     except BaseException:
         await bus.close()
         raise
@@ -64,9 +64,16 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
 
 
-async def _open_store(shared: BusSettings) -> Store:
+async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+    """The router's tables; waits `wait_s` for a Postgres that is away."""
     queries = files("wayline.router") / "queries.sql"
-    return await Store.connect(shared.dsn_of(NAME), schema=SCHEMA, queries=queries, wait_s=shared.connect_wait_s)
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, wait_s=wait_s, init=_read_by_index)
+
+
+async def _read_by_index(conn: Any) -> None:
+    # A session keeps the plans that it made for empty tables until somebody analyzes them, and for an empty table a
+    # scan is cheapest: a settlement would read every reservation there is.
+    await conn.execute("SET enable_seqscan = off")
 
 
 def _work(router: Router, bus: Bus, *, slots: int) -> list[Work[Any]]:
