@@ -58,7 +58,7 @@ class Reply(Protocol):
 class Sdk(ABC):
     """Streams from `<base_url><path>`; no base URL is the provider's own.
 
-    The client is made when it is first needed: its import takes seconds, so in a thread.
+    The client is made when it is first needed, or before (`warm`): its import takes seconds, so in a thread.
     """
 
     path: ClassVar[str]
@@ -86,6 +86,10 @@ class Sdk(ABC):
 
     @abstractmethod
     def reply(self, request: ModelRequest) -> Reply: ...
+
+    async def warm(self) -> None:
+        async with self._made:
+            self._client = self._client or await asyncio.to_thread(self._make)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -117,8 +121,7 @@ class Sdk(ABC):
         yield replace(reply.finished(), notes=notes)
 
     async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
-        async with self._made:
-            self._client = self._client or await asyncio.to_thread(self._make)
+        await self.warm()
         try:
             return await self._client.post(
                 self.path,
