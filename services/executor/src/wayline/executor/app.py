@@ -15,6 +15,7 @@ from wayline.executor.lane import Lane
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
+from wayline.executor.warming import Warming
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
@@ -32,7 +33,8 @@ async def build(
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
-    models, gates, budgets = Models(bus, providers(settings), secrets=keys), Gates(bus), Budgets(bus)
+    known = providers(settings)
+    models, gates, budgets = Models(bus, known, secrets=keys), Gates(bus), Budgets(bus)
     hands = Hands(
         models=models,
         tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
@@ -44,6 +46,7 @@ async def build(
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
     )
+    warming = Warming(known.values())
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
         name=NAME,
@@ -51,7 +54,7 @@ async def build(
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
-        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates],
+        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates, warming],
         close=models.close,
         # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
         collect_after=700,
