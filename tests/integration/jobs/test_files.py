@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -268,6 +270,39 @@ async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its
     with pytest.raises(Reject) as gone:
         await files.of("default", known.attachments)
     assert gone.value.code == "unknown_document"
+
+
+async def test_the_command_line_uploads_what_a_job_is_given(world: World, tmp_path: Path):
+    await world.executor()
+    (tmp_path / "cat.png").write_bytes(IMAGE)
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    (tmp_path / "note.txt").write_text("The cat is called Tom.")
+
+    done = await command(world, tmp_path, "--file", "cat.png", "--file", "note.txt")
+    again = await command(world, tmp_path, "--file", "cat.png")
+    broken = await command(world, tmp_path, "--file", "broken.png")
+
+    job = orjson.loads(done[0])
+    assert (job["status"], job["answer"]) == ("completed", "A cat and a dog.")
+    assert world.sent(job["job_id"]) == [[IMAGE]] * 2
+    assert "The cat is called Tom." in str(world.simulator.requests[0].body)
+    assert orjson.loads(again[0])["status"] == "completed"
+    documents = (await world.http.get("/v1/documents")).json()["documents"]
+    assert sorted(document["name"] for document in documents) == ["broken.png", "cat.png", "note.txt"]
+    assert "no image in PNG" in str(broken)
+
+
+async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes, bytes]:
+    """`wayline run` as somebody types it."""
+    ran = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "wayline.standalone", "run", "--json", "--agent", "looker", "--model", CLAUDE),
+        *(*arguments, "What is it?"),
+        cwd=directory,
+        env={**os.environ, "WAYLINE_URL": str(world.http.base_url)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    return await ran.communicate()
 
 
 @pytest.mark.parametrize(
