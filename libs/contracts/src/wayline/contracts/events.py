@@ -148,6 +148,13 @@ class ModelRequested(Event):
     )
 
 
+class Bounds(Frozen):
+    """Between what a call can have cost whose usage never arrived; None: its price is unknown."""
+
+    lower_usd: Decimal | None
+    upper_usd: Decimal | None
+
+
 class ModelCompleted(Event):
     type: Literal["model.completed"] = "model.completed"
     step: int
@@ -161,17 +168,13 @@ class ModelCompleted(Event):
     first_token_ms: float | None = None
     saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
     notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
+    unsettled: Bounds | None = Field(
+        default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
+    )
 
 
 LOST = "lost"
 """The error code of a model call that nobody saw end: its holder was killed."""
-
-
-class Bounds(Frozen):
-    """Between what a call that nobody saw end can have cost; None: its price is unknown."""
-
-    lower_usd: Decimal | None
-    upper_usd: Decimal | None
 
 
 class ModelFailed(Event):

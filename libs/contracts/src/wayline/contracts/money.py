@@ -38,7 +38,9 @@ class JobCosts(Frozen):
     )
     saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
     lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
-    unsettled_calls: int = Field(default=0, description="Calls that the provider may have billed and nobody saw end.")
+    unsettled_calls: int = Field(
+        default=0, description="Calls that the provider may have billed, and whose usage never arrived."
+    )
     unsettled_lower_usd: Decimal = Decimal(0)
     unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="Null: a price is unknown.")
 
