@@ -56,7 +56,7 @@ LEDGER = Row(
         ),
         figure(
             "Unsettled calls",
-            "Calls that nobody saw end, killed or cut: in no sum, but between the bounds below.",
+            "Calls whose usage never arrived, killed, cut or not counted: in no sum, but between the bounds below.",
             "wayline_ledger_unsettled_calls",
             unit="short",
         ),
@@ -132,7 +132,7 @@ CACHES = Row(
         ),
         Panel(
             "Unsettled by model",
-            "Calls that nobody saw end, and between what they can have cost; `unbounded` ones have no upper bound.",
+            "Calls whose usage never arrived, between what they can have cost; `unbounded` ones have no upper bound.",
             [
                 Sql("""SELECT coalesce(model, '-') AS model, count(*) FILTER (WHERE NOT settled) AS unsettled,
                         coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0)::float8 AS least,

@@ -51,7 +51,7 @@ def calls_of(job_id: str, events: Iterable[e.Event]) -> dict[str, Call]:
 
 def _ended(begun: Call, event: e.ModelCompleted | e.ModelFailed) -> Call:
     if isinstance(event, e.ModelCompleted):
-        return Call(begun.job_id, begun.span_id, event.cost_usd)
+        return Call(begun.job_id, begun.span_id, event.cost_usd, event.unsettled, "no usage" if event.unsettled else "")
     free = NOTHING if event.usage is None and event.unsettled is None else event.cost_usd
     return Call(begun.job_id, begun.span_id, free, event.unsettled, event.error.code)
 

@@ -61,6 +61,7 @@ FAULTS: tuple[tuple[float, Callable[[Draw], Fault]], ...] = (
     (0.02, lambda _: Fault(malformed_arguments=True)),
     (0.03, lambda draw: Fault(latency_s=draw.random() / 5)),
     (0.05, lambda draw: Fault(drip_bytes=draw.randrange(20, 200), drip_pause_s=0.002)),
+    (0.03, lambda _: Fault(fails_at_end=True)),
 )
 """Shares of all requests; the rest goes well."""
 

@@ -77,7 +77,9 @@ class Stage:
     executors: list[Service] = field(default_factory=list)
 
     async def executor(self, chat: ChatServer, *, key: str | None = None) -> Service:
-        settings = Settings(chat_base_url=chat.url, chat_api_key=key)
+        return await self.start(Settings(chat_base_url=chat.url, chat_api_key=key))
+
+    async def start(self, settings: Settings) -> Service:
         service = await build(settings, bus_settings=BusSettings(nats_url=self.url))
         await service.start()
         self.executors.append(service)
@@ -91,6 +93,7 @@ class Stage:
         config: AgentConfig | None = None,
         options: JobOptions | None = None,
         fallbacks: tuple[str, ...] = (),
+        cards: tuple[ModelCard, ...] = CARDS,
         held_usd: Decimal | None = None,
         more: tuple[e.Event, ...] = (),
         ticket: bool = True,
@@ -107,7 +110,7 @@ class Stage:
             config=config or AgentConfig(tools=()),
             route=Route(provider=provider, model=name, tier="standard", reason="r"),
             limits=e.Limits(**{"max_steps": 5, "max_seconds": 60, "max_output_tokens": 100, **limits}),
-            candidates=e.Candidates(cards=(*CARDS, OFFLINE), slots={"primary": model}, fallbacks=fallbacks),
+            candidates=e.Candidates(cards=(*cards, OFFLINE), slots={"primary": model}, fallbacks=fallbacks),
             held_usd=held_usd,
         )
         log = JobLog(self.bus, "default", job_id)

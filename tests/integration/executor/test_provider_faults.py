@@ -96,7 +96,7 @@ async def test_what_a_model_refuses_goes_along_the_chain_and_fails_at_its_end(st
 
 
 async def test_a_cancel_during_a_stream_bills_what_came(stage: Stage):
-    said = "The moon pulls the sea towards it and the sea follows"
+    said = "The moon pulls the sea towards it and the sea follows " * 20
     async with ChatServer(lambda _: Say(text=said, pace_s=0.02)) as chat:
         await stage.executor(chat)
         await stage.begin("j1", max_output_tokens=1_000)

@@ -99,3 +99,51 @@ async def test_a_parked_job_outlives_its_executor_and_can_be_cancelled(platform,
 
         assert (await platform.wait_for("j1")).status == "cancelled"
         await platform.drained("RUN")
+
+
+async def answered_while_the_registry_is_away(platform, effects, chat) -> None:
+    """A parked job whose answer is in its log and not yet in the ledger: its holder waits for the registry."""
+    job = await parked(platform, effects, chat)
+    await platform.drained("RUN")
+    await platform.stop("tool_registry")
+    await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome="succeeded", content="paid")
+
+    def decided(job) -> bool:
+        return any(call.decision is not None for call in job.calls)
+
+    await platform.wait_until("j1", decided, "the answer is in the log")
+
+
+async def test_a_cancel_is_heard_while_an_answer_waits_for_the_ledger(platform, effects):
+    async with ChatServer(PAY_THEN_ANSWER) as chat:
+        await answered_while_the_registry_is_away(platform, effects, chat)
+
+        await platform.signal("j1", type="cancel", reason="no longer needed")
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        types = [event.type for event in await platform.events("j1")]
+        assert types[-3:] == ["decision.made", "job.cancel_requested", "job.cancelled"]
+        await platform.drained("RUN")
+
+
+async def test_an_executor_that_stops_while_an_answer_waits_for_the_ledger_hands_the_job_on(platform, effects):
+    async with ChatServer(PAY_THEN_ANSWER) as chat:
+        await answered_while_the_registry_is_away(platform, effects, chat)
+        await platform.stop("executor", 5)
+
+        await platform.start(
+            "tool_registry", "executor", executor=chatting(chat), tool_registry=with_tools(effects.settings())
+        )
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        types = [event.type for event in await platform.events("j1")]
+        assert types[types.index("decision.made") :] == [
+            "decision.made",
+            "job.claimed",
+            "tool.completed",
+            "model.requested",
+            "model.completed",
+            "job.completed",
+        ]
+        assert chat.calls[-1][1]["messages"][-1]["content"] == "paid"
+        assert effects.calls() == []

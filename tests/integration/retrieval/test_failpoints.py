@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import BusSettings, Failpoint
+from wayline.chassis import Bus, BusSettings, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
+from wayline.retrieval.app import INDEX_ATTEMPTS_MAX
 
 ACK_WAIT_S = 1
 RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.")]
@@ -26,11 +27,25 @@ async def process(settings: BusSettings, failpoint: str = "") -> asyncio.subproc
     return await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.retrieval", env=env)
 
 
+async def die(bus: Bus, times: int) -> None:
+    """Take the queue's one message so often, and let nothing be heard of it."""
+    pulled = await bus.js.pull_subscribe_bind(consumer=INDEX_RETRIEVAL.name, stream=INDEX_RETRIEVAL.stream)
+    for _ in range(times):
+        [message] = await pulled.fetch(1, timeout=10)
+        await message.nak()
+
+
+@pytest.fixture
+async def impatient(client: Any) -> None:
+    """What a killed process had in hand comes again soon."""
+    await client.bus.js.add_consumer(INDEX_RETRIEVAL.stream, replace(INDEX_RETRIEVAL, ack_wait_s=ACK_WAIT_S).config())
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("point", RETRIEVAL)
 async def test_a_document_is_stored_once_though_its_process_is_killed(
     point: Failpoint, bus_settings: BusSettings, client: Any, owner: Any
 ):
-    await client.bus.js.add_consumer(INDEX_RETRIEVAL.stream, replace(INDEX_RETRIEVAL, ack_wait_s=ACK_WAIT_S).config())
     await client.send("d1", "The tortoise wins.\n\n" + "filler " * 300)
 
     killed = await process(bus_settings, point)
@@ -47,3 +62,40 @@ async def test_a_document_is_stored_once_though_its_process_is_killed(
     finally:
         survivor.terminate()
         await survivor.wait()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_document_that_kills_whoever_indexes_it_is_failed_and_says_so(
+    bus_settings: BusSettings, client: Any, start: Any, owner: Any
+):
+    await client.send("d1", "The tortoise wins.")
+    killed = await process(bus_settings, Failpoint.RETRIEVAL_STORE_BEFORE)
+    assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+    assert await owner("SELECT status FROM retrieval.documents") == [("indexing",)]
+    await die(client.bus, INDEX_ATTEMPTS_MAX - 1)
+
+    await start()
+    await client.idle()
+
+    document = await client.get("d1")
+    assert (document.status, document.chunks_total) == ("failed", 1)
+    assert "whoever handles it dies" in document.error
+    letter = await client.bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "undeliverable"
+    assert (await client.ingest("d1", "The hare wins.")).status == "ready"
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_document_that_is_never_begun_is_failed_too(client: Any, start: Any, owner: Any):
+    """Its message kills whoever reads it: the row says queued, as the gateway left it."""
+    await client.send("d1", "The tortoise wins.")
+    await die(client.bus, INDEX_ATTEMPTS_MAX)
+    await owner(
+        "INSERT INTO retrieval.documents (tenant, document_id, name, media_type, size_bytes, metadata, status) "
+        "VALUES ('acme', 'd1', 'd1', 'text/plain', 1, '{}', 'queued')"
+    )
+
+    await start()
+    await client.idle()
+
+    assert (await client.get("d1")).status == "failed"

@@ -158,6 +158,17 @@ async def test_openai_reports_overload_inside_a_200(world):
     assert kinds[-1] == "error"
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_responses_can_say_at_its_end_that_it_failed_and_is_paid_all_the_same(world, stream):
+    fails(world, Fault(fails_at_end=True))
+    async with reading(world, "/v1/responses", stream=stream) as response:
+        body = await response.text()
+
+    assert '"status":"failed"' in body and '"code":"server_error"' in body
+    charge = await settled(world)
+    assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("failed", True, OUTPUT_TOKENS)
+
+
 @pytest.mark.parametrize("size", [1, 7])
 async def test_dripping_bytes_are_put_together_again(world, size):
     fails(world, Fault(drip_bytes=size), tools=(("search", {"q": "é"}),))

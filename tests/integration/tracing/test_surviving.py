@@ -14,9 +14,11 @@ from wayline.chassis import Failpoint
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.telemetry import Home
+from wayline.testkit import until
+from wayline.tracing.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
-from .conftest import Leaves, Log, Platform, Start, flat
+from .conftest import QUICK, Leaves, Log, Platform, Start, flat
 
 LOG_MADE = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
 
@@ -111,4 +113,76 @@ async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform
     await platform.drained()
 
     assert await platform.rows("SELECT job_id FROM jobs ORDER BY 1") == [{"job_id": "j1"}, {"job_id": "j2"}]
+    assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0
+
+
+async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_again(
+    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
+    monkeypatch.setattr("wayline.tracing.app.EVENTS_TRACING", quick)
+    await platform.bus.js.add_consumer("EVENTS", quick.config())
+    letters = (await platform.bus.js.stream_info("DEAD")).config
+    await platform.bus.js.update_stream(letters.evolve(max_msg_size=1))
+    poison = await platform.bus.store("events.acme.poison", b"{not json", {})
+    await Log(platform.bus).whole()
+    service = await start(QUICK.model_copy(update={"linger_ms": 100}))
+
+    async def health() -> str:
+        return (await service.ready())["records"]
+
+    async def stored() -> bool:
+        return await platform.seq("j1") == 10
+
+    await until(stored, why="its neighbours are stored")
+    assert "is full" in await health()
+    await Log(platform.bus, job_id="j2").whole()
+    await until(lambda: platform.seq("j2"), why="what comes later is stored too")
+
+    await platform.bus.js.update_stream(letters)
+    await platform.drained()
+
+    letter = await platform.bus.js.get_msg("DEAD", 1)
+    headers = letter.headers or {}
+    assert (headers["Wayline-Dead-Code"], headers["Wayline-Dead-Sequence"]) == ("invalid_record", str(poison.seq))
+
+    async def well() -> bool:
+        return await health() == "ok"
+
+    await until(well, why="the trouble is over")
+
+
+async def test_a_reader_that_ended_is_not_ready(platform: Platform, start: Start):
+    service = await start()
+    assert (await service.ready())["spans"] == "ok"
+
+    await service.stop(1)
+
+    assert "it is not running" in (await service.ready())["spans"]
+
+
+async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again(
+    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.tracing.batches.RETRY_S", 0.001)
+    log = Log(platform.bus)
+    await log.append(log.submitted(), log.routed())
+    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, calls=("1",)), log.asked_tool(1))
+    await log.append(log.tool_said(1, "x" * 400_000))
+    payloads = await platform.bus.js.object_store("PAYLOADS")
+    [entry] = await payloads.list()
+    payload = (await payloads.get(entry.name)).data or b""
+    await payloads.delete(entry.name)
+
+    await start()
+
+    async def delivered_often() -> bool:
+        info = await platform.bus.js.consumer_info("EVENTS", "tracing")
+        return info.delivered is not None and info.delivered.consumer_seq > 3 + 2 * ALONE_TRIES
+
+    await until(delivered_often, within=20, why="the record came more often than a bad one may")
+    await payloads.put(entry.name, payload)
+    await platform.drained()
+
+    assert (await platform.rows("SELECT output FROM steps"))[0]["output"].startswith("x" * 1_000)
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0

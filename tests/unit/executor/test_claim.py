@@ -1,8 +1,10 @@
 """What a ticket is good for: every row of rule 11."""
 
+from dataclasses import replace
+
 import pytest
 
-from wayline.executor.claim import Ticket, Verdict, judge
+from wayline.executor.claim import Ticket, Verdict, judge, wrote_nothing
 from wayline.journal import Head, State
 
 TICKET = Ticket(tenant="default", job_id="j", at=10, sequence=5, delivery=2)
@@ -45,3 +47,24 @@ def head(state: State, *, sequence: int = 10, owner: str = "") -> Head:
 )
 def test_a_ticket_is_judged_by_the_last_record_alone(last, verdict):
     assert judge(last, TICKET) is verdict
+
+
+def active(owner: str, *types: str) -> Head:
+    return replace(head(State.ACTIVE, owner=owner), values=tuple({"type": name} for name in types))
+
+
+@pytest.mark.parametrize(
+    ("last", "delivery", "nothing"),
+    [
+        (head(State.NEW), 1, False),
+        (head(State.NEW), 2, True),
+        (head(State.PARKED, owner="4:9"), 1, False),
+        (head(State.PARKED, owner="4:9"), 2, True),
+        (active("5:1", "job.claimed", "model.requested"), 2, False),
+        (active("5:1", "job.claimed", "model.requested"), 3, True),
+        (active("5:1", "job.claimed"), 2, True),
+        (active("5:1", "job.claimed", "job.resumed"), 2, True),
+    ],
+)
+def test_a_delivery_that_left_no_more_than_a_claim_may_have_killed_whoever_got_it(last, delivery, nothing):
+    assert wrote_nothing(last, replace(TICKET, delivery=delivery)) is nothing

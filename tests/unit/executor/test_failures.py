@@ -71,7 +71,7 @@ def test_what_is_wrong_with_a_whole_provider_goes_to_another_provider(code: str)
     assert isinstance(rerouted, Reroute) and rerouted.route.name == "other/spare"
 
 
-@pytest.mark.parametrize("code", ["invalid_request", "unknown_model", "no_usage", "unreadable"])
+@pytest.mark.parametrize("code", ["invalid_request", "unknown_model", "unreadable"])
 def test_what_is_wrong_with_one_model_goes_to_the_next_in_the_chain(code: str):
     log = Log(fallbacks=CHAIN).failing(code, retryable=False)
 

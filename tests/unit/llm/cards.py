@@ -27,7 +27,7 @@ def note(text: str) -> NoteMessage:
     return NoteMessage(label="CONTEXT", text=text)
 
 
-def calling(*wire_ids: str, text: str = "", **more: Any) -> AssistantMessage:
+def calling(*wire_ids: str | None, text: str = "", **more: Any) -> AssistantMessage:
     calls = tuple(
         ToolCall(call=str(n), tool="look", arguments={"at": n}, provider_id=wire_id)
         for n, wire_id in enumerate(wire_ids, 1)

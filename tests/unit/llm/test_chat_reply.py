@@ -6,9 +6,17 @@ import pytest
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
 from wayline.llm import Finished, ModelError
-from wayline.llm.openai_chat import Reply, read
+from wayline.llm.openai_chat import Reply
 
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
+
+
+def read(body: dict) -> Finished:
+    """What is made of a body that is not streamed."""
+    reply = Reply()
+    reply.take(body)
+    reply.done = True
+    return reply.finished(provider="chat", model="m")
 
 
 def whole(message: dict, finish: str | None = "stop", **more) -> dict:

@@ -20,6 +20,8 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.llm import File, ModelError, ModelRequest
 from wayline.llm.openai_chat import body
 
+from .cards import calling, result
+
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
 NOTE = NoteMessage(label="CONTEXT", text="It is raining.")
 CARD = ModelCard(provider="chat", model="m", tier="standard")
@@ -158,10 +160,37 @@ CALLED = AssistantMessage(
 )
 
 
+THOUGHT = {"role": "assistant", "reasoning_content": "So.", "tool_calls": [{"id": "1"}, {"id": "2"}]}
+
+
 def test_a_message_goes_back_to_its_own_model_as_it_came():
     said, _ = asked(ASKED, CALLED)
 
     assert said["messages"][2] == {"role": "assistant", "reasoning_content": "So."}
+
+
+def test_every_call_in_a_history_has_an_id_of_its_own_which_its_result_names():
+    unnumbered = calling(None, None)
+    thought = unnumbered.model_copy(update={"verbatim": Verbatim(provider="chat", model="m", blocks=(THOUGHT,))})
+    steps = [unnumbered, thought, calling("call_0"), calling("call_0"), calling("look:0")]
+    history = [message for step in steps for message in (step, *(result(c.call, "ok") for c in step.tool_calls))]
+    said, _ = asked(ASKED, *history)
+
+    calls = [call["id"] for message in said["messages"] for call in message.get("tool_calls", ())]
+    results = [message["tool_call_id"] for message in said["messages"] if message["role"] == "tool"]
+    assert calls == results == ["call_1_1", "call_1_2", "call_4_1", "call_4_2", "call_0", "call_9_1", "look:0"]
+
+
+def test_results_follow_the_calls_they_answer_and_a_call_without_one_has_an_empty_one():
+    said, _ = asked(ASKED, calling("a", "b"), NOTE, result("2", "ok"), ASKED, result("7", "late"))
+
+    assert said["messages"][3:] == [
+        {"role": "tool", "tool_call_id": "b", "content": "ok"},
+        {"role": "tool", "tool_call_id": "a", "content": "(this call was never answered)"},
+        {"role": "user", "content": "[CONTEXT]\nIt is raining."},
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": "[RESULT OF look]\nlate"},
+    ]
 
 
 @pytest.mark.parametrize("other", [{"model": "n"}, {"provider": "else"}])

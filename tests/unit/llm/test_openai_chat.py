@@ -242,11 +242,20 @@ async def test_what_is_not_chat_completions_is_said_to_be_unreadable(line: bytes
     assert (error.code, error.billable) == ("unreadable", True)
 
 
-async def test_an_answer_without_usage_is_an_error_that_may_have_been_billed():
-    async with Endpoint(events(said({"content": "well"}, "stop"), "[DONE]")) as url:
-        error = await failure(url)
+@pytest.mark.parametrize(
+    ("chunks", "after"),
+    [
+        ([said({"content": "well"}, "stop"), "[DONE]"], "end"),
+        ([said({"content": "well"}, "stop")], "end"),
+        ([said({"content": "well"}), "[DONE]"], "cut"),
+    ],
+    ids=["told the end", "just ended", "cut after the end was told"],
+)
+async def test_an_answer_without_usage_is_kept_and_what_it_used_is_unknown(chunks, after):
+    async with Endpoint(events(*chunks), after=after) as url:
+        *_, finished = await ask(url)
 
-    assert (error.code, error.retryable, error.billable) == ("no_usage", False, True)
+    assert finished == Finished(AssistantMessage(text="well"), None, "end")
 
 
 async def test_an_endpoint_that_knows_the_output_limit_by_another_name_is_asked_by_that_one_from_then_on():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage, Verbatim
-from wayline.llm import ModelRequest, anthropic_body, openai_body
+from wayline.llm import ModelRequest, anthropic_body, openai_body, openai_chat
 
 from .cards import LOOK, MARKS, calling, card, note, request, result, user
 
@@ -19,7 +19,8 @@ THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s=="}
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 
 Body = Callable[[ModelRequest], dict[str, Any]]
-ADAPTERS = {"anthropic": anthropic_body.body, "openai": openai_body.body}
+MARKING: dict[str, Body] = {"anthropic": anthropic_body.body, "openai": openai_body.body}
+ADAPTERS: dict[str, Body] = {**MARKING, "chat": lambda request: openai_chat.body(request)[0]}
 
 words = st.sampled_from(["a", "b", "", "\n"])
 wire_ids = st.sampled_from(["x", "y", None])
@@ -52,10 +53,9 @@ def histories(draw: st.DrawFn) -> list[list[ChatMessage]]:
     return steps
 
 
-def sent(messages: list[ChatMessage], breakpoints: tuple[int, ...], *, body: Body, **more: Any) -> dict[str, Any]:
-    provider = "anthropic" if body is anthropic_body.body else "openai"
-    model = card(provider=provider, cache=MARKS, **more)
-    return body(request(*messages, model=model, tools=(LOOK,), breakpoints=breakpoints))
+def sent(messages: list[ChatMessage], breakpoints: tuple[int, ...], *, adapter: str, **more: Any) -> dict[str, Any]:
+    model = card(provider=adapter, cache=MARKS, **more)
+    return ADAPTERS[adapter](request(*messages, model=model, tools=(LOOK,), breakpoints=breakpoints))
 
 
 def unmarked(value: Any) -> Any:
@@ -69,13 +69,13 @@ def unmarked(value: Any) -> Any:
 @given(histories(), st.booleans(), st.data())
 @settings(max_examples=80, deadline=None)
 def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, history, takes_system, data):
-    body, before = ADAPTERS[adapter], None
-    key = "messages" if adapter == "anthropic" else "input"
+    before = None
+    key = "input" if adapter == "openai" else "messages"
     said: list[ChatMessage] = []
     for step in history:
         said += step[:-1]
         marks = tuple(data.draw(st.sets(st.integers(0, len(said) - 1), max_size=5)))
-        now = unmarked(sent(said, marks, body=body, system_messages=takes_system))
+        now = unmarked(sent(said, marks, adapter=adapter, system_messages=takes_system))
         spoken = now.pop(key)
         if before is not None:
             rest, previous = before
@@ -90,7 +90,7 @@ def test_each_request_extends_the_one_before_it_apart_from_the_markers(adapter, 
 @settings(max_examples=80, deadline=None)
 def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_system):
     said = [message for step in history for message in step][:-1]
-    messages = sent(said, (), body=anthropic_body.body, system_messages=takes_system)["messages"]
+    messages = sent(said, (), adapter="anthropic", system_messages=takes_system)["messages"]
 
     roles = [each["role"] for each in messages]
     for here, role in enumerate(roles):
@@ -109,7 +109,7 @@ def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_s
 @settings(max_examples=40, deadline=None)
 def test_the_same_request_has_the_same_bytes_and_never_more_than_four_markers(history):
     said = [message for step in history for message in step][:-1]
-    for body in ADAPTERS.values():
-        one, two = (orjson.dumps(sent(said, tuple(range(len(said))), body=body)) for _ in range(2))
+    for adapter in MARKING:
+        one, two = (orjson.dumps(sent(said, tuple(range(len(said))), adapter=adapter)) for _ in range(2))
         assert one == two
         assert 1 <= one.count(b'"cache_control"') + one.count(b'"prompt_cache_breakpoint"') <= 4

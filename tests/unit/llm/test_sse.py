@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.llm import ModelError
-from wayline.llm.sse import events
+from wayline.llm.frames import EVENT_END, Frames
+from wayline.llm.sse import event, last_event
 
 STREAM = (
     b": a comment\n"
@@ -20,27 +21,25 @@ STREAM = (
 SAID = [{"a": "é", "type": "one"}, {"type": "two", "b": 1}, {"type": "own"}]
 
 
-async def read(*chunks: bytes) -> list[dict]:
-    async def arriving():
-        for chunk in chunks:
-            yield chunk
-
-    return [event async for event in events(arriving())]
+def read(*chunks: bytes) -> list[dict]:
+    frames = Frames(EVENT_END)
+    said = [event(frame) for chunk in chunks for frame in frames.feed(chunk)]
+    return [each for each in (*said, last_event(frames.rest)) if each]
 
 
 @given(st.sets(st.integers(0, len(STREAM))))
-async def test_however_the_bytes_are_split_the_events_are_the_same(cuts):
+def test_however_the_bytes_are_split_the_events_are_the_same(cuts):
     edges = sorted({0, len(STREAM), *cuts})
-    assert await read(*(STREAM[a:b] for a, b in itertools.pairwise(edges))) == SAID
+    assert read(*(STREAM[a:b] for a, b in itertools.pairwise(edges))) == SAID
 
 
-async def test_a_last_event_without_its_blank_line_counts_when_it_is_whole_and_not_when_it_is_cut_short():
-    assert await read(b'data: {"a": 1}\n') == [{"a": 1, "type": ""}]
-    assert await read(b'data: {"a": 1') == []
+def test_a_last_event_without_its_blank_line_counts_when_it_is_whole_and_not_when_it_is_cut_short():
+    assert read(b'data: {"a": 1}\n') == [{"a": 1, "type": ""}]
+    assert read(b'data: {"a": 1') == []
 
 
-async def test_data_that_is_no_json_may_be_asked_for_again_and_may_have_cost_something():
+def test_data_that_is_no_json_may_be_asked_for_again_and_may_have_cost_something():
     with pytest.raises(ModelError) as caught:
-        await read(b"data: oops\n\n")
+        read(b"data: oops\n\n")
 
     assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("unreadable", True, True)

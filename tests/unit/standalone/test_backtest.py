@@ -97,6 +97,15 @@ def test_another_policy_is_priced_by_what_was_used():
     )
 
 
+def test_an_answer_whose_usage_was_not_told_is_in_neither_sum():
+    log = recorded("sentiment")
+    log[-1] |= {"usage": {}, "cost_usd": None, "unsettled": {"lower_usd": "0", "upper_usd": "1"}}
+    told = again(log, policy_of("all-premium"))
+
+    assert told is not None
+    assert (told.was_usd, told.now_usd) == (Decimal("0.001140000"), Decimal("0.045600000"))
+
+
 def test_a_price_that_nobody_knows_stays_unknown():
     told = again(recorded("sentiment", cards=(CARDS[0], card("premium", None))), policy_of("all-premium"))
 

@@ -48,18 +48,12 @@ class Hand:
         attempt_id = ids.attempt_id("acme", "j", step, attempt)
         self.say(e.ModelRequested, step=step, attempt=attempt, attempt_id=attempt_id, provider="p", model="m")
 
-    def answer(self, step: int, *calls: str, attempt: int = 1) -> None:
-        self.say(
-            e.ModelCompleted,
-            step=step,
-            attempt=attempt,
-            attempt_id=ids.attempt_id("acme", "j", step, attempt),
-            message=AssistantMessage(text="t", tool_calls=tuple(ToolCall(call=c, tool="search") for c in calls)),
-            usage=Usage(input=2, output=1),
-            cost_usd=Decimal("0.5"),
-            stop_reason="end_turn",
-            duration_ms=500,
-        )
+    def answer(self, step: int, *calls: str, attempt: int = 1, **more: Any) -> None:
+        message = AssistantMessage(text="t", tool_calls=tuple(ToolCall(call=c, tool="search") for c in calls))
+        used = {"usage": Usage(input=2, output=1), "cost_usd": Decimal("0.5"), **more}
+        attempt_id = ids.attempt_id("acme", "j", step, attempt)
+        named = {"step": step, "attempt": attempt, "attempt_id": attempt_id}
+        self.say(e.ModelCompleted, **named, **used, message=message, stop_reason="end_turn", duration_ms=500)
 
     def call(self, step: int, call: str) -> None:
         self.say(e.ToolRequested, step=step, call=call, tool="search", arguments={}, effect=Effect.READ, key=f"k{call}")
@@ -248,6 +242,26 @@ def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled
         ("m1", False, None),
         ("m2", True, Decimal("0.5")),
     ]
+
+
+def test_an_answer_whose_usage_was_not_told_is_an_unsettled_entry_and_in_no_sum():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    bounds = e.Bounds(lower_usd=Decimal("0.1"), upper_usd=Decimal(1))
+    hand.answer(1, usage=Usage(), cost_usd=None, unsettled=bounds)
+    hand.say(e.JobCompleted, answer="t")
+
+    tables = told(hand.events, set())
+
+    [entry], [chat] = tables["ledger"].values(), [row for row in tables["spans"].values() if row.name == "chat m"]
+    assert (entry.settled, entry.open, entry.cost_usd) == (False, False, None)
+    assert (entry.lower_usd, entry.upper_usd) == (bounds.lower_usd, bounds.upper_usd)
+    said = json.loads(chat.attributes or "")
+    assert (said["wayline.cost.lower_usd"], said["wayline.cost.upper_usd"]) == ("0.1", "1")
+    assert "wayline.cache.hit" not in said and "gen_ai.usage.input_tokens" not in said
+    [job] = tables["jobs"].values()
+    assert (job.cost_usd, job.tokens) == (0, 0)
 
 
 @pytest.mark.parametrize(

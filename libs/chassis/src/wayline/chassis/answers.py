@@ -9,6 +9,8 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from wayline.chassis import straight
+
 NO_RESPONDERS = "503"
 
 
@@ -44,12 +46,12 @@ class Answers:
         # Named before the await: whoever asks meanwhile publishes behind this subscription, on the same connection.
         self._inbox = self._nc.new_inbox()
         try:
-            await self._nc.subscribe(f"{self._inbox}.*", cb=self._on_answer)
+            await straight.subscribe(self._nc, f"{self._inbox}.*", self._on_answer)
         except BaseException:
             self._inbox = ""
             raise
 
-    async def _on_answer(self, message: Msg) -> None:
+    def _on_answer(self, message: Msg) -> None:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])
         if waiting is None or waiting.done():
             return

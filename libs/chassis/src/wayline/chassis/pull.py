@@ -13,6 +13,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from wayline.chassis import straight
 from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.chassis.topology import Consumer
@@ -50,7 +51,7 @@ class Pull:
         nc = self._bus.nc
         self._inbox = nc.new_inbox()
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
-        self._subscription = await nc.subscribe(self._inbox, cb=self._on_message)
+        self._subscription = await straight.subscribe(nc, self._inbox, self._on_message)
         self._bus.reconnected.append(self._start_over)
         self._ask()
 
@@ -78,12 +79,15 @@ class Pull:
             return
         self._asked += want
         request = orjson.dumps({"batch": want, "expires": int(ASK_S * 1e9)})
-        task = asyncio.create_task(self._publish(request))
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
+        self._soon(self._publish(request))
         if self._watchdog:
             self._watchdog.cancel()
         self._watchdog = asyncio.get_running_loop().call_later(ASK_S + 2, self._start_over)
+
+    def _soon(self, doing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(doing)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
 
     async def _publish(self, request: bytes) -> None:
         try:
@@ -101,14 +105,14 @@ class Pull:
         self._asked = 0
         asyncio.get_running_loop().call_later(RETRY_S, self._ask)
 
-    async def _on_message(self, message: Msg) -> None:
+    def _on_message(self, message: Msg) -> None:
         status = message.headers.get("Status") if message.headers and not message.data else None
         if status is not None:
             self._on_status(status, message.headers or {})
             return
         self._asked = max(0, self._asked - 1)
         if self._stopping or self._taken >= self._slots:
-            await message.nak()
+            self._soon(message.nak())
             return
         self._taken += 1
         self._take(message)

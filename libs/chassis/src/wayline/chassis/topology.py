@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from nats.js import JetStreamContext
 from nats.js.api import (
@@ -58,7 +60,7 @@ class Consumer:
 SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*")
 RUN_INTERACTIVE = Consumer("RUN", "interactive", "executor", "jobs.run.interactive.*", max_ack_pending=20_000)
 RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pending=20_000)
-INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30, max_deliver=5)
+INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
 SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
 LATER_ROUTER = Consumer("LATER", "router", "router", "due.>")
@@ -78,6 +80,53 @@ CONSUMERS = (
 )
 
 
+def _stream(name: str, *subjects: str, **said: Any) -> StreamConfig:
+    """A stream that refuses what it has no room for."""
+    usual = {"discard": DiscardPolicy.NEW, "duplicate_window": DUPLICATES_S}
+    return StreamConfig(name=name, subjects=list(subjects), **{**usual, **said})
+
+
+_queue = partial(_stream, retention=RetentionPolicy.WORK_QUEUE)
+
+STREAMS = (
+    # The log is what deduplicates; a long window would only refuse what the router can answer better.
+    _queue("SUBMIT", "jobs.submit.*", discard_new_per_subject=True, max_bytes=2 * GIB, duplicate_window=0.1),
+    _queue("RUN", "jobs.run.*.*", max_bytes=GIB),
+    _queue("INDEX", "documents.index.*", max_bytes=2 * GIB),
+    _stream(
+        "EVENTS",
+        "events.*.*",
+        max_age=30 * DAY_S,
+        allow_direct=True,
+        republish=RePublish(src="events.*.*", dest="live.{{wildcard(1)}}.{{wildcard(2)}}"),
+    ),
+    _stream(
+        "SIGNALS",
+        "signals.*.*",
+        max_age=30 * DAY_S,
+        max_bytes=GIB // 4,
+        max_msgs_per_subject=1_000,
+        discard_new_per_subject=True,
+        allow_direct=True,
+    ),
+    _stream(
+        "LATER",
+        "later.>",
+        "due.>",
+        max_age=30 * DAY_S,
+        max_bytes=GIB,
+        allow_msg_schedules=True,
+        allow_rollup_hdrs=True,
+        # The server schedules nothing in a stream that refuses when full.
+        discard=DiscardPolicy.OLD,
+    ),
+    _queue("TELEMETRY", "telemetry.traces", max_age=DAY_S, max_bytes=GIB // 4, discard=DiscardPolicy.OLD),
+    _stream("DEAD", "dead.*.*", max_age=30 * DAY_S, max_bytes=GIB, allow_direct=True, discard=DiscardPolicy.OLD),
+    _stream("ADVISORY", *ADVISORIES, max_age=30 * DAY_S, max_bytes=GIB // 16, discard=DiscardPolicy.OLD),
+)
+"""Every stream, but for what `Limits` says of it."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What may differ between a laptop, a test and a cluster."""
@@ -94,86 +143,15 @@ class Limits:
 
 def streams(limits: Limits) -> list[StreamConfig]:
     """Every stream as it must be."""
-    common = {
+    everywhere = {
         "num_replicas": limits.replicas,
         "storage": StorageType.MEMORY if limits.memory else StorageType.FILE,
-        "discard": DiscardPolicy.NEW,
     }
-    queue = {**common, "retention": RetentionPolicy.WORK_QUEUE}
-    return [
-        StreamConfig(
-            name="SUBMIT",
-            subjects=["jobs.submit.*"],
-            max_msgs=limits.submit_max,
-            max_msgs_per_subject=limits.submit_max_per_tenant,
-            discard_new_per_subject=True,
-            max_bytes=2 * GIB,
-            # The log is what deduplicates; a long window would only refuse what the router can answer better.
-            duplicate_window=0.1,
-            **queue,
-        ),
-        StreamConfig(name="RUN", subjects=["jobs.run.*.*"], max_bytes=GIB, duplicate_window=DUPLICATES_S, **queue),
-        StreamConfig(
-            name="INDEX", subjects=["documents.index.*"], max_bytes=2 * GIB, duplicate_window=DUPLICATES_S, **queue
-        ),
-        StreamConfig(
-            name="EVENTS",
-            subjects=["events.*.*"],
-            max_age=30 * DAY_S,
-            max_bytes=limits.events_max_bytes,
-            allow_direct=True,
-            republish=RePublish(src="events.*.*", dest="live.{{wildcard(1)}}.{{wildcard(2)}}"),
-            duplicate_window=DUPLICATES_S,
-            **common,
-        ),
-        StreamConfig(
-            name="SIGNALS",
-            subjects=["signals.*.*"],
-            max_age=30 * DAY_S,
-            max_bytes=GIB // 4,
-            max_msgs_per_subject=1_000,
-            discard_new_per_subject=True,
-            allow_direct=True,
-            duplicate_window=DUPLICATES_S,
-            **common,
-        ),
-        StreamConfig(
-            name="LATER",
-            subjects=["later.>", "due.>"],
-            max_age=30 * DAY_S,
-            max_bytes=GIB,
-            allow_msg_schedules=True,
-            allow_rollup_hdrs=True,
-            duplicate_window=DUPLICATES_S,
-            # The server schedules nothing in a stream that refuses when full.
-            **{**common, "discard": DiscardPolicy.OLD},
-        ),
-        StreamConfig(
-            name="TELEMETRY",
-            subjects=["telemetry.traces"],
-            max_bytes=GIB // 4,
-            max_age=DAY_S,
-            duplicate_window=DUPLICATES_S,
-            **{**queue, "discard": DiscardPolicy.OLD},
-        ),
-        StreamConfig(
-            name="DEAD",
-            subjects=["dead.*.*"],
-            max_age=30 * DAY_S,
-            max_bytes=GIB,
-            allow_direct=True,
-            duplicate_window=DUPLICATES_S,
-            **{**common, "discard": DiscardPolicy.OLD},
-        ),
-        StreamConfig(
-            name="ADVISORY",
-            subjects=list(ADVISORIES),
-            max_age=30 * DAY_S,
-            max_bytes=GIB // 16,
-            duplicate_window=DUPLICATES_S,
-            **{**common, "discard": DiscardPolicy.OLD},
-        ),
-    ]
+    bounds = {
+        "SUBMIT": {"max_msgs": limits.submit_max, "max_msgs_per_subject": limits.submit_max_per_tenant},
+        "EVENTS": {"max_bytes": limits.events_max_bytes},
+    }
+    return [stream.evolve(**everywhere, **bounds.get(stream.name or "", {})) for stream in STREAMS]
 
 
 def consumers(limits: Limits) -> list[Consumer]:

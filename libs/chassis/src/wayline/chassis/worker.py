@@ -25,7 +25,8 @@ from wayline.telemetry import Home, Telemetry, metrics, names
 log = structlog.get_logger()
 
 ATTEMPTS_MAX = 20
-"""Deliveries after which a handler that keeps raising something unexpected gives its message up."""
+"""Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
+NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
 
 
@@ -47,6 +48,8 @@ class Work(Generic[M]):
     message: type[M]
     handle: Handler[M]
     slots: int = 32
+    attempts_max: int | None = None
+    """Deliveries after which a message is given up; None: ATTEMPTS_MAX."""
     home: Callable[[M, Delivery], Home | None] | None = None
     """The job's own trace that a message belongs to; None: it goes on in its sender's."""
     before_dead: Callable[[Delivery, str, str], Awaitable[None]] | None = None
@@ -66,6 +69,9 @@ class Worker(Generic[M]):
         self._stopping = asyncio.Event()
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
         self._beat_s = work.consumer.ack_wait_s / 3
+        attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
+        unbounded = work.consumer.max_deliver < 0
+        self._attempts_max = attempts_max if unbounded else min(attempts_max, work.consumer.max_deliver)
 
     async def start(self) -> None:
         consumer = self._work.consumer
@@ -84,7 +90,7 @@ class Worker(Generic[M]):
         beat = _Heartbeat(raw, self._beat_s)
         try:
             message = await self._bus.hear(work.message, raw)
-            if work.before_dead and delivery.deliveries > ATTEMPTS_MAX:
+            if work.before_dead and delivery.deliveries > self._attempts_max:
                 # It never came to an exception: it kills its handlers, and with them everybody else's messages.
                 reason = f"{delivery.deliveries - 1} deliveries came to no end: whoever handles it dies"
                 raise Reject(reason, code="undeliverable")
@@ -141,9 +147,8 @@ class Worker(Generic[M]):
         log.error(
             "handler failed", service=self._bus.service, subject=delivery.subject, error=repr(error), exc_info=error
         )
-        limit = ATTEMPTS_MAX if self._work.consumer.max_deliver < 0 else self._work.consumer.max_deliver
-        if delivery.deliveries < limit:
-            await _settle(raw.nak(delay=min(NAK_MAX_S, 0.1 * 2**delivery.deliveries)))
+        if delivery.deliveries < self._attempts_max:
+            await _settle(raw.nak(delay=pause_s(delivery.deliveries)))
             return
         await self._put_aside(delivery, "undeliverable", f"{type(error).__name__}: {error}")
         await raw.ack()
@@ -152,6 +157,11 @@ class Worker(Generic[M]):
         if self._work.before_dead:
             await self._work.before_dead(delivery, code, reason)
         await self._bus.put_aside(delivery, code=code, reason=reason)
+
+
+def pause_s(deliveries: int) -> float:
+    """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
+    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** (deliveries - 1))
 
 
 class _Stopping(Exception):

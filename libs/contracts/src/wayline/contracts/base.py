@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -33,10 +34,11 @@ def slim(value: Any) -> None:
     if isinstance(value, Frozen):
         given = value.__pydantic_fields_set__
         object.__setattr__(value, "__pydantic_fields_set__", _SAME_FIELDS.setdefault(frozenset(given), given))
-        for held in vars(value).values():
-            slim(held)
-    elif isinstance(value, tuple):
-        for held in value:
+        inside: Iterable[Any] = vars(value).values()
+    else:
+        inside = value if isinstance(value, tuple) else ()
+    for held in inside:
+        if isinstance(held, (Frozen, tuple)):
             slim(held)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -63,7 +64,11 @@ class Candidates(Frozen):
 
     def card(self, name: str) -> ModelCard | None:
         """The card of a `provider/model`."""
-        return next((card for card in self.cards if card.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, ModelCard]:
+        return {card.name: card for card in reversed(self.cards)}
 
 
 class Warm(Frozen):
@@ -143,6 +148,13 @@ class ModelRequested(Event):
     )
 
 
+class Bounds(Frozen):
+    """Between what a call can have cost whose usage never arrived; None: its price is unknown."""
+
+    lower_usd: Decimal | None
+    upper_usd: Decimal | None
+
+
 class ModelCompleted(Event):
     type: Literal["model.completed"] = "model.completed"
     step: int
@@ -156,17 +168,13 @@ class ModelCompleted(Event):
     first_token_ms: float | None = None
     saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
     notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
+    unsettled: Bounds | None = Field(
+        default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
+    )
 
 
 LOST = "lost"
 """The error code of a model call that nobody saw end: its holder was killed."""
-
-
-class Bounds(Frozen):
-    """Between what a call that nobody saw end can have cost; None: its price is unknown."""
-
-    lower_usd: Decimal | None
-    upper_usd: Decimal | None
 
 
 class ModelFailed(Event):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Annotated, Self
+from typing import Annotated
 
 from pydantic import Field
 
@@ -38,7 +38,9 @@ class JobCosts(Frozen):
     )
     saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
     lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
-    unsettled_calls: int = Field(default=0, description="Calls that the provider may have billed and nobody saw end.")
+    unsettled_calls: int = Field(
+        default=0, description="Calls that the provider may have billed, and whose usage never arrived."
+    )
     unsettled_lower_usd: Decimal = Decimal(0)
     unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="Null: a price is unknown.")
 
@@ -53,9 +55,14 @@ class Usage(Frozen):
     output: int = Field(default=0, ge=0)
     reasoning: int = Field(default=0, ge=0, description="Part of `output`, never added to it.")
 
-    def __add__(self, other: Usage) -> Self:
-        return self.model_construct(
-            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            input=self.input + other.input,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write_5m=self.cache_write_5m + other.cache_write_5m,
+            cache_write_1h=self.cache_write_1h + other.cache_write_1h,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
         )
 
     @property

@@ -40,7 +40,7 @@ class Totals(Frozen):
     tokens: int
     cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
     spans: int = 0
-    calls_unsettled: int = Field(default=0, description="Calls that nobody saw end: in no sum.")
+    calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum.")
 
 
 class Trace(Frozen):
@@ -123,7 +123,7 @@ class CostRow(Frozen):
     )
     saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
     lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
-    calls_unsettled: int = Field(default=0, description="Calls that nobody saw end: in no sum but the next two.")
+    calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum but the next two.")
     unsettled_lower_usd: Decimal = Decimal(0)
     unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="None: a price is unknown.")
 

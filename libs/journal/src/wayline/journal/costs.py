@@ -32,7 +32,7 @@ def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:
 
 
 def unsettled(costs: JobCosts, bounds: Bounds) -> JobCosts:
-    """With a call that nobody saw end."""
+    """With a call whose usage never arrived."""
     return costs.model_copy(
         update={
             "unsettled_calls": costs.unsettled_calls + 1,

@@ -196,14 +196,14 @@ class JobLog:
         while True:
             try:
                 ack = await self._bus.store(self.subject, body, headers)
-                return replace(head, sequence=ack.seq, msg_id=msg_id, values=())
+                return head.stored(ack.seq, msg_id)
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
                 # the same as somebody else's.
                 last = await leader_read(self._bus, "EVENTS", self.subject)
                 if last is None or last.headers.get(h.MSG_ID) != msg_id:
                     raise Fenced(self.subject) from None
-                return replace(head, sequence=last.sequence, msg_id=msg_id, values=())
+                return head.stored(last.sequence, msg_id)
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
                 continue

@@ -59,6 +59,22 @@ class Head:
     def events(self) -> list[Event]:
         return [read_event(value) for value in self.values]
 
+    def stored(self, sequence: int, msg_id: str) -> Head:
+        """The head once its record is in the stream; what the record says is not kept."""
+        return Head(
+            sequence,
+            self.state,
+            self.seq,
+            self.content_hash,
+            self.owner,
+            self.attempt,
+            self.epoch,
+            self.signals_seen,
+            self.cost,
+            self.lane,
+            msg_id,
+        )
+
     def headers(self) -> dict[str, str]:
         """What the record says in its header, for instance `state=active seq=4 owner=17:1 …`.
 

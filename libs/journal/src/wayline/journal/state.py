@@ -116,7 +116,7 @@ class Job:
     usage: Usage = _NOTHING
     cost_usd: Decimal | None = Decimal(0)
     costs: JobCosts = _NO_COSTS
-    """What `cost_usd` is made of, and what calls that nobody saw end may have cost beside it."""
+    """What `cost_usd` is made of, and what calls whose usage never arrived may have cost beside it."""
     held_usd: Decimal | None = None
     """What is held for the job, spent and unspent together; None: no budget counts it."""
     budget_usd: Decimal | None = None
@@ -239,13 +239,17 @@ def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
 
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
-    return {
+    changes: Changes = {
         "messages": (*job.messages, event.message),
         "model_open": None,
         "model_attempt": 0,
         "failures": 0,
         "stop_reason": event.stop_reason,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
+    }
+    if event.unsettled is not None:
+        return changes | {"costs": unsettled(job.costs, event.unsettled)}
+    return changes | {
         "usage": job.usage + event.usage,
         "cost_usd": plus(job.cost_usd, event.cost_usd),
         "costs": cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd),

@@ -1,4 +1,4 @@
-"""An answer of the Messages API put together, from its events or from a whole body; lenient about what is in them."""
+"""An answer of the Messages API put together from its events; lenient about what is in them."""
 
 from __future__ import annotations
 
@@ -26,20 +26,6 @@ STOPS: dict[str, StopReason] = {
 CUT: frozenset[StopReason] = frozenset({"max_tokens", "context_full"})
 UNSAID: Mapping[str, Any] = {"caller": {"type": "direct"}, "citations": None}
 """What a block may say that goes without saying."""
-
-
-def parse_message(body: Mapping[str, Any], *, provider: str, model: str) -> Finished:
-    """A whole message, as the API answers when it is not asked to stream."""
-    if body.get("type") == "error":
-        raise faults.reported(body.get("error") or {})
-    return _finished(
-        [dict(block) for block in body.get("content") or ()],
-        {n: block.get("input") or {} for n, block in enumerate(body.get("content") or ())},
-        body.get("stop_reason"),
-        body.get("usage"),
-        provider=provider,
-        model=model,
-    )
 
 
 class Reply:
@@ -158,9 +144,9 @@ def _said(block: Json) -> Json:
     return {key: value for key, value in block.items() if key not in UNSAID or value not in (UNSAID[key], [])}
 
 
-def _usage(counted: Mapping[str, Any] | None) -> Usage:
+def _usage(counted: Mapping[str, Any] | None) -> Usage | None:
     if not counted or counted.get("output_tokens") is None:
-        raise faults.no_usage()
+        return None
     return usage.from_anthropic(counted)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from wayline.contracts.money import Usage
 from wayline.llm.model import ErrorCode, ModelError
 
 SAID_MAX_CHARS = 500
@@ -94,24 +95,21 @@ def refused(status: int, headers: Mapping[str, str], body: bytes | str, *, now: 
     )
 
 
-def reported(error: Any) -> ModelError:
-    """An error told within an answer, after the provider has begun: what it made until then may be billed."""
+def reported(error: Any, *, usage: Usage | None = None) -> ModelError:
+    """An error told within an answer, after the provider has begun: what it made until then may be billed.
+
+    `usage`: what it has counted in the end, where that came with the error.
+    """
     said = error if isinstance(error, dict) else {"message": error}
     status = next((said[key] for key in ("status_code", "status", "code") if isinstance(said.get(key), int)), UNTOLD)
     code = _code(status, said)
     message = str(said.get("message") or orjson.dumps(error, default=str).decode())[:SAID_MAX_CHARS]
-    return ModelError(code, f"in the stream: {message}", retryable=code in RETRYABLE, billable=True)
+    return ModelError(code, f"in the stream: {message}", retryable=code in RETRYABLE, billable=True, usage=usage)
 
 
 def cut() -> ModelError:
     """A stream that ended politely, but before the message did."""
     return ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
-
-
-def no_usage() -> ModelError:
-    return ModelError(
-        "no_usage", "the provider sent no usage, so nobody can say what it cost", retryable=False, billable=True
-    )
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:

@@ -28,7 +28,6 @@ ErrorCode = Literal[
     "unknown_model",
     "unknown_provider",
     "unsupported_input",
-    "no_usage",
     "unreadable",
 ]
 
@@ -93,7 +92,8 @@ class Finished:
     """The whole message and what it used."""
 
     message: AssistantMessage
-    usage: Usage
+    usage: Usage | None
+    """None: the provider told none, and nobody can say what the answer cost."""
     stop_reason: StopReason
     notes: tuple[str, ...] = ()
     """What was not sent as configured, and why: `temperature dropped: the model takes none`."""
@@ -113,6 +113,7 @@ class ModelError(Exception):
         retryable: bool,
         after_s: float | None = None,
         billable: bool = False,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -120,6 +121,8 @@ class ModelError(Exception):
         self.after_s = after_s
         self.billable = billable
         """Whether the provider may have begun to answer, and so bill for it: not for what it refused outright."""
+        self.usage = usage
+        """What the provider has counted in the end, where it says that of a call that failed."""
 
 
 class Model(Protocol):

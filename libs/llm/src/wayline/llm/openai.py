@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
-from wayline.llm.model import ModelRequest, Piece
-from wayline.llm.openai_body import asked
+from wayline.llm import openai_body
+from wayline.llm.model import ModelRequest
 from wayline.llm.openai_reply import Reply
-from wayline.llm.sdk import PLACEHOLDER_KEY, SILENCE_MAX_S, Sdk, limits, timeouts
+from wayline.llm.sdk import Json, Sdk
 
 
-class OpenAI:
-    """Streams from `<base_url>/responses`; no base URL is the provider's own."""
+class OpenAI(Sdk):
+    path = "/responses"
 
-    def __init__(
-        self, base_url: str | None = None, *, api_key: str | None = None, silence_max_s: float = SILENCE_MAX_S
-    ) -> None:
-        self._base_url = base_url
-        self._api_key = api_key or PLACEHOLDER_KEY
-        self._silence_max_s = silence_max_s
-        self._sdk = Sdk(self._client, "/responses")
-
-    async def close(self) -> None:
-        await self._sdk.close()
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        said, notes = asked(request)
-        reply = Reply(provider=request.card.provider, model=request.model)
-        async with aclosing(self._sdk.stream(request, said, reply)) as pieces:
-            async for piece in pieces:
-                yield piece
-        yield replace(reply.finished(), notes=notes)
-
-    def _client(self) -> Any:
+    def client(self, settings: Json, http: Json) -> Any:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
-        return AsyncOpenAI(
-            base_url=self._base_url,
-            api_key=self._api_key,
-            max_retries=0,
-            timeout=timeouts(self._silence_max_s),
-            http_client=DefaultAioHttpClient(limits=limits()),
-        )
+        return AsyncOpenAI(**settings, http_client=DefaultAioHttpClient(**http))
+
+    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+        return openai_body.asked(request)
+
+    def reply(self, request: ModelRequest) -> Reply:
+        return Reply(provider=request.card.provider, model=request.model)

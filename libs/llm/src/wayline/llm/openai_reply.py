@@ -1,4 +1,4 @@
-"""An answer of the Responses API put together, from its events or from a whole body; lenient about what is in them."""
+"""An answer of the Responses API put together from its events; lenient about what is in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.llm import faults, usage
 from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
+from wayline.llm.model import Finished, Piece, StopReason, TextDelta
 from wayline.llm.openai_body import rebuilt
 
 Json = dict[str, Any]
@@ -18,11 +18,6 @@ UNFINISHED = frozenset({"queued", "in_progress"})
 WHY: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
 UNSAID = frozenset({"id", "status"})
 """What an item says that goes without saying, once its answer is whole and nothing hangs on it."""
-
-
-def parse_response(body: Mapping[str, Any], *, provider: str, model: str) -> Finished:
-    """A whole response, as the API answers when it is not asked to stream."""
-    return _finished(body, [dict(item) for item in body.get("output") or ()], provider=provider, model=model)
 
 
 class Reply:
@@ -51,8 +46,6 @@ class Reply:
         elif kind in ENDS:
             self._last = event.get("response") or {}
             self.over = True
-            if kind == "response.failed" and self._last.get("usage"):
-                return UsageSeen(usage.from_responses(self._last["usage"]))
         elif kind == "error":
             raise faults.reported(event.get("error") or event)
         return None
@@ -92,8 +85,9 @@ class _Growing:
 
 
 def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
+    used = usage.from_responses(body["usage"]) if body.get("usage") else None
     if body.get("error") or body.get("status") in ("failed", "cancelled"):
-        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"})
+        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"}, usage=used)
     if body.get("status") in UNFINISHED:
         raise faults.cut()
     asked = [item for item in items if item.get("type") == "function_call"]
@@ -106,9 +100,7 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
-    if not body.get("usage"):
-        raise faults.no_usage()
-    return Finished(message, usage.from_responses(body["usage"]), _reason(body, items, calls=bool(calls)))
+    return Finished(message, used, _reason(body, items, calls=bool(calls)))
 
 
 def _only_named(item: Json) -> bool:

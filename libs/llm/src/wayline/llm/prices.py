@@ -44,7 +44,7 @@ def saved(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decim
     What was paid and what was saved add up to the price without a cache, to the last digit.
     """
     paid = cost(card, usage, at=at)
-    without = cost(card, Usage.model_construct(input=usage.input, output=usage.output), at=at)
+    without = cost(card, Usage(input=usage.input, output=usage.output), at=at)
     return None if paid is None or without is None else without - paid
 
 

@@ -6,9 +6,11 @@ Its typed calls are passed by: they refuse answers that providers do send, and w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, suppress
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import aiohttp
 import httpx2
@@ -16,8 +18,11 @@ import httpx2
 from wayline.llm import faults
 from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
+from wayline.llm.frames import ERROR_MAX_BYTES, EVENT_END, Frames
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelRequest, Piece
-from wayline.llm.sse import events
+from wayline.llm.sse import event, last_event
+
+Json = dict[str, Any]
 
 PLACEHOLDER_KEY = "none"
 """For local endpoints, which want none; the SDKs insist on something."""
@@ -40,50 +45,78 @@ class Reply(Protocol):
         """Whether nothing is missing, though the stream may not be over."""
         ...
 
-    def take(self, event: dict[str, Any]) -> Piece | None: ...
+    def take(self, event: Json) -> Piece | None: ...
 
     def finished(self) -> Finished: ...
 
 
-class Sdk:
-    """One provider's client, made when it is first needed: its import takes seconds, so in a thread."""
+class Sdk(ABC):
+    """Streams from `<base_url><path>`; no base URL is the provider's own.
 
-    def __init__(self, make: Callable[[], Any], path: str) -> None:
-        self._make = make
-        self._path = path
+    The client is made when it is first needed: its import takes seconds, so in a thread.
+    """
+
+    path: ClassVar[str]
+
+    def __init__(
+        self, base_url: str | None = None, *, api_key: str | None = None, silence_max_s: float = SILENCE_MAX_S
+    ) -> None:
+        self._settings = {
+            "base_url": base_url,
+            "api_key": api_key or PLACEHOLDER_KEY,
+            # Retrying is a policy of ours.
+            "max_retries": 0,
+            "timeout": httpx2.Timeout(silence_max_s, connect=CONNECT_MAX_S, pool=CONNECT_MAX_S),
+        }
         self._client: Any = None
         self._made = asyncio.Lock()
+
+    @abstractmethod
+    def client(self, settings: Json, http: Json) -> Any:
+        """The SDK's client, on its aiohttp transport, each with its settings; imports the SDK."""
+
+    @abstractmethod
+    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+        """The body, and a note for everything that is not sent as it was configured."""
+
+    @abstractmethod
+    def reply(self, request: ModelRequest) -> Reply: ...
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
 
-    async def stream(self, request: ModelRequest, said: dict[str, Any], reply: Reply) -> AsyncGenerator[Piece]:
-        """Ask, and yield the pieces of the reply; raises ModelError. Its `Finished` is the caller's to yield."""
-        async with self._made:
-            self._client = self._client or await asyncio.to_thread(self._make)
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
+        said, notes = self.asked(request)
+        reply = self.reply(request)
         response = await self._answer(said, request.attempt_id)
+        # The provider has it; it may be large, and models take their time.
+        del said
         try:
-            chunks = response.aiter_bytes()
-            async with aclosing(events(chunks)) as arriving:
-                async for event in arriving:
-                    piece = reply.take(event)
-                    if piece is not None:
-                        yield piece
-                    if reply.over:
-                        await _drain(chunks)
-                        return
+            chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
+            async for chunk in chunks:
+                for piece in _pieces(reply, map(event, frames.feed(chunk))):
+                    yield piece
+                if reply.over:
+                    await _drain(chunks)
+                    break
+            else:
+                for piece in _pieces(reply, [last_event(frames.rest)]):
+                    yield piece
         except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
                 raise broken(error, answering=True) from error
         finally:
             await response.aclose()
+        yield replace(reply.finished(), notes=notes)
 
-    async def _answer(self, said: dict[str, Any], attempt_id: str) -> httpx2.Response:
+    async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
+        async with self._made:
+            self._client = self._client or await asyncio.to_thread(self._make)
         try:
             return await self._client.post(
-                self._path,
+                self.path,
                 cast_to=httpx2.Response,
                 content=encoded(said),
                 options={"headers": {ATTEMPT_HEADER: attempt_id, "Accept": "text/event-stream"}},
@@ -99,17 +132,46 @@ class Sdk:
                 raise broken(error, answering=False) from error
             raise
 
+    def _make(self) -> Any:
+        limits = httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)
+        return self.client(self._settings, {"limits": limits, "event_hooks": {"response": [_bound]}})
+
+
+def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
+    for said in events:
+        piece = reply.take(said) if said else None
+        if piece is not None:
+            yield piece
+        if reply.over:
+            return
+
+
+async def _bound(response: httpx2.Response) -> None:
+    """See that an SDK, which reads the whole body of an error, finds no more in it than anybody needs."""
+    if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Beginning(response.stream)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    """The first bytes of a body."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        left = ERROR_MAX_BYTES
+        async for chunk in self._stream:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
     with suppress(TimeoutError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError):
         async with asyncio.timeout(DRAIN_MAX_S):
             async for _ in chunks:
                 pass
-
-
-def timeouts(silence_max_s: float) -> httpx2.Timeout:
-    return httpx2.Timeout(silence_max_s, connect=CONNECT_MAX_S, pool=CONNECT_MAX_S)
-
-
-def limits() -> httpx2.Limits:
-    return httpx2.Limits(max_connections=CONNECTIONS_MAX, keepalive_expiry=KEPT_ALIVE_S)

@@ -60,8 +60,18 @@ class Answer:
     """Whether its provider's own blocks are sent back."""
 
 
-def turns(messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool]) -> list[Said | Answer]:
-    """Pair and group; what is added to a history later never changes the turns that were answered before."""
+def plain(wire_id: str) -> str:
+    """An id in the characters that every provider takes."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", wire_id)[:ID_MAX_CHARS]
+
+
+def turns(
+    messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool], fit: Callable[[str], str] = plain
+) -> list[Said | Answer]:
+    """Pair and group; what is added to a history later never changes the turns that were answered before.
+
+    `fit`: a provider's id in the form that this wire takes.
+    """
     found: list[Said | Answer] = []
     seen: set[str] = set()
     said, asked = Said(), dict[str, str]()
@@ -69,9 +79,8 @@ def turns(messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool]
         if isinstance(message, AssistantMessage):
             _close(found, said, asked)
             echoed = message.verbatim is not None and echoes(message.verbatim)
-            answer = Answer(
-                index, message, tuple(_id(c, index, seen, echoed=echoed) for c in message.tool_calls), echoed
-            )
+            ids = tuple(_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls)
+            answer = Answer(index, message, ids, echoed)
             found.append(answer)
             said, asked = Said(), dict(zip((c.call for c in message.tool_calls), answer.ids, strict=True))
         elif isinstance(message, ToolMessage) and (wire_id := asked.pop(message.call, None)):
@@ -103,12 +112,14 @@ def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> Non
         found.append(said)
 
 
-def _id(call: ToolCall, index: int, seen: set[str], *, echoed: bool) -> str:
-    if echoed and call.provider_id:
+def _id(call: ToolCall, index: int, seen: set[str], *, fit: Callable[[str], str] | None) -> str:
+    """The call's id on the wire; without `fit` its provider's own, which blocks that go back as they came name."""
+    if fit is None and call.provider_id:
         seen.add(call.provider_id)
         return call.provider_id
-    wanted = re.sub(r"[^A-Za-z0-9_-]", "_", call.provider_id or f"call_{index}_{call.call}")[:ID_MAX_CHARS]
+    by_place = plain(f"call_{index}_{call.call}")
+    wanted = fit(call.provider_id) if fit and call.provider_id else by_place
     # Some endpoints number their calls anew in each answer, where others refuse an id they have seen.
-    found = wanted if wanted not in seen else f"call_{index}_{call.call}"
+    found = wanted if wanted not in seen else by_place
     seen.add(found)
     return found

@@ -73,7 +73,7 @@ calls_unpriced = Gauge(
     "wayline_ledger_unpriced_calls", "Calls in the ledger whose price nobody knows.", ["model", "agent"]
 )
 calls_unsettled = Gauge(
-    "wayline_ledger_unsettled_calls", "Calls in the ledger that nobody saw end.", ["model", "agent"]
+    "wayline_ledger_unsettled_calls", "Calls in the ledger whose usage never arrived.", ["model", "agent"]
 )
 cache_saved_usd = Gauge("wayline_ledger_cache_saved_usd", "Dollars that prompt caches saved.", ["model", "agent"])
 cache_lost_usd = Gauge(

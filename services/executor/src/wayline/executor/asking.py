@@ -168,7 +168,7 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
     call = hands.models.call(hold.pen.job, request, heard, answering=lambda: hands.gates.well(request.card.name))
-    retryable, after_s, billable = False, None, True
+    retryable = False
     try:
         async with asyncio.timeout(hold.seconds_left):
             finished = await hold.listening(call, finish_when_draining=True)
@@ -179,7 +179,6 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
         passage.error = error
         metrics.model_failures.labels(request.card.provider, error.code).inc()
         failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
-        after_s, billable = error.after_s, error.billable
     except Cancelled:
         failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
     except TimeoutError:
@@ -190,25 +189,35 @@ async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passa
         # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
         _note_failed(hold, request, heard, Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
         raise
-    _note_failed(hold, request, heard, failure, retryable=retryable, after_s=after_s, billable=billable)
+    _note_failed(hold, request, heard, failure, retryable=retryable, error=passage.error)
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
-    asked = hold.pen.job.model_open
-    assert asked is not None
     hold.pen.note(
         e.ModelCompleted,
         _span(hold),
         **_attempt(hold),
+        **_money(hold, request, heard, finished.usage),
         message=finished.message,
-        usage=finished.usage,
-        cost_usd=cost(request.card, finished.usage, at=asked.at),
-        saved_usd=saved(request.card, finished.usage, at=asked.at),
         stop_reason=finished.stop_reason,
         duration_ms=round(heard.ms, 3),
         first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
         notes=finished.notes,
     )
+
+
+def _money(hold: Hold, request: ModelRequest, heard: Heard, used: Usage | None) -> dict[str, Any]:
+    """What an answer cost; where its provider told no usage, between what: unknown is not zero, nor a guess."""
+    asked = hold.pen.job.model_open
+    assert asked is not None
+    if used is None:
+        return {"usage": Usage(), "cost_usd": None, "unsettled": _bounds(request, heard, asked)}
+    cost_usd, saved_usd = (price(request.card, used, at=asked.at) for price in (cost, saved))
+    return {"usage": used, "cost_usd": cost_usd, "saved_usd": saved_usd}
+
+
+def _bounds(request: ModelRequest, heard: Heard, asked: e.ModelRequested) -> e.Bounds:
+    return spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
 
 
 def _note_failed(
@@ -218,23 +227,24 @@ def _note_failed(
     failure: Failure,
     *,
     retryable: bool,
-    after_s: float | None = None,
-    billable: bool = True,
+    error: ModelError | None = None,
 ) -> None:
     asked = hold.pen.job.model_open
     assert asked is not None
+    used = error.usage if error else None
     # Whoever has begun to answer bills for it, whatever the error says.
-    billable = billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
-    bounds = spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
+    billable = error is None or error.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
     hold.pen.note(
         e.ModelFailed,
         _span(hold),
         **_attempt(hold),
         error=failure,
         retryable=retryable,
-        unsettled=bounds if billable else None,
+        usage=used,
+        cost_usd=used and cost(request.card, used, at=asked.at),
+        unsettled=_bounds(request, heard, asked) if billable and used is None else None,
         retracted_chars=heard.chars,
-        after_s=after_s,
+        after_s=error.after_s if error else None,
         duration_ms=round(heard.ms, 3),
     )
 

@@ -43,7 +43,7 @@ class Budgets:
                 await asyncio.sleep(error.after_s)
 
     async def settle(self, job: Job) -> None:
-        """Turn what was held into what the job cost for sure; what nobody saw end stands beside it, at its most."""
+        """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
         unsure = job.costs.unsettled_upper_usd
         cost_usd = None if unsure is None else job.cost_usd
         asked = SettleJob(tenant=job.tenant, job_id=job.job_id, cost_usd=cost_usd, unsettled_usd=unsure or Decimal(0))

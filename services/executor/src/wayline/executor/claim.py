@@ -10,6 +10,9 @@ from wayline.journal import Head, State
 CLAIMS_MAX = 5
 """Claims in a row without progress; one more ends the job as a crash loop."""
 
+CLAIM = frozenset({"job.claimed", "job.resumed"})
+"""What a record holds that only claims."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
@@ -50,3 +53,10 @@ def judge(head: Head | None, ticket: Ticket) -> Verdict:
     if head.state is State.PARKED:
         return Verdict.PARKED
     return Verdict.CLAIM if ticket.delivery > head.owner_delivery else Verdict.FORGET
+
+
+def wrote_nothing(head: Head, ticket: Ticket) -> bool:
+    """Whether the last who got this ticket left no more than a claim, if that: for all we know its fold was fatal."""
+    if head.owner_ticket != ticket.sequence:
+        return ticket.delivery > 1
+    return ticket.delivery > head.owner_delivery + 1 or all(value["type"] in CLAIM for value in head.values)

@@ -19,22 +19,21 @@ from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
-from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import explain, slim
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
-from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge
+from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, wrote_nothing
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
+from wayline.executor.sharing import Shared
 from wayline.executor.steps import Hands
-from wayline.journal import Fenced, Head, Job, JobLog, State, fold, unknown_types
+from wayline.journal import Head, Job, JobLog, State, fold, unknown_types
 from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
-CONFIGS_MAX = 256
 UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
@@ -56,9 +55,7 @@ class Lane:
         self._by_job: dict[tuple[str, str], Hold] = {}
         self._draining = asyncio.Event()
         self._beat_s = consumer.ack_wait_s / 3
-        self._candidates: dict[tuple[str, ...], e.Candidates] = {}
-        self._configs: dict[tuple[str, str, int | None], AgentConfig] = {}
-        """One object a saved version: a version never changes."""
+        self._shared = Shared()
 
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
@@ -143,51 +140,46 @@ class Lane:
 
     async def _claim(self, jobs: JobLog, head: Head, signalled: int, ticket: Ticket, message: Msg) -> Hold | None:
         """The job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
-        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
-        unknown = unknown_types([value for record in records for value in record])
-        if unknown:
-            return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
             await self._give_up(jobs, head, ticket, message, attempt)
             return None
+        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
+        unknown = unknown_types([value for record in records for value in record])
+        if unknown:
+            return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
         try:
-            job = self._folded(records)
+            events = list(self._shared.events(value for record in records for value in record))
         except ValidationError as error:
             return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
-        pen = Pen(jobs, head, job)
-        claim = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
-        pen.claim(**claim)
-        pen.note(e.JobClaimed, executor=self._name, **claim)
-        if head.state is State.PARKED:
-            pen.note(e.JobResumed)
+        if wrote_nothing(head, ticket):
+            # What killed may be the fold that comes next: this claim has to count, whatever becomes of us.
+            pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
+            await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+            pen = Pen(jobs, pen.head, self._folded([*events, *claim]))
+        else:
+            pen, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
         hold = Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
         if signalled > head.signals_seen:
             hold.tell()
         return hold
 
-    def _folded(self, records: Sequence[Sequence[dict[str, Any]]]) -> Job:
-        """The job as its records say, in as little memory as a thousand like it should take."""
-        job = fold(e.read_event(value) for record in records for value in record)
-        if job.config is not None and job.submitted is not None:
-            if len(self._configs) >= CONFIGS_MAX:
-                self._configs.clear()
-            saved = (job.tenant, job.submitted.agent, job.agent_version)
-            job = replace(job, config=self._configs.setdefault(saved, job.config))
+    def _claiming(self, jobs: JobLog, head: Head, job: Job, ticket: Ticket, attempt: int) -> tuple[Pen, list[e.Event]]:
+        """A pen whose first record claims the job, and the events that say so."""
+        pen = Pen(jobs, head, job)
+        claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
+        pen.claim(**claim)
+        noted: list[e.Event] = [pen.note(e.JobClaimed, executor=self._name, **claim)]
+        if head.state is State.PARKED:
+            noted.append(pen.note(e.JobResumed))
+        return pen, noted
+
+    def _folded(self, events: Sequence[e.Event]) -> Job:
+        """The job as its log says, in as little memory as a thousand like it should take."""
+        job = fold(events)
         for held in (job.submitted, job.route, job.limits, job.messages):
             slim(held)
-        return replace(job, candidates=self._shared(job.candidates))
-
-    def _shared(self, candidates: e.Candidates) -> e.Candidates:
-        """The same cards for all jobs that were routed by the same catalogue."""
-        names = tuple(card.name for card in candidates.cards)
-        known = self._candidates.get(names)
-        if known is not None and known == candidates:
-            return known
-        if len(self._candidates) >= CONFIGS_MAX:
-            self._candidates.clear()
-        self._candidates[names] = candidates
-        return candidates
+        return job
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
@@ -211,16 +203,9 @@ class Lane:
 
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
         """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
-        unread = Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
-        pen = Pen(jobs, head, unread)
-        claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
-        pen.claim(**claim)
-        pen.note(e.JobClaimed, executor=self._name, **claim)
+        pen, _ = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
         end = pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=head.cost)
-        try:
-            await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
-        except Fenced:
-            raise ClaimLost from None
+        await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         await self._put_aside(jobs, [end], message)
 
     async def _put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
@@ -245,6 +230,11 @@ class Lane:
             await doing
         finally:
             await stopped(beating)
+
+
+def _unread(head: Head, ticket: Ticket) -> Job:
+    """What a log's last record says by itself: enough to write on."""
+    return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
 
 
 def _ticket(run: RunJob, delivery: Delivery) -> Ticket:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal
 
+from wayline.contracts.base import slim
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
@@ -17,6 +18,8 @@ from wayline.llm import ModelRequest, media
 from wayline.llm.tokens import BYTES_PER_TOKEN
 
 HASH_BYTES = 16
+HEADS_MAX = 256
+"""Sets of tools and system prompts whose hashes are kept; each holds what it is the hash of."""
 SYSTEM_BREAKPOINTS = 1
 """Of the breakpoints that a provider allows, how many stand after the tools and the system prompt."""
 
@@ -84,9 +87,10 @@ def cache_key(tenant: str, agent: str, version: int) -> str:
 
 
 class Prints:
-    """The hashes of one job's prompts, each part hashed once: the same object has the same hash.
+    """The hashes of one job's messages, each hashed once: the same object has the same hash.
 
-    By identity, not by place: a message that was edited is another object, and that is what must show.
+    By identity, not by place: a message that was edited is another object, and that is what must show. Tools and system
+    prompt are the same for many jobs, and hashed once for all of them.
     """
 
     def __init__(self) -> None:
@@ -94,8 +98,6 @@ class Prints:
         self._hashes: list[bytes] = []
         self._sizes: list[int] = [0]
         """Bytes of all messages before each place."""
-        self._tools: tuple[tuple[ToolDefinition, ...], Segment] | None = None
-        self._system: tuple[str, Segment] | None = None
 
     def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
@@ -105,7 +107,7 @@ class Prints:
             named = media.named(prompt.messages, prompt.attachments)
             beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
             said = said.model_copy(update={"tokens": said.tokens + beside})
-        return self._tool_segment(prompt.tools), self._system_segment(prompt.system), said
+        return _tool_segment(prompt.tools), _system_segment(prompt.system), said
 
     def first(self, count: int) -> Segment:
         """The first so many messages of the prompt that was read last, or all it has, as one segment."""
@@ -125,21 +127,34 @@ class Prints:
             self._hashes.append(_hash(said))
             self._sizes.append(self._sizes[-1] + len(said))
 
-    def _tool_segment(self, tools: tuple[ToolDefinition, ...]) -> Segment:
-        if self._tools is None or self._tools[0] is not tools:
-            offered = [_offered(tool) for tool in tools]
-            self._tools = tools, _segment("tools", [*map(_hash, offered)], sum(map(len, offered)))
-        return self._tools[1]
 
-    def _system_segment(self, system: str) -> Segment:
-        if self._system is None or self._system[0] is not system:
-            said = system.encode()
-            self._system = system, _segment("system", [_hash(said)], len(said))
-        return self._system[1]
+_TOOLS: dict[tuple[int, ...], tuple[tuple[ToolDefinition, ...], Segment]] = {}
+"""By the identity of every tool; each entry holds its tools, so that no other can come to have their identities."""
+
+
+def _tool_segment(tools: tuple[ToolDefinition, ...]) -> Segment:
+    same = tuple(map(id, tools))
+    known = _TOOLS.get(same)
+    if known is None:
+        if len(_TOOLS) >= HEADS_MAX:
+            del _TOOLS[next(iter(_TOOLS))]
+        said = [_offered(tool) for tool in tools]
+        known = _TOOLS[same] = tools, _segment("tools", [*map(_hash, said)], sum(map(len, said)))
+    return known[1]
+
+
+@lru_cache(HEADS_MAX)
+def _system_segment(system: str) -> Segment:
+    said = system.encode()
+    return _segment("system", [_hash(said)], len(said))
 
 
 def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
-    return Segment(part=part, hash=_hash(b"".join(hashes)).hex(), count=len(hashes), tokens=size // BYTES_PER_TOKEN)
+    whole = _hash(b"".join(hashes)).hex()
+    segment = Segment(part=part, hash=whole, count=len(hashes), tokens=size // BYTES_PER_TOKEN)
+    # It is held until the next call, to be compared with its like.
+    slim(segment)
+    return segment
 
 
 def _said(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:

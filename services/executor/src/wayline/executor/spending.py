@@ -1,4 +1,4 @@
-"""What a call can cost at most, what one that nobody saw end may have cost, and what a job does at its cap. Pure."""
+"""What a call can cost at most, what an uncounted one may have cost, and what a job does at its cap. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def unsettled(
     streamed_bytes: int,
     at: datetime | None = None,
 ) -> Bounds:
-    """Between what a call can have cost that was cut: what came for sure, and all that could have come."""
+    """Between what a call can have cost that nobody has counted: what came for sure, and all that could have come."""
     card, seen = request.card, seen or Usage()
     said = max(seen.output, streamed_bytes // SURE_BYTES_PER_TOKEN)
     lower = cost(card, seen.model_copy(update={"output": said}), at=at)

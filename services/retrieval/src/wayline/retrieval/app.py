@@ -35,6 +35,8 @@ from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
 NAME = "retrieval"
+INDEX_ATTEMPTS_MAX = 5
+"""Deliveries of a document after which it is given up: each may have killed the process, with others in hand."""
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
@@ -74,6 +76,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
                 IndexDocument,
                 handlers.on_index,
                 slots=settings.index_slots,
+                attempts_max=INDEX_ATTEMPTS_MAX,
                 before_dead=handlers.on_given_up,
                 after_ack=lambda: reach(Failpoint.RETRIEVAL_ACK_AFTER),
             )

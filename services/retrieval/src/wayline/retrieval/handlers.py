@@ -36,7 +36,8 @@ from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
 
 CURSOR_SIGN = "\n"
-GIVEN_UP = "This document could not be indexed ({code}): the dead letter says why. Send it again when that is mended."
+GIVEN_UP = "This document could not be indexed ({code}): {reason}. Send it again when that is mended."
+REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ class Handlers:
         except (ValueError, KeyError, TypeError):
             return
         tenant = IndexDocument.address(delivery.subject)["tenant"]
-        await self.documents.give_up(tenant, str(document_id), delivery.sequence, GIVEN_UP.format(code=code))
+        said = GIVEN_UP.format(code=code, reason=storable(reason)[:REASON_MAX])
+        await self.documents.give_up(tenant, str(document_id), delivery.sequence, said)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
         name = storable(asked.name) or asked.document_id

@@ -33,8 +33,10 @@ UPDATE documents SET chunks_done = $4, chunks_total = $5
 WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing';
 
 -- name: fail_document
+-- A message that never got as far as to be begun leaves its document queued.
 UPDATE documents SET status = 'failed', error = $4
-WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing';
+WHERE tenant = $1 AND document_id = $2
+    AND (status = 'indexing' AND sequence = $3 OR status = 'queued' AND sequence < $3);
 
 -- name: lock_indexing
 SELECT document_id FROM documents

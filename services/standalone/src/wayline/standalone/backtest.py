@@ -102,7 +102,8 @@ def again(log: Iterable[Mapping[str, Any]], policy: Policy) -> Again | None:
     except Reject as refused:
         # What the policy would refuse ran all the same; its cost is kept, so that nothing is saved by refusing.
         route = routed.route.model_copy(update={"reason": f"refused: {refused}"})
-    calls = [event for event in events if isinstance(event, ModelCompleted)]
+    # Of the others nobody knows what they used.
+    calls = [event for event in events if isinstance(event, ModelCompleted) and event.unsettled is None]
     was_usd = cost_sum([call.cost_usd for call in calls])
     card = routed.candidates.card(route.name)
     if route.name == routed.route.name:

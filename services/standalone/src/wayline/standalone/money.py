@@ -53,7 +53,7 @@ def some(amount: str) -> str:
 
 
 def unsettled(calls: int, lower: str, upper: str | None) -> str:
-    """Calls that nobody saw end, and between what they can have cost."""
+    """Calls whose usage never arrived, and between what they can have cost."""
     if not calls:
         return ""
     most = "unknown" if upper is None else usd(upper)

@@ -70,12 +70,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     gauges = Gauges(bus, store)
     leaves = Leaves(tables, owners, collector)
     batching = {"size": settings.batch_max, "linger_s": settings.linger_ms / 1_000}
+    records = Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, **batching)
+    spans = Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, **batching)
     parts: list[Part] = [
         # First: nothing can be stored before there are partitions.
         Keeper(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
         *([collector] if collector else []),
-        Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, **batching),
-        Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, **batching),
+        records,
+        spans,
         Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
     ]
@@ -104,6 +106,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(GetCosts, answers.get_costs),
         ],
         parts=parts,
-        needs={"postgres": postgres},
+        needs={"postgres": postgres, "records": records.check, "spans": spans.check},
         close=close,
     )

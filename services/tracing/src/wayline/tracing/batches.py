@@ -15,7 +15,7 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus, Delivery, Failpoint, reach, stopped
 from wayline.chassis.pull import Pull
 from wayline.chassis.topology import Consumer
-from wayline.contracts.errors import Reject
+from wayline.contracts.errors import Reject, Retry, Unavailable
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
 
@@ -31,13 +31,17 @@ REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 """Postgres will say the same the next time."""
 ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
+NAK_MAX_S = 30.0
+TROUBLE_ACK_WAITS = 2
+"""How long a message that could be neither stored nor put aside is trouble: it comes again after one."""
 
 
 class Batches(Generic[T]):
     """Reads messages of one consumer, stores up to `size` of them at once, then acks them all.
 
     A message that cannot be read is put aside. When a whole batch cannot be stored its messages are stored one by one,
-    so that one of them cannot take its neighbours with it.
+    so that one of them cannot take its neighbours with it. What cannot even be put aside is not acked, so it comes
+    again; until then `check` fails, and everything else goes on.
     """
 
     def __init__(
@@ -57,6 +61,8 @@ class Batches(Generic[T]):
         self._size = size
         self._linger_s = linger_s
         self._batch: list[Msg] = []
+        self._in_hand: list[Msg] = []
+        self._trouble, self._trouble_until = "", 0.0
         self._begun = asyncio.Event()
         self._full = asyncio.Event()
         # Twice the size: the next batch collects while this one is written.
@@ -82,6 +88,13 @@ class Batches(Generic[T]):
             _, late = await asyncio.wait(late, timeout=STOP_S)
             await stopped(*late)
 
+    async def check(self) -> None:
+        """Whether everything that comes is dealt with, for the probes. Raises Unavailable, with what is wrong."""
+        if self._task is None or self._task.done():
+            raise Unavailable(f"the reader of {self._consumer.stream}", detail="it is not running")
+        if asyncio.get_running_loop().time() < self._trouble_until:
+            raise Unavailable(f"the reader of {self._consumer.stream}", detail=self._trouble)
+
     def _take(self, message: Msg) -> None:
         self._batch.append(message)
         self._begun.set()
@@ -93,36 +106,58 @@ class Batches(Generic[T]):
             await self._begun.wait()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), self._linger_s)
-            batch, self._batch = self._batch, []
+            self._in_hand, self._batch = self._batch, []
             self._begun.clear()
             self._full.clear()
-            if batch:
-                await self._settle(batch)
-                self._pull.free(len(batch))
+            if self._in_hand:
+                await self._settle(self._in_hand)
+                self._pull.free(len(self._in_hand))
+                self._in_hand = []
 
     async def _settle(self, messages: list[Msg]) -> None:
         try:
             await self._patiently(messages)
+            return
         except Exception as error:  # whatever it is, each message gets its own chance
             log.warning("a batch failed, storing one by one", consumer=self._consumer.stream, error=repr(error)[:500])
-            for message in messages:
+        for message in messages:
+            try:
                 await self._alone(message)
+            except Exception as error:  # whatever it is, the loop must outlive it: nobody else reads for us
+                self._trouble = (str(error) or type(error).__name__)[:500]
+                self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_ACK_WAITS * self._consumer.ack_wait_s
+                log.error("a message is left to come again", subject=message.subject, error=self._trouble)
+                await self._beat()
 
     async def _alone(self, message: Msg) -> None:
+        """Store one message, give it back or put it aside. Raises when not even that can be done."""
         try:
             await self._patiently([message])
+        except _NoLetter:
+            raise
         except Exception as error:
             # Without the traceback: its locals are a job's content.
             log.error("a message cannot be stored", subject=message.subject, error=repr(error)[:500])
             delivery = Delivery.of(message)
-            tries = min(ALONE_TRIES, self._consumer.max_deliver) if self._consumer.max_deliver > 0 else ALONE_TRIES
-            if delivery.deliveries < tries and not isinstance(error, REFUSED):
-                await _told(message.nak(delay=RETRY_S * 2**delivery.deliveries))
+            if self._comes_again(error, delivery.deliveries):
+                await _told(message.nak(delay=min(NAK_MAX_S, RETRY_S * 2**delivery.deliveries)))
                 return
-            await self._bus.put_aside(
-                Delivery.of(message), code="undeliverable", reason=f"{type(error).__name__}: {error}"
-            )
+            await self._put_aside(message, "undeliverable", f"{type(error).__name__}: {error}")
             await _told(message.ack())
+
+    async def _put_aside(self, message: Msg, code: str, reason: str) -> None:
+        try:
+            await self._bus.put_aside(Delivery.of(message), code=code, reason=reason)
+        except Exception as error:
+            raise _NoLetter(f"no dead letter could be stored: {error}") from error
+
+    def _comes_again(self, error: Exception, deliveries: int) -> bool:
+        """Whether another delivery may help: always while something is away, as long as the server delivers."""
+        unbounded = self._consumer.max_deliver < 0
+        if unbounded and isinstance(error, Retry):
+            return True
+        tries = ALONE_TRIES if unbounded else min(ALONE_TRIES, self._consumer.max_deliver)
+        return deliveries < tries and not isinstance(error, REFUSED)
 
     async def _patiently(self, messages: list[Msg]) -> None:
         """Store and ack; while Postgres is away, wait: an outage must not use up deliveries."""
@@ -140,8 +175,13 @@ class Batches(Generic[T]):
             waited_s += RETRY_S
             if waited_s >= self._consumer.ack_wait_s / 3:
                 waited_s = 0.0
-                for message in messages:
-                    await _told(message.in_progress())
+                await self._beat()
+
+    async def _beat(self) -> None:
+        """Keep all that is here, also what waits for its turn: each redelivery would use one up."""
+        for message in [*self._in_hand, *self._batch]:
+            if not message.is_acked:
+                await _told(message.in_progress())
 
     async def _once(self, messages: list[Msg]) -> None:
         items: list[T] = []
@@ -149,7 +189,7 @@ class Batches(Generic[T]):
             try:
                 items.append(await self._read(message))
             except Reject as error:
-                await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
+                await self._put_aside(message, error.code, str(error))
         reach(Failpoint.TRACING_STORE_BEFORE)
         if items:
             await self._store(items)
@@ -158,6 +198,10 @@ class Batches(Generic[T]):
             await _told(message.ack())
         reach(Failpoint.TRACING_ACK_AFTER)
         metrics.messages_handled.labels(self._bus.service, self._consumer.subject, "ok").inc(len(items))
+
+
+class _NoLetter(Exception):
+    """A message must be put aside and cannot be: it is not acked, so that it comes again."""
 
 
 async def _told(telling: Awaitable[None]) -> None:

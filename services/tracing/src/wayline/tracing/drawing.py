@@ -140,18 +140,18 @@ class Drawing:
         self._span(span, event)
         self._entry(entry, event)
         self._settle(span, entry, event)
-        seconds = event.duration_ms / 1_000
-        self.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", event.usage, seconds))
+        used, seconds = None if event.unsettled else event.usage, event.duration_ms / 1_000
+        self.facts.append(ModelEnded(entry.provider or "-", entry.model or "-", used, seconds))
         return span, entry
 
     def _settle(self, span: Draft, entry: Entry, event: e.ModelCompleted | e.ModelFailed) -> None:
-        if event.usage is not None:
+        if event.unsettled is not None:
+            entry.leave(event.unsettled)
+            genai.bound_chat(span, event.unsettled)
+        elif event.usage is not None:
             saved_usd = event.saved_usd if isinstance(event, e.ModelCompleted) else None
             entry.settle(event.usage, event.cost_usd, saved_usd)
             genai.price_chat(span, event.usage, event)
-        elif isinstance(event, e.ModelFailed) and event.unsettled is not None:
-            entry.leave(event.unsettled)
-            genai.bound_chat(span, event.unsettled)
         else:
             # The provider refused before it had begun: nothing was used, and nothing is owed.
             entry.settle(Usage(), Decimal(0))

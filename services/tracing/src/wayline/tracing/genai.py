@@ -74,7 +74,8 @@ def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
     span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
     if event.notes:
         span.attributes[names.NOTES] = list(event.notes)
-    span.attributes[names.CACHE_HIT] = event.usage.cache_read > 0
+    if event.unsettled is None:
+        span.attributes[names.CACHE_HIT] = event.usage.cache_read > 0
     if event.saved_usd is not None:
         span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
     if event.first_token_ms is not None:
@@ -82,7 +83,7 @@ def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
 
 
 def bound_chat(span: Draft, bounds: e.Bounds | None) -> None:
-    """Between what a call can have cost that nobody saw end; in no sum of costs."""
+    """Between what a call can have cost whose usage never arrived; in no sum of costs."""
     if bounds is not None:
         said = {names.COST_LOWER: bounds.lower_usd, names.COST_UPPER: bounds.upper_usd}
         span.attributes.update({name: str(usd) for name, usd in said.items() if usd is not None})

@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import aiohttp
 
-from wayline.llm import faults
+from wayline.llm import faults, frames
 from wayline.llm.encoding import encoded
-from wayline.llm.lines import batches
 from wayline.llm.model import ATTEMPT_HEADER, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, body, limit_name
@@ -45,7 +44,7 @@ class ChatCompletions:
             response, notes = await self._ask(request)
             answering = True
             async with response:
-                async for batch in _batches(response):
+                async for batch in _lines(response):
                     for line in batch:
                         text = reply.take_line(line)
                         if text:
@@ -98,17 +97,31 @@ class ChatCompletions:
 
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
-        return faults.refused(response.status, response.headers, await response.read())
+        return faults.refused(response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES))
 
 
-def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    whole = "json" in response.headers.get("Content-Type", "")
-    return _whole(response) if whole else batches(response.content)
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """The lines of a stream, as many at a time as became whole together."""
+    if "json" in response.headers.get("Content-Type", ""):
+        # One whole body as a stream of one event: some endpoints answer so, asked to stream or not.
+        body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
+        if len(body) > frames.ANSWER_MAX_BYTES:
+            raise frames.too_much(frames.ANSWER_MAX_BYTES)
+        yield [b"data:" + body, b"data:[DONE]"]
+        return
+    lines = frames.Frames(frames.LINE_END)
+    async for chunk in response.content.iter_any():
+        yield lines.feed(chunk)
+    yield [lines.rest]
 
 
-async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """One whole body as a stream of one event: some endpoints answer so, asked to stream or not."""
-    yield [b"data:" + await response.read(), b"data:[DONE]"]
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) >= most:
+            break
+    return bytes(body[:most])
 
 
 def _lost(error: Exception, *, answering: bool) -> ModelError:

@@ -26,14 +26,6 @@ THINKING = ("reasoning_content", "reasoning")
 _OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 
 
-def read(body: dict[str, Any], *, provider: str = "chat", model: str = "") -> Finished:
-    """A whole, not streamed body as our own message; raises ModelError."""
-    reply = Reply()
-    reply.take(body)
-    reply.done = True
-    return reply.finished(provider=provider, model=model)
-
-
 class Reply:
     """An answer being put together; lenient about what a compatible endpoint leaves out."""
 
@@ -57,8 +49,8 @@ class Reply:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the message is missing, and its final count is known: what follows was not needed."""
-        return self.stopped and self.usage is not None
+        """Whether nothing of the message is missing, and its final count is known or will not come."""
+        return self.done or (self.stopped and self.usage is not None)
 
     def take_line(self, line: bytes) -> str:
         """Add a line of a stream; what it says of the text."""
@@ -140,11 +132,9 @@ class Reply:
         call.take(piece)
 
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
-        """The message and its usage; raises ModelError where one of them never came."""
+        """The message, and its usage where the endpoint told any; raises ModelError for half a message."""
         if not self.stopped:
             raise faults.cut()
-        if self.usage is None:
-            raise faults.no_usage()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
@@ -171,7 +161,8 @@ class Reply:
         if self._thinking_field:
             block[self._thinking_field] = "".join(self._thinking)
         block["tool_calls"] = [
-            {**wanted_call(wanted), **call.extra} for wanted, call in zip(calls, self._calls, strict=True)
+            {**wanted_call(wanted, wanted.provider_id or wanted.call), **call.extra}
+            for wanted, call in zip(calls, self._calls, strict=True)
         ]
         return Verbatim(provider=provider, model=model, blocks=(block,))
 
@@ -205,10 +196,10 @@ class _Call:
         return self.id, self._name, "".join(self._arguments)
 
 
-def wanted_call(call: ToolCall) -> dict[str, Any]:
+def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:
     """A tool call as this wire writes it."""
     return {
-        "id": call.provider_id or call.call,
+        "id": wire_id,
         "type": "function",
         "function": {"name": call.tool, "arguments": orjson.dumps(call.arguments).decode()},
     }

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from wayline.contracts.chat import (
-    AssistantMessage,
-    ChatMessage,
-    FilePart,
-    ImagePart,
-    NoteMessage,
-    TextPart,
-    ToolMessage,
-    UserMessage,
-)
+from wayline.contracts.chat import FilePart, ImagePart, NoteMessage, TextPart, ToolMessage, UserMessage, Verbatim
 from wayline.llm import inputs, knobs, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
+from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, turns, unasked
+
+Json = dict[str, Any]
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
@@ -26,14 +21,14 @@ def limit_name(request: ModelRequest) -> LimitName:
     return "max_completion_tokens" if request.card.reasoning == "effort" else "max_tokens"
 
 
-def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
+def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json, tuple[str, ...]]:
     """The request's body, and notes on what was not sent as it was asked for. Raises ModelError."""
     card, notes = request.card, list[str]()
     if request.output_schema is not None and not card.structured_output:
         request = structured.told(request)
-    said: dict[str, Any] = {
+    said: Json = {
         "model": card.model,
-        "messages": [{"role": "system", "content": request.system}, *(_message(m, request) for m in request.messages)],
+        "messages": [{"role": "system", "content": request.system}, *_messages(request)],
         limit or limit_name(request): knobs.output_tokens(request, notes),
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -59,37 +54,62 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[dict
     return said, tuple(notes)
 
 
-def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+def _response_format(schema: Json) -> Json:
     strict = schemas.strict(schema)
     wanted = {"name": "answer", "schema": schema if strict is None else strict, "strict": strict is not None}
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def _message(message: ChatMessage, request: ModelRequest) -> dict[str, Any]:
-    if isinstance(message, UserMessage):
-        return {"role": "user", "content": _content(message, request)}
-    if isinstance(message, ToolMessage):
-        return {"role": "tool", "tool_call_id": message.provider_id or message.call, "content": message.content}
-    if isinstance(message, NoteMessage):
-        role = "system" if request.card.system_messages else "user"
-        return {"role": role, "content": f"[{message.label}]\n{message.text}"}
-    return _assistant(message, request)
+def _messages(request: ModelRequest) -> Iterator[Json]:
+    # Nothing goes back with its ids as they came: two answers of an endpoint may have numbered their calls alike.
+    # In any characters, for some models' own templates read them.
+    for turn in turns(request.messages, echoes=lambda _: False, fit=str):
+        if isinstance(turn, Answer):
+            yield _answer(turn, request)
+        else:
+            yield from map(_result, turn.results)
+            yield from (_other(other, request) for other in turn.others)
 
 
-def _assistant(message: AssistantMessage, request: ModelRequest) -> dict[str, Any]:
+def _answer(turn: Answer, request: ModelRequest) -> Json:
+    message = turn.message
     kept = message.verbatim
     if kept is not None and (kept.provider, kept.model) == (request.card.provider, request.card.model):
-        return kept.blocks[0]
-    said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+        return _renumbered(kept, turn.ids)
+    said: Json = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
-        said["tool_calls"] = [wanted_call(call) for call in message.tool_calls]
+        named = zip(message.tool_calls, turn.ids, strict=True)
+        said["tool_calls"] = [wanted_call(call, wire_id) for call, wire_id in named]
     elif not message.text:
         # Neither text nor calls is refused by most endpoints.
         said["content"] = ""
     return said
 
 
-def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str, Any]]:
+def _renumbered(kept: Verbatim, ids: tuple[str, ...]) -> Json:
+    """What the model said as it came, with its calls under the ids that their results name."""
+    said = kept.blocks[0]
+    calls = said.get("tool_calls")
+    if not calls:
+        return said
+    return {**said, "tool_calls": [{**call, "id": wire_id} for call, wire_id in zip(calls, ids, strict=True)]}
+
+
+def _result(result: Result) -> Json:
+    content = result.message.content if result.message else NO_RESULT
+    return {"role": "tool", "tool_call_id": result.id, "content": content}
+
+
+def _other(other: Other, request: ModelRequest) -> Json:
+    _, message = other
+    if isinstance(message, NoteMessage):
+        return {"role": "system" if request.card.system_messages else "user", "content": label(message)}
+    if isinstance(message, ToolMessage):
+        return {"role": "user", "content": unasked(message)}
+    return {"role": "user", "content": _content(message, request)}
+
+
+def _content(message: UserMessage, request: ModelRequest) -> str | list[Json]:
     """One string where there is only text: every endpoint takes that."""
     texts = [part.text for part in message.parts if isinstance(part, TextPart)]
     if len(texts) == len(message.parts):
@@ -98,7 +118,7 @@ def _content(message: UserMessage, request: ModelRequest) -> str | list[dict[str
     return [*parts, *({"type": "text", "text": text} for text in message.asides)]
 
 
-def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> dict[str, Any]:
+def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     kind, file = inputs.opened(part, request)

@@ -36,6 +36,8 @@ class Fault:
     malformed_arguments: bool = False
     """Tool arguments that are no JSON: the last byte is missing."""
     no_usage: bool = False
+    fails_at_end: bool = False
+    """Responses: say all of it, then that it has failed, and what it used. No recording has it: as documented."""
     hold: asyncio.Event | None = None
     """Say nothing more until this is set."""
     hold_at: Literal["start", "middle"] = "start"

@@ -72,6 +72,11 @@ class Reply:
     def id(self) -> str:
         return f"{self.prompt.asked.number:08d}"
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ends as a failure, with its usage: only Responses has a form for that."""
+        return self.fault.fails_at_end and self.prompt.asked.wire == "openai"
+
 
 def compose(prompt: Prompt, say: Say, plan: Plan, *, fault: Fault, at_s: int) -> Reply:
     """Make a reply of what the script said."""

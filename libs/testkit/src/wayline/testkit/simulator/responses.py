@@ -18,6 +18,8 @@ from wayline.testkit.simulator.refusals import Refusal
 from wayline.testkit.simulator.replies import Part, Prompt, Reply
 from wayline.testkit.simulator.script import Asked, Call, Offered, Turn
 
+FAILED = {"code": "server_error", "message": "The model failed to generate a response."}
+
 
 def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     """Check a request and take it apart. Raises Refusal."""
@@ -207,10 +209,10 @@ def response(reply: Reply, *, output: list[Any], ended: bool, streamed: bool) ->
         "id": f"resp_{reply.id}",
         "object": "response",
         "created_at": reply.at_s,
-        "status": status(reply) if ended else "in_progress",
+        "status": "in_progress" if not ended else "failed" if reply.failed else status(reply),
         "background": False,
         "completed_at": reply.at_s if ended else None,
-        "error": None,
+        "error": FAILED if ended and reply.failed else None,
         "frequency_penalty": 0.0,
         "incomplete_details": {"reason": "max_output_tokens"} if stopped else None,
         "instructions": asked.body.get("instructions"),

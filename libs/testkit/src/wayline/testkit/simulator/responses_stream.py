@@ -12,13 +12,15 @@ from wayline.testkit.simulator.replies import Part, Reply, pieces
 from wayline.testkit.simulator.responses import content, item, item_id, response
 from wayline.testkit.simulator.writing import Frame
 
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
 
 def frames(reply: Reply) -> Iterator[Frame]:
     """The answer, event by event, numbered."""
     numbers = itertools.count()
     for name, value, part, said, unseen in _events(reply):
         data = orjson.dumps({"type": name, **value, "sequence_number": next(numbers)})
-        final = name in ("response.completed", "response.incomplete") and not reply.fault.no_usage
+        final = name in ENDS and not reply.fault.no_usage
         event = b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
         yield Frame(event, part=part, said=said, unseen=unseen, usage=final)
 
@@ -49,8 +51,7 @@ def _events(reply: Reply) -> Iterator[Event]:
         yield "response.output_item.done", {"output_index": at, "item": whole}, at, "", ""
         done.append(whole)
     ended = response(reply, output=done, ended=True, streamed=True)
-    name = "response.incomplete" if ended["status"] == "incomplete" else "response.completed"
-    yield name, {"response": ended}, 0, "", ""
+    yield f"response.{ended['status']}", {"response": ended}, 0, "", ""
 
 
 def _begun(whole: dict[str, Any]) -> dict[str, Any]:

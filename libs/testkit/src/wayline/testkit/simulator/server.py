@@ -218,6 +218,8 @@ class Simulator:
             used = reply.usage
             (self._anthropic if form is MESSAGES else self._openai).begin(reply.plan)
             outcome = await Writer(request, response, reply.fault).write(frames_of(form, reply), meter, trouble=trouble)
+            if outcome == "answered" and reply.failed:
+                outcome = "failed"
         finally:
             if streamed and outcome != "answered" and not meter.usage_delivered:
                 used = used.model_copy(

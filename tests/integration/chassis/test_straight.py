@@ -1,0 +1,55 @@
+"""Messages handed over as they are read: in order, whatever their handler does, and none left when the bus closes."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from nats.aio.msg import Msg
+
+from wayline.chassis import Bus, BusSettings, straight
+from wayline.testkit import until
+
+
+@pytest.fixture
+async def bus(nats_factory) -> AsyncIterator[Bus]:
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    yield bus
+    await bus.close()
+
+
+async def test_messages_come_in_their_order_and_one_that_cannot_be_handled_stops_nothing(bus: Bus):
+    heard: list[bytes] = []
+
+    def handle(message: Msg) -> None:
+        if message.data == b"2":
+            raise ValueError("not this one")
+        heard.append(message.data)
+
+    await straight.subscribe(bus.nc, "straight.test", handle)
+    for number in range(5):
+        await bus.nc.publish("straight.test", str(number).encode())
+
+    await until(lambda: len(heard) == 4, why="four of five were handled")
+    assert heard == [b"0", b"1", b"3", b"4"]
+
+
+async def test_more_than_any_queue_would_hold_is_heard(bus: Bus):
+    size, count, heard = 100_000, 1_500, []
+    await straight.subscribe(bus.nc, "straight.much", lambda message: heard.append(len(message.data)))
+
+    for _ in range(count):
+        await bus.nc.publish("straight.much", b"x" * size)
+
+    await until(lambda: len(heard) == count, within=30, why="all of 150 MB was heard")
+
+
+async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
+    heard: list[bytes] = []
+    subscription = await straight.subscribe(bus.nc, "straight.end", lambda message: heard.append(message.data))
+    await bus.nc.publish("straight.end", b"before")
+    await subscription.drain()
+
+    await bus.nc.publish("straight.end", b"after")
+    await bus.settled()
+
+    assert heard == [b"before"]

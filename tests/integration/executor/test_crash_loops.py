@@ -1,0 +1,123 @@
+"""A job that kills whoever folds it is given up from its log's ends, and everybody else's jobs go on."""
+
+from typing import Any
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts import headers as h
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.chat import NoteMessage
+from wayline.contracts.jobs import Failure
+from wayline.executor.claim import CLAIMS_MAX
+from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
+from wayline.journal import JobLog, state
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage, stamp
+
+NOTE = NoteMessage(label="CONTEXT", text="poison")
+
+
+class Killed(BaseException):
+    """What a fold ends with here: nobody handles it, nothing is written, the ticket is not given back."""
+
+
+async def poisoned(stage: Stage, job_id: str, *, attempt: int = 1) -> None:
+    """A job whose second record is fatal to whoever folds it, and its ticket."""
+    head = await stage.begin(job_id, ticket=False)
+    sequence = await stage.ticket(job_id, head)
+    # Delivery 0: the ticket's first delivery to the executor that the test starts is a later one.
+    owner = f"{sequence}:0"
+    claim = e.JobClaimed(**stamp(job_id, 3), executor="gone", epoch=1, owner=owner, attempt=attempt)
+    note = e.ContextInjected(**stamp(job_id, 4), note=NOTE)
+    await JobLog(stage.bus, "default", job_id).append([claim, note], head, owner=owner, attempt=attempt, epoch=1)
+
+
+async def types(stage: Stage, job_id: str) -> list[str]:
+    return [event.type for event in await stage.events(job_id)]
+
+
+async def given_up(stage: Stage, job_id: str) -> None:
+    async def so() -> bool:
+        done = (await types(stage, job_id))[-1] == "job.failed" and stage.purse.of(SettleJob)
+        return bool(done) and (await stage.bus.js.stream_info("RUN")).state.messages == 0
+
+    await until(so, within=20, why="it has failed, is settled, and its ticket is gone")
+
+
+@pytest.fixture
+def fatal(monkeypatch: pytest.MonkeyPatch) -> list[e.Event]:
+    """Folding an injected note ends whoever does it; here is every such end."""
+    folded: list[e.Event] = []
+
+    def kill(_: Any, event: e.Event) -> dict[str, Any]:
+        folded.append(event)
+        raise Killed
+
+    monkeypatch.setitem(state._MEANING, e.ContextInjected, kill)
+    return folded
+
+
+async def test_a_job_whose_fold_kills_its_holder_is_given_up_unfolded(stage: Stage, fatal: list[e.Event]):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await poisoned(stage, "poison")
+        await stage.executor(chat)
+        await stage.begin("neighbour")
+        await given_up(stage, "poison")
+        assert (await stage.ended("neighbour")).status == "completed"
+
+    claims = [event for event in await stage.events("poison") if isinstance(event, e.JobClaimed)]
+    # The first after the claim in the log dies before it has claimed; from then on each claims before it folds.
+    assert [claim.attempt for claim in claims] == [1, 2, 3, 4, 5, 6]
+    assert len(fatal) == CLAIMS_MAX
+    assert (await types(stage, "poison"))[-2:] == ["job.claimed", "job.failed"]
+    letter = await stage.bus.js.get_msg("DEAD", 1)
+    assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
+
+
+async def test_a_job_that_was_given_up_keeps_held_what_nobody_knows_of(stage: Stage, fatal: list[e.Event]):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
+        await stage.executor(chat)
+        await given_up(stage, "poison")
+
+    assert fatal == []
+    assert [(one.job_id, one.cost_usd) for one in stage.purse.of(SettleJob)] == [("poison", None)]
+
+
+async def test_a_log_that_cannot_even_be_read_is_given_up_too(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    async def kill(self: JobLog, upto: int | None = None) -> Any:
+        raise Killed
+
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
+        monkeypatch.setattr(JobLog, "records", kill)
+        await stage.executor(chat)
+
+        async def settled() -> bool:
+            return bool(stage.purse.of(SettleJob))
+
+        await until(settled, why="it is settled")
+
+    monkeypatch.undo()
+    assert (await types(stage, "poison"))[-1] == "job.failed"
+
+
+async def test_whoever_finds_a_job_given_up_settles_it_without_folding_it(stage: Stage, fatal: list[e.Event]):
+    """The executor that gave it up died before it had put the ticket aside."""
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
+        log = JobLog(stage.bus, "default", "poison")
+        head = await log.last()
+        assert head is not None
+        failed = e.JobFailed(**stamp("poison", 5), error=Failure(code=CRASH_LOOP, message=GIVEN_UP))
+        await log.append([failed], head)
+        await stage.executor(chat)
+        await given_up(stage, "poison")
+
+    assert fatal == []
+    assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [None]
+    letter = await stage.bus.js.get_msg("DEAD", 1)
+    assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP

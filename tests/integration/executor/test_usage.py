@@ -1,0 +1,82 @@
+"""What a provider says it used, whichever way its call ends: settled where it was said, between bounds where not."""
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.models import ModelCard, Prices, Rates
+from wayline.executor.settings import Settings
+from wayline.llm.catalogue import bundled
+from wayline.testkit import until
+from wayline.testkit.simulator import Asked, Charge, Facts, Fault, Say, Simulator
+from wayline.testkit.simulator import Rates as BilledRates
+
+from .conftest import Stage
+
+CLAUDE, GPT, OWN = "anthropic/claude-sonnet-5-5", "openai/gpt-6-sol", "chat/metered"
+RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
+FACTS = {"metered": Facts(name="metered", provider="local", rates=BilledRates(**RATES))}
+CARDS = (*bundled(), ModelCard(provider="chat", model="metered", tier="flash", prices=Prices(rates=Rates(**RATES))))
+WORDS = "The moon pulls the sea. " * 10
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with Simulator(models=FACTS) as provider:
+        yield provider
+
+
+async def play(stage: Stage, simulator: Simulator, model: str, *faults: Fault) -> list[e.Event]:
+    """A job's log: its calls meet one fault after another, then none."""
+
+    def script(asked: Asked) -> Say:
+        n = len(simulator.requests) - 1
+        return Say(text=WORDS, fault=faults[n] if n < len(faults) else Fault())
+
+    simulator.script = script
+    url, key = simulator.openai_url, "simulated"
+    claude = {"anthropic_base_url": simulator.url, "anthropic_api_key": key}
+    await stage.start(Settings(openai_base_url=url, openai_api_key=key, chat_base_url=url, **claude))
+    await stage.begin("j1", model, cards=CARDS, held_usd=Decimal(1))
+    assert (await stage.ended("j1")).status == "completed"
+    return await stage.events("j1")
+
+
+async def charged(simulator: Simulator, n: int) -> list[Charge]:
+    await until(lambda: len(simulator.bill.charges) == n, why=f"{n} requests are on the bill")
+    return simulator.bill.charges
+
+
+async def test_a_response_that_failed_and_was_counted_is_settled_to_the_cent(stage: Stage, simulator: Simulator):
+    events = await play(stage, simulator, GPT, Fault(fails_at_end=True))
+
+    [failed] = [event for event in events if isinstance(event, e.ModelFailed)]
+    [lost, paid] = await charged(simulator, 2)
+    assert (lost.outcome, lost.usage_delivered) == ("failed", True)
+    assert (failed.error.code, failed.unsettled) == ("server_error", None)
+    assert (failed.usage, failed.cost_usd) == (lost.usage, lost.usd) and lost.usd > 0
+    job = await stage.job("j1")
+    assert (job.cost_usd, job.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
+    assert job.usage == lost.usage + paid.usage
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+async def test_an_answer_whose_usage_is_not_told_is_kept_and_paid_between_its_bounds(
+    stage: Stage, simulator: Simulator, model: str
+):
+    events = await play(stage, simulator, model, Fault(no_usage=True))
+
+    [charge] = await charged(simulator, 1)
+    [answered] = [event for event in events if isinstance(event, e.ModelCompleted)]
+    bounds = answered.unsettled
+    assert (charge.usage_delivered, answered.message.text, answered.cost_usd) == (False, WORDS, None)
+    assert bounds is not None and bounds.lower_usd is not None and bounds.upper_usd is not None
+    assert 0 < bounds.lower_usd <= charge.usd <= bounds.upper_usd
+    costs = (await stage.job("j1")).costs
+    assert (costs.model, costs.unsettled_calls) == ({}, 1)
+    assert (costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (bounds.lower_usd, bounds.upper_usd)
+    [settled] = stage.purse.of(SettleJob)
+    assert (settled.cost_usd, settled.unsettled_usd) == (0, bounds.upper_usd), "a budget counts its most"

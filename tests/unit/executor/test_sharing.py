@@ -1,0 +1,50 @@
+"""What jobs were routed with alike is one object for all of them, and what differs is not."""
+
+from wayline.contracts.agents import AgentConfig
+from wayline.executor.sharing import KEPT_MAX, Shared
+from wayline.journal import fold, read_record
+from wayline.journal.record import decode, encode
+
+from .logs import Log
+
+
+def values(log: Log):
+    return decode(encode(log.events))
+
+
+def test_jobs_that_were_routed_alike_share_their_configuration_and_their_models():
+    shared = Shared()
+
+    one, other = (fold(shared.events(values(Log()))) for _ in range(2))
+
+    assert one.config is other.config
+    assert one.candidates is other.candidates
+
+
+def test_what_is_shared_is_what_the_log_says():
+    log = Log(config=AgentConfig(instructions="Be kind."))
+
+    assert fold(Shared().events(values(log))) == fold(read_record(encode(log.events)))
+
+
+def test_another_version_of_an_agent_is_another_configuration():
+    shared = Shared()
+
+    kind, stern = (
+        fold(shared.events(values(Log(config=AgentConfig(instructions=said))))) for said in ("Be kind.", "Be stern.")
+    )
+
+    assert (kind.config, stern.config) == (
+        AgentConfig(instructions="Be kind."),
+        AgentConfig(instructions="Be stern."),
+    )
+    assert kind.candidates is stern.candidates
+
+
+def test_no_more_is_kept_than_there_is_room_for():
+    shared = Shared()
+
+    for number in range(KEPT_MAX + 5):
+        list(shared.events(values(Log(config=AgentConfig(instructions=f"{number}")))))
+
+    assert len(shared._known) <= KEPT_MAX

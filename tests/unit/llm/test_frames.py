@@ -1,0 +1,45 @@
+"""Frames come out of a stream whole, however the socket cut them, and none is longer than memory can bear."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wayline.llm import ModelError
+from wayline.llm import frames as module
+from wayline.llm.frames import LINE_END, Frames
+
+
+def read(*chunks: bytes) -> list[bytes]:
+    frames = Frames(LINE_END)
+    return [*(line for chunk in chunks for line in frames.feed(chunk)), frames.rest]
+
+
+@given(
+    st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=8),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.lists(st.integers(0, 200)),
+)
+def test_any_cut_gives_the_same_lines(said: list[bytes], end: bytes, cuts: list[int]):
+    text = b"".join(line + end for line in said)
+    edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+
+    assert read(*(text[start:stop] for start, stop in pairwise(edges))) == [*said, b""]
+
+
+def test_a_last_line_without_an_end_is_the_rest():
+    assert read(b"one\nt", b"wo") == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "chunks"),
+    [("FRAME_MAX_BYTES", [b"x" * 6] * 2), ("ANSWER_MAX_BYTES", [b"x\n" * 3] * 2)],
+    ids=["a line without an end", "lines without an end"],
+)
+def test_a_stream_without_an_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch, limit, chunks):
+    monkeypatch.setattr(module, limit, 10)
+
+    with pytest.raises(ModelError, match="more than 10 bytes") as caught:
+        read(*chunks)
+    assert (caught.value.code, caught.value.retryable, caught.value.billable) == ("unreadable", False, True)
