@@ -36,9 +36,14 @@ from wayline.testkit.simulator import Asked, Facts, Fault, Rates, Say, Simulator
 
 from .conftest import Platform
 
-CLAUDE, GPT, OWN = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra", "chat/local-seeing"
+CLAUDE, GPT, OWN, IN_WORDS = (
+    "anthropic/claude-sonnet-5-5",
+    "openai/gpt-6.1-terra",
+    "chat/local-seeing",
+    "chat/local-words",
+)
 RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
-FACTS = {"local-seeing": Facts(name="local-seeing", provider="local", rates=Rates(**RATES))}
+FACTS = {name: Facts(name=name, provider="local", rates=Rates(**RATES)) for name in ("local-seeing", "local-words")}
 SEEING = ModelCard(
     provider="chat",
     model="local-seeing",
@@ -47,6 +52,7 @@ SEEING = ModelCard(
     files=True,
     prices=Prices(rates=CardRates(**RATES), source="our own machine"),
 )
+WORDY = SEEING.model_copy(update={"model": "local-words", "tools": "json"})
 BLIND = SEEING.model_copy(update={"model": "local-chat", "images": False, "files": False})
 IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
 LOOK = Say(tools=(("get_current_time", {}),))
@@ -132,7 +138,7 @@ async def opened(platform: Platform, script: Any) -> AsyncIterator[World]:
     async with Simulator(script, models=FACTS) as simulator:
         settings = {"router": RouterSettings(**endpoints_of(simulator)), "gateway": GatewaySettings(http_port=0)}
         await platform.start(*SERVICES, **settings)
-        for card in (SEEING, BLIND):
+        for card in (SEEING, WORDY, BLIND):
             await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http:
             world = World(platform, simulator, http)
@@ -146,7 +152,7 @@ async def world(platform: Platform) -> AsyncIterator[World]:
         yield world
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN, IN_WORDS])
 async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_are_paid_for(world: World, model: str):
     await world.executor()
     cat = await world.upload("cat", "cat.png", IMAGE)
@@ -247,6 +253,24 @@ async def test_a_document_that_changed_or_went_after_its_job_was_routed_is_an_er
     assert (changed.status, changed.error.code) == ("failed", "document_changed")
     assert (gone.status, gone.error.code) == ("failed", "unknown_document")
     assert (world.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
+
+
+async def test_while_retrieval_is_away_jobs_that_name_documents_wait(world: World):
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.submit("j1", image("cat"), model=CLAUDE)
+    await world.platform.wait_until("j1", lambda job: job.route is not None, "it is routed")
+    await world.platform.stop("retrieval", 0.1)
+
+    await world.executor()
+    await world.submit("j2", image("cat"), model=CLAUDE)
+    await world.submit("j3", model=CLAUDE)
+    assert (await world.platform.wait_for("j3")).status == "completed"
+    assert (await world.platform.job("j1")).ended is None and await world.platform.events("j2") == []
+    await world.platform.start("retrieval")
+
+    for job_id in ("j1", "j2"):
+        assert (await world.platform.wait_for(job_id)).status == "completed"
+        assert world.sent(job_id) == [[IMAGE], [IMAGE]]
 
 
 async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(world: World):
