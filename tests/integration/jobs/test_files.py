@@ -333,6 +333,7 @@ async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes
     ("parts", "options", "code", "says"),
     [
         ([image("nowhere")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
+        ([image("no\0where")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
         ([image("theirs")], {"model": CLAUDE}, "unknown_document", "no document 'theirs'"),
         ([image("cat", sha256="0" * 64)], {"model": CLAUDE}, "document_changed", "other content"),
         ([image("cat")], {"model": "chat/local-chat"}, "model_unfit", "takes no images, and cat.png is one"),
@@ -365,6 +366,17 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(world: Worl
 
 def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_says_what_to_do(world: World):
+    await world.executor()
+    await world.upload("cat", "cat.png", IMAGE)
+
+    ended = await world.run("j1", image("cat"), model="chat/stranger")
+
+    assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "unsupported_input", 0)
+    assert ended.error.message.startswith("chat/stranger takes no images: cat.png. To go on, use a model that takes it")
+    assert world.simulator.requests == []
 
 
 async def test_the_router_sends_an_image_where_it_can_be_seen(world: World):
