@@ -47,6 +47,7 @@ async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
     heard: list[bytes] = []
     subscription = await straight.subscribe(bus.nc, "straight.end", lambda message: heard.append(message.data))
     await bus.nc.publish("straight.end", b"before")
+    await until(lambda: heard, why="the first is heard")
     await subscription.drain()
 
     await bus.nc.publish("straight.end", b"after")

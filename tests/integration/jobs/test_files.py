@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,9 +36,14 @@ from wayline.testkit.simulator import Asked, Facts, Fault, Rates, Say, Simulator
 
 from .conftest import Platform
 
-CLAUDE, GPT, OWN = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra", "chat/local-seeing"
+CLAUDE, GPT, OWN, IN_WORDS = (
+    "anthropic/claude-sonnet-5-5",
+    "openai/gpt-6.1-terra",
+    "chat/local-seeing",
+    "chat/local-words",
+)
 RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
-FACTS = {"local-seeing": Facts(name="local-seeing", provider="local", rates=Rates(**RATES))}
+FACTS = {name: Facts(name=name, provider="local", rates=Rates(**RATES)) for name in ("local-seeing", "local-words")}
 SEEING = ModelCard(
     provider="chat",
     model="local-seeing",
@@ -45,6 +52,7 @@ SEEING = ModelCard(
     files=True,
     prices=Prices(rates=CardRates(**RATES), source="our own machine"),
 )
+WORDY = SEEING.model_copy(update={"model": "local-words", "tools": "json"})
 BLIND = SEEING.model_copy(update={"model": "local-chat", "images": False, "files": False})
 IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
 LOOK = Say(tools=(("get_current_time", {}),))
@@ -130,7 +138,7 @@ async def opened(platform: Platform, script: Any) -> AsyncIterator[World]:
     async with Simulator(script, models=FACTS) as simulator:
         settings = {"router": RouterSettings(**endpoints_of(simulator)), "gateway": GatewaySettings(http_port=0)}
         await platform.start(*SERVICES, **settings)
-        for card in (SEEING, BLIND):
+        for card in (SEEING, WORDY, BLIND):
             await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http:
             world = World(platform, simulator, http)
@@ -144,7 +152,7 @@ async def world(platform: Platform) -> AsyncIterator[World]:
         yield world
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN, IN_WORDS])
 async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_are_paid_for(world: World, model: str):
     await world.executor()
     cat = await world.upload("cat", "cat.png", IMAGE)
@@ -247,6 +255,24 @@ async def test_a_document_that_changed_or_went_after_its_job_was_routed_is_an_er
     assert (world.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
 
 
+async def test_while_retrieval_is_away_jobs_that_name_documents_wait(world: World):
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.submit("j1", image("cat"), model=CLAUDE)
+    await world.platform.wait_until("j1", lambda job: job.route is not None, "it is routed")
+    await world.platform.stop("retrieval", 0.1)
+
+    await world.executor()
+    await world.submit("j2", image("cat"), model=CLAUDE)
+    await world.submit("j3", model=CLAUDE)
+    assert (await world.platform.wait_for("j3")).status == "completed"
+    assert (await world.platform.job("j1")).ended is None and await world.platform.events("j2") == []
+    await world.platform.start("retrieval")
+
+    for job_id in ("j1", "j2"):
+        assert (await world.platform.wait_for(job_id)).status == "completed"
+        assert world.sent(job_id) == [[IMAGE], [IMAGE]]
+
+
 async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(world: World):
     content = png(1_200, 1_200) + bytes(range(256)) * 2_000
     await world.upload("cat", "cat.png", content)
@@ -270,10 +296,44 @@ async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its
     assert gone.value.code == "unknown_document"
 
 
+async def test_the_command_line_uploads_what_a_job_is_given(world: World, tmp_path: Path):
+    await world.executor()
+    (tmp_path / "cat.png").write_bytes(IMAGE)
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    (tmp_path / "note.txt").write_text("The cat is called Tom.")
+
+    done = await command(world, tmp_path, "--file", "cat.png", "--file", "note.txt")
+    again = await command(world, tmp_path, "--file", "cat.png")
+    broken = await command(world, tmp_path, "--file", "broken.png")
+
+    job = orjson.loads(done[0])
+    assert (job["status"], job["answer"]) == ("completed", "A cat and a dog.")
+    assert world.sent(job["job_id"]) == [[IMAGE]] * 2
+    assert "The cat is called Tom." in str(world.simulator.requests[0].body)
+    assert orjson.loads(again[0])["status"] == "completed"
+    documents = (await world.http.get("/v1/documents")).json()["documents"]
+    assert sorted(document["name"] for document in documents) == ["broken.png", "cat.png", "note.txt"]
+    assert "no image in PNG" in str(broken)
+
+
+async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes, bytes]:
+    """`wayline run` as somebody types it."""
+    ran = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "wayline.standalone", "run", "--json", "--agent", "looker", "--model", CLAUDE),
+        *(*arguments, "What is it?"),
+        cwd=directory,
+        env={**os.environ, "WAYLINE_URL": str(world.http.base_url)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    return await ran.communicate()
+
+
 @pytest.mark.parametrize(
     ("parts", "options", "code", "says"),
     [
         ([image("nowhere")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
+        ([image("no\0where")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
         ([image("theirs")], {"model": CLAUDE}, "unknown_document", "no document 'theirs'"),
         ([image("cat", sha256="0" * 64)], {"model": CLAUDE}, "document_changed", "other content"),
         ([image("cat")], {"model": "chat/local-chat"}, "model_unfit", "takes no images, and cat.png is one"),
@@ -306,6 +366,17 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(world: Worl
 
 def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_says_what_to_do(world: World):
+    await world.executor()
+    await world.upload("cat", "cat.png", IMAGE)
+
+    ended = await world.run("j1", image("cat"), model="chat/stranger")
+
+    assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "unsupported_input", 0)
+    assert ended.error.message.startswith("chat/stranger takes no images: cat.png. To go on, use a model that takes it")
+    assert world.simulator.requests == []
 
 
 async def test_the_router_sends_an_image_where_it_can_be_seen(world: World):

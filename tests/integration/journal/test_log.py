@@ -14,8 +14,10 @@ from wayline.chassis.topology import Limits, declare
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts import ids
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import SubmitJob
 from wayline.journal import Fenced, JobLog, State, follow
+from wayline.journal import log as journal_log
 from wayline.testkit import until
 
 
@@ -99,6 +101,47 @@ async def test_an_append_whose_ack_was_lost_is_found_again_and_counts_once(bus, 
 
     assert head.sequence == lost[0].seq
     assert [event.seq async for event in log.read()] == [1, 2]
+
+
+async def test_an_append_is_not_left_undecided_while_the_leader_is_away(bus, monkeypatch):
+    """Its ack is lost, and nobody can say whether the record is in: the writer must not go on as if it were not."""
+    log, head = await begun(bus)
+    store_once, read, lost, away = bus._store_once, journal_log.leader_read, [], []
+
+    async def losing_the_first_ack(*args):
+        ack = await store_once(*args)
+        if not lost:
+            lost.append(ack)
+            raise TimeoutError
+        return ack
+
+    async def away_at_first(*args):
+        away.append(args)
+        if len(away) == 1:
+            raise Unavailable("the bus")
+        return await read(*args)
+
+    monkeypatch.setattr(bus, "_store_once", losing_the_first_ack)
+    monkeypatch.setattr(journal_log, "leader_read", away_at_first)
+
+    head = await log.append([asked(2)], head)
+
+    assert (head.sequence, len(away)) == (lost[0].seq, 2)
+
+
+async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monkeypatch):
+    """A log that was purged after the leader told its end, say."""
+    monkeypatch.setattr(journal_log, "BEHIND_MAX_S", 0.1)
+    log, head = await begun(bus)
+
+    with pytest.raises(Unavailable, match="ends before sequence 9"):
+        await log.records(upto=9)
+    assert len(await log.records(upto=head.sequence)) == 1
+
+
+async def test_a_first_record_that_is_not_here_is_waited_for_by_whoever_asked(bus):
+    with pytest.raises(Unavailable, match="no first record"):
+        await JobLog(bus, "default", "nobody").first()
 
 
 async def test_progress_resets_the_count_of_claims_and_an_intent_does_not(bus):

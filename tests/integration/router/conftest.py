@@ -21,7 +21,7 @@ from wayline.contracts.budgets import (
     ReleaseBudget,
 )
 from wayline.router.admission import Admitted, Wish
-from wayline.router.app import SCHEMA, migrations
+from wayline.router.app import SCHEMA, migrations, open_store
 from wayline.router.budgets import Budgets
 from wayline.router.desk import Desk
 from wayline.store import Store, migrate
@@ -116,8 +116,7 @@ async def offices(database: Database, clock: Clock) -> AsyncIterator[Offices]:
     opened: list[Office] = []
 
     async def another() -> Office:
-        queries = migrations().parent / "queries.sql"
-        store = await Store.connect(database.as_role(ROLE, PASSWORD), schema=SCHEMA, queries=queries)
+        store = await open_store(database.as_role(ROLE, PASSWORD))
         office = Office(store, clock)
         if not opened:
             await office.desk.seed({"assistant": AgentConfig(), "critic": AgentConfig()})

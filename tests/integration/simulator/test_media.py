@@ -100,6 +100,16 @@ async def test_messages_refuses_what_is_no_image_or_pdf_that_it_takes(world, blo
     assert (world.charge.outcome, world.charge.usd) == ("refused", 0)
 
 
+async def test_messages_takes_32_megabytes_at_once(world):
+    padded = pdf("One.") + bytes(8 * 1024 * 1024)
+
+    with pytest.raises(anthropic.APIStatusError) as refused:
+        await of_claude(world, *[claude("document", "application/pdf", padded)] * 3)
+
+    assert (refused.value.status_code, refused.value.type) == (413, "request_too_large")
+    assert await of_claude(world, *[claude("document", "application/pdf", padded)] * 2) > 0
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [

@@ -1,9 +1,11 @@
 """What jobs were routed with alike is one object for all of them, and what differs is not."""
 
+import pytest
+from pydantic import ValidationError
+
 from wayline.contracts.agents import AgentConfig
-from wayline.executor.sharing import KEPT_MAX, Shared
-from wayline.journal import fold, read_record
-from wayline.journal.record import decode, encode
+from wayline.journal import Shared, decode, encode, fold, read_record
+from wayline.journal.sharing import KEPT_MAX
 
 from .logs import Log
 
@@ -48,3 +50,11 @@ def test_no_more_is_kept_than_there_is_room_for():
         list(shared.events(values(Log(config=AgentConfig(instructions=f"{number}")))))
 
     assert len(shared._known) <= KEPT_MAX
+
+
+def test_a_record_without_them_is_refused_with_what_is_missing():
+    submitted, routed, *_ = values(Log())
+    del routed["config"]
+
+    with pytest.raises(ValidationError, match="config"):
+        Shared().events([submitted, routed])

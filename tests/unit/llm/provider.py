@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from wayline.llm import Piece, TextDelta
+
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
 
@@ -23,6 +25,13 @@ def in_pieces(body: bytes, *, seed: int, most: int = 60) -> list[bytes]:
     chance = random.Random(seed)
     edges = sorted({0, len(body), *(chance.randrange(len(body)) for _ in range(chance.randrange(1, most)))})
     return [body[start:end] for start, end in itertools.pairwise(edges)]
+
+
+def spoken(pieces: Iterable[Piece]) -> tuple[str, list[Piece]]:
+    """All text, and what else came: how the text was cut says nothing."""
+    told = list(pieces)
+    texts = "".join(piece.text for piece in told if isinstance(piece, TextDelta))
+    return texts, [piece for piece in told if not isinstance(piece, TextDelta)]
 
 
 @dataclass

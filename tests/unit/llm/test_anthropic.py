@@ -11,11 +11,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import Finished, ModelError, TextDelta, UsageSeen
+from wayline.llm import Finished, ModelError, Piece, TextDelta, UsageSeen
 from wayline.llm.anthropic import Anthropic
 
 from .cards import card, request, user
-from .provider import Provider, Reply, in_pieces, sse
+from .provider import Provider, Reply, in_pieces, spoken, sse
 
 COUNTED = {"input_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 1}
 ENDED = {"output_tokens": 30, "output_tokens_details": {"thinking_tokens": 8}}
@@ -76,20 +76,32 @@ async def failed(*replies: Reply, **more) -> tuple[ModelError, Provider]:
     return caught.value, provider
 
 
-async def test_usage_comes_first_then_text_as_it_is_written_then_the_whole_message():
+async def test_usage_comes_first_then_the_text_that_came_together_then_the_whole_message():
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         pieces = await stream(provider)
 
     assert pieces == [
         UsageSeen(Usage(input=18, cache_read=5, cache_write_5m=3, output=1)),
-        TextDelta("well"),
-        TextDelta(" hello"),
+        TextDelta("well hello"),
         Finished(
             AssistantMessage(text="well hello"),
             Usage(input=18, cache_read=5, cache_write_5m=3, output=30, reasoning=8),
             "end",
         ),
     ]
+
+
+async def test_what_came_before_an_error_is_told_though_it_came_together():
+    said = [begun(), *text(0, "so"), {"type": "error", "error": {"type": "overloaded_error"}}]
+    pieces: list[Piece] = []
+    async with Provider(Reply([sse(*said)])) as provider:
+        model = Anthropic(provider.url)
+        with pytest.raises(ModelError):
+            async for piece in model.stream(request(user("hi"), model=card())):
+                pieces.append(piece)
+        await model.close()
+
+    assert pieces == [UsageSeen(Usage(input=18, cache_read=5, cache_write_5m=3, output=1)), TextDelta("so")]
 
 
 async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces(monkeypatch):
@@ -118,11 +130,13 @@ async def test_however_the_bytes_are_split_the_message_is_the_same():
     async with Provider(*replies) as provider:
         model = Anthropic(provider.url)
         asking = request(user("hi"), model=card())
-        found = [[piece async for piece in model.stream(asking)] for _ in replies]
+        found = [spoken([piece async for piece in model.stream(asking)]) for _ in replies]
         await model.close()
 
     assert all(pieces == found[0] for pieces in found)
-    assert found[0][-1].message.tool_calls == (ToolCall(call="1", tool="look", arguments={"at": "☃"}, provider_id="a"),)
+    assert found[0][1][-1].message.tool_calls == (
+        ToolCall(call="1", tool="look", arguments={"at": "☃"}, provider_id="a"),
+    )
 
 
 async def test_a_connection_is_used_again_after_a_whole_answer():

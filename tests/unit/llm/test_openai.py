@@ -12,7 +12,7 @@ from wayline.llm import Finished, ModelError, Piece, TextDelta
 from wayline.llm.openai import OpenAI
 
 from .cards import card, request, user
-from .provider import Provider, Reply, in_pieces, sse
+from .provider import Provider, Reply, in_pieces, spoken, sse
 
 COUNTED = {
     "input_tokens": 18,
@@ -92,13 +92,12 @@ async def failed(*replies: Reply, **more) -> tuple[ModelError, Provider]:
     return caught.value, provider
 
 
-async def test_text_comes_as_it_is_written_then_the_whole_message_with_its_usage():
+async def test_the_text_that_came_together_comes_first_then_the_whole_message_with_its_usage():
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         pieces = await stream(provider)
 
     assert pieces == [
-        TextDelta("well"),
-        TextDelta(" hello"),
+        TextDelta("well hello"),
         Finished(AssistantMessage(text="well hello"), USED, "end"),
     ]
 
@@ -121,12 +120,12 @@ async def test_however_the_bytes_are_split_the_message_is_the_same():
 
     async with Provider(*replies) as provider:
         model = OpenAI(provider.url)
-        found = [[piece async for piece in model.stream(request(user("hi"), model=CARD))] for _ in replies]
+        found = [spoken([piece async for piece in model.stream(request(user("hi"), model=CARD))]) for _ in replies]
         await model.close()
 
     assert len(provider.connections) == 1
     assert all(pieces == found[0] for pieces in found)
-    assert found[0][-1].message.tool_calls[0].arguments == {"at": "☃"}
+    assert found[0][1][-1].message.tool_calls[0].arguments == {"at": "☃"}
 
 
 async def test_parallel_calls_are_numbered_in_order_and_need_no_items_kept():

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.agents import Agent, AgentConfig, Routing
 from wayline.contracts.chat import Attachment, FilePart, ImagePart, TextPart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Warm
+from wayline.contracts.events import JobRouted, JobSubmitted, Warm
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.knowledge import AttachmentList
 from wayline.contracts.models import CacheRules, MediaRules, ModelCard, Prices, Rates
 from wayline.llm.media import BESIDE_TOKENS_MAX
+from wayline.router.admission import Admitted, root, routed
 from wayline.router.attachments import AttachmentLimits, fixed, given
 from wayline.router.estimate import shape_of
-from wayline.router.routing import choose_route
+from wayline.router.policy import current
+from wayline.router.routing import choose_again, choose_route
 from wayline.router.rules import Asked
 
 LIMITS = AttachmentLimits(files_max=3, total_max_bytes=1_000)
@@ -114,6 +117,22 @@ def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
 
     assert decided.route.name == "a/seeing"
     assert caught.value.code == "model_unfit"
+
+
+def test_the_policy_that_decided_gives_a_job_with_an_image_its_route_again():
+    job = SubmitJob(tenant="t", agent="a", input=(ASK, FilePart(document_id="cat")))
+    config = AgentConfig(tools=())
+    asked = Asked(job, config, attachments=(CAT,))
+    decided = choose_route(asked, default_model="offline/extractive", cards=(BLIND, SEEING))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    first = JobSubmitted(job_id="j", seq=1, at=at, trace=root("t", "j"), tenant="t", job=job, content_hash="c")
+    admitted = Admitted(agent=Agent(name="a", version=1, config=config), cap_usd=Decimal("0.1"))
+    record = routed(first, admitted, asked, decided)
+
+    again = choose_again(job, JobRouted.model_validate_json(record.model_dump_json()), policy=current())
+
+    assert again.route.name == "a/seeing"
+    assert again.route.estimated_cost_usd == decided.route.estimated_cost_usd is not None
 
 
 def test_the_estimate_counts_an_image_as_the_model_does():

@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 
+from wayline.chassis import straight
 from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h
@@ -49,7 +50,8 @@ class Responder(Generic[M]):
 
     async def start(self) -> None:
         queue = "" if self._ask.everyone else self._bus.service
-        self._subscription = await self._bus.nc.subscribe(self._ask.message.listens(), queue=queue, cb=self._on_message)
+        subject = self._ask.message.listens()
+        self._subscription = await straight.subscribe(self._bus.nc, subject, self._on_message, queue=queue)
 
     async def stop(self, grace_s: float) -> None:
         """Hear no more; answer what was heard."""
@@ -59,15 +61,14 @@ class Responder(Generic[M]):
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late)
 
-    async def _on_message(self, raw: Msg) -> None:
-        await self._slots.acquire()
-        task = asyncio.create_task(self._answer(raw))
+    def _on_message(self, raw: Msg) -> None:
+        task = asyncio.create_task(self._in_turn(raw))
         self._running.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._running.discard)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._slots.release()
+    async def _in_turn(self, raw: Msg) -> None:
+        async with self._slots:
+            await self._answer(raw)
 
     async def _answer(self, raw: Msg) -> None:
         template, service = self._ask.message.subject_template, self._bus.service

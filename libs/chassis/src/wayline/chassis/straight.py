@@ -30,13 +30,13 @@ class _Straight(asyncio.Queue[Msg]):
             log.error("message handler failed", subject=item.subject, error=repr(error), exc_info=error)
 
 
-async def subscribe(nc: Client, subject: str, handle: Handle) -> Subscription:
+async def subscribe(nc: Client, subject: str, handle: Handle, *, queue: str = "") -> Subscription:
     """Hear a subject with a plain function that is quick, raises nothing and waits for nothing.
 
     A job's step is several answers from the bus, and nats-py passes each through a queue to a task: two turns of the
     event loop, each of which a busy process makes every waiting job wait for.
     """
     # No bound on what lies waiting, because nothing does.
-    subscription = await nc.subscribe(subject, pending_bytes_limit=0)
+    subscription = await nc.subscribe(subject, queue, pending_bytes_limit=0)
     subscription._pending_queue = _Straight(handle)  # pyright: ignore[reportPrivateUsage]
     return subscription

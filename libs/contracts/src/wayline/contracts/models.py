@@ -100,7 +100,7 @@ class CacheRules(Frozen):
         default=None,
         ge=0,
         le=1_000_000,
-        description="How many content blocks before a breakpoint an older entry is looked for.",
+        description="How many content blocks before a breakpoint an older entry is looked for; for people to know.",
     )
     ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
 
@@ -138,10 +138,11 @@ class ModelCard(Frozen):
         default="none", description="How thinking is asked for: it decides itself, by effort, or by a token budget."
     )
     efforts: tuple[Effort, ...] = Field(default=(), max_length=7)
-    forced_tools: bool = Field(default=False, description="Can be made to call a tool.")
+    forced_tools: bool = Field(default=False, description="Can be made to call a tool; for people to know.")
     system_messages: bool = Field(default=False, description="Takes system messages between the others.")
     bound_thinking: bool = Field(
-        default=False, description="Its thinking is bound to the exact prefix: an edited history is refused."
+        default=False,
+        description="Its thinking is bound to the exact prefix: an edited history is refused; for people to know.",
     )
     cache: CacheRules = CacheRules()
     media: MediaRules = MediaRules()

@@ -3,7 +3,8 @@
 from wayline.journal.follow import follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
 from wayline.journal.outcome import send_result
-from wayline.journal.record import Head, State, encode, read_record, said_in, unknown_types
+from wayline.journal.record import Head, State, decode, encode, read_record, said_in, unknown_types
+from wayline.journal.sharing import Shared
 from wayline.journal.state import Call, Job, evolve, fold
 from wayline.journal.view import view
 
@@ -13,8 +14,10 @@ __all__ = [
     "Head",
     "Job",
     "JobLog",
+    "Shared",
     "State",
     "bulk_read",
+    "decode",
     "encode",
     "evolve",
     "fold",

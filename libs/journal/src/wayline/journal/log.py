@@ -32,6 +32,9 @@ READ_MAX_BYTES = 8 * 1024 * 1024
 """Bytes of one answer: what a reader may have to hold at once."""
 READ_TIMEOUT_S = 5.0
 READ_TRIES = 3
+BEHIND_MAX_S = 10.0
+"""How long a replica may be behind the leader, or a record gone that the leader had, before a read is given up."""
+BEHIND_RETRY_S = 0.02
 FULL_RETRY_S = 1.0
 
 # A record's id need only differ from every other's: one random draw a process, and a count.
@@ -87,20 +90,24 @@ async def bulk_read(
     """Every message on a literal subject after a stream sequence, in as few requests as the server allows.
 
     A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told.
+    Raises Unavailable when that does not come.
     """
-    start = after + 1
+    start, behind_s = after + 1, 0.0
     while True:
         got = await _batch(
             bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH, "max_bytes": READ_MAX_BYTES}
         )
         for message in got.messages:
-            start = int((message.headers or {})["Nats-Sequence"]) + 1
+            start, behind_s = int((message.headers or {})["Nats-Sequence"]) + 1, 0.0
             yield message
         if got.pending == 0 and (upto is None or start > upto):
             return
         if not got.messages:
             # Nothing came though the leader knows of more: the replica that answered is behind.
-            await asyncio.sleep(0.02)
+            if behind_s >= BEHIND_MAX_S:
+                raise Unavailable("the bus", detail=f"{subject} ends before sequence {upto}")
+            await asyncio.sleep(BEHIND_RETRY_S)
+            behind_s += BEHIND_RETRY_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +207,11 @@ class JobLog:
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
                 # the same as somebody else's.
-                last = await leader_read(self._bus, "EVENTS", self.subject)
-                if last is None or last.headers.get(h.MSG_ID) != msg_id:
-                    raise Fenced(self.subject) from None
-                return head.stored(last.sequence, msg_id)
+                with suppress(Unavailable):
+                    last = await leader_read(self._bus, "EVENTS", self.subject)
+                    if last is None or last.headers.get(h.MSG_ID) != msg_id:
+                        raise Fenced(self.subject) from None
+                    return head.stored(last.sequence, msg_id)
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
                 continue
@@ -213,8 +221,10 @@ class JobLog:
                 await asyncio.sleep(FULL_RETRY_S)
 
     async def first(self) -> list[Event]:
-        """The events of the first record: what was asked for, and what was decided."""
+        """The events of the first record: what was asked for, and what was decided. Raises Unavailable."""
         got = await _batch(self._bus, "EVENTS", {"seq": 1, "next_by_subj": self.subject, "batch": 1})
+        if not got.messages:
+            raise Unavailable("the bus", detail=f"{self.subject} has no first record here")
         return [read_event(value) for value in decode(await self._bus.body(got.messages[0]))]
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ from wayline.contracts.money import Usage
 from wayline.llm import faults, usage
 from wayline.llm.anthropic_body import THINKING, rebuilt
 from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, Piece, StopReason, TextDelta, UsageSeen
+from wayline.llm.model import Finished, StopReason
 
 Json = dict[str, Any]
 
@@ -36,11 +36,13 @@ class Reply:
         self._blocks: dict[int, Json] = {}
         self._inputs: dict[int, list[str]] = {}
         self._begun: Json = {}
+        self._texts: dict[int, list[str]] = {}
         self._counted: Json | None = None
         self._stop: str | None = None
+        self.seen: Usage | None = None
         self.over = False
 
-    def take(self, event: Json) -> Piece | None:
+    def take(self, event: Json) -> str:
         kind = event.get("type")
         if kind == "content_block_delta":
             return self._grow(event.get("index", 0), event.get("delta") or {})
@@ -48,15 +50,15 @@ class Reply:
             return self._start(event.get("index", 0), dict(event.get("content_block") or {}))
         if kind == "message_start":
             self._begun = (event.get("message") or {}).get("usage") or {}
-            return UsageSeen(usage.from_anthropic(self._begun)) if self._begun else None
-        if kind == "message_delta":
+            self.seen = usage.from_anthropic(self._begun) if self._begun else None
+        elif kind == "message_delta":
             self._stop = (event.get("delta") or {}).get("stop_reason") or self._stop
             self._counted = event.get("usage") or self._counted
         elif kind == "message_stop":
             self.over = True
         elif kind == "error" and not self.whole:
             raise faults.reported(event.get("error") or {})
-        return None
+        return ""
 
     @property
     def whole(self) -> bool:
@@ -68,6 +70,8 @@ class Reply:
             raise faults.cut()
         # The last count is of the whole message, but leaves out what has not changed since the first.
         counted = self._counted and {**self._begun, **{k: v for k, v in self._counted.items() if v is not None}}
+        for at, texts in self._texts.items():
+            self._blocks[at]["text"] = (self._blocks[at].get("text") or "") + "".join(texts)
         places = sorted(self._blocks)
         inputs = {n: self._input(at) for n, at in enumerate(places)}
         blocks = [self._blocks[at] for at in places]
@@ -76,28 +80,27 @@ class Reply:
     def _input(self, at: int) -> str | Json:
         return "".join(self._inputs.get(at, ())) or self._blocks[at].get("input") or {}
 
-    def _start(self, at: int, block: Json) -> TextDelta | None:
+    def _start(self, at: int, block: Json) -> str:
         self._blocks[at] = block
-        text = block.get("text") if block.get("type") == "text" else None
-        return TextDelta(text) if text else None
+        return (block.get("text") or "") if block.get("type") == "text" else ""
 
-    def _grow(self, at: int, delta: Json) -> TextDelta | None:
+    def _grow(self, at: int, delta: Json) -> str:
         block = self._blocks.setdefault(at, {"type": "text", "text": ""})
         kind = delta.get("type")
+        if kind == "text_delta":
+            text = delta.get("text") or ""
+            self._texts.setdefault(at, []).append(text)
+            return text
         if kind == "input_json_delta":
             self._inputs.setdefault(at, []).append(delta.get("partial_json") or "")
         elif kind == "citations_delta":
             block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
-        elif kind == "text_delta":
-            text = delta.get("text") or ""
-            block["text"] = (block.get("text") or "") + text
-            return TextDelta(text) if text else None
         else:
             for key, value in delta.items():
                 if key != "type":
                     grows = isinstance(value, str) and isinstance(block.get(key), str)
                     block[key] = block[key] + value if grows else value
-        return None
+        return ""
 
 
 def _finished(

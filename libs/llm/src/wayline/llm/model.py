@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage
 from wayline.contracts.models import Effort, ModelCard
@@ -133,3 +133,12 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Warmable(Protocol):
+    """A model whose first call would have to wait for more than its provider."""
+
+    async def warm(self) -> None:
+        """Do now what the first call would wait for."""
+        ...

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from wayline.contracts.chat import AssistantMessage, Verbatim
+from wayline.contracts.money import Usage
 from wayline.llm import faults, usage
 from wayline.llm.calls import numbered
-from wayline.llm.model import Finished, Piece, StopReason, TextDelta
+from wayline.llm.model import Finished, StopReason
 from wayline.llm.openai_body import rebuilt
 
 Json = dict[str, Any]
 
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+SPOKEN = frozenset({"response.output_text.delta", "response.refusal.delta"})
 UNFINISHED = frozenset({"queued", "in_progress"})
 WHY: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
 UNSAID = frozenset({"id", "status"})
@@ -28,15 +30,16 @@ class Reply:
         self._done: dict[int, Json] = {}
         self._growing: dict[int, _Growing] = {}
         self._last: Json = {}
+        self.seen: Usage | None = None
         self.over = False
 
-    def take(self, event: Json) -> Piece | None:
-        kind = str(event.get("type"))
+    def take(self, event: Json) -> str:
+        kind = event.get("type")
         at = event.get("output_index", 0)
-        if kind in ("response.output_text.delta", "response.refusal.delta"):
+        if kind in SPOKEN:
             text = event.get("delta") or ""
             self._at(at).text.append(text)
-            return TextDelta(text) if text else None
+            return text
         if kind == "response.function_call_arguments.delta":
             self._at(at).arguments.append(event.get("delta") or "")
         elif kind == "response.output_item.added":
@@ -48,7 +51,7 @@ class Reply:
             self.over = True
         elif kind == "error":
             raise faults.reported(event.get("error") or event)
-        return None
+        return ""
 
     @property
     def whole(self) -> bool:

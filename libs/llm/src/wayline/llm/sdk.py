@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Protocol
 import aiohttp
 import httpx2
 
+from wayline.contracts.money import Usage
 from wayline.llm import faults
 from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
 from wayline.llm.frames import ERROR_MAX_BYTES, EVENT_END, Frames
-from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelRequest, Piece
+from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.sse import event, last_event
 
 Json = dict[str, Any]
@@ -39,13 +40,17 @@ class Reply(Protocol):
     """An answer being put together."""
 
     over: bool
+    seen: Usage | None
+    """What the provider has counted until now."""
 
     @property
     def whole(self) -> bool:
         """Whether nothing is missing, though the stream may not be over."""
         ...
 
-    def take(self, event: Json) -> Piece | None: ...
+    def take(self, event: Json) -> str:
+        """Add an event; what it says of the text. Raises ModelError for an error told inside."""
+        ...
 
     def finished(self) -> Finished: ...
 
@@ -53,7 +58,7 @@ class Reply(Protocol):
 class Sdk(ABC):
     """Streams from `<base_url><path>`; no base URL is the provider's own.
 
-    The client is made when it is first needed: its import takes seconds, so in a thread.
+    The client is made when it is first needed, or before (`warm`): its import takes seconds, so in a thread.
     """
 
     path: ClassVar[str]
@@ -81,6 +86,10 @@ class Sdk(ABC):
 
     @abstractmethod
     def reply(self, request: ModelRequest) -> Reply: ...
+
+    async def warm(self) -> None:
+        async with self._made:
+            self._client = self._client or await asyncio.to_thread(self._make)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -112,8 +121,7 @@ class Sdk(ABC):
         yield replace(reply.finished(), notes=notes)
 
     async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
-        async with self._made:
-            self._client = self._client or await asyncio.to_thread(self._make)
+        await self.warm()
         try:
             return await self._client.post(
                 self.path,
@@ -138,12 +146,22 @@ class Sdk(ABC):
 
 
 def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
-    for said in events:
-        piece = reply.take(said) if said else None
-        if piece is not None:
-            yield piece
-        if reply.over:
-            return
+    """What came together, its text in one piece; also what came before an error."""
+    counted, texts, error = reply.seen, list[str](), None
+    try:
+        for said in events:
+            if said:
+                texts.append(reply.take(said))
+            if reply.over:
+                break
+    except ModelError as told:
+        error = told
+    if reply.seen is not None and reply.seen is not counted:
+        yield UsageSeen(reply.seen)
+    if text := "".join(texts):
+        yield TextDelta(text)
+    if error:
+        raise error
 
 
 async def _bound(response: httpx2.Response) -> None:

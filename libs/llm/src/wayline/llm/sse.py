@@ -14,23 +14,7 @@ DONE = b"[DONE]"
 
 def event(frame: bytes) -> dict[str, Any] | None:
     """What one event says, with the event's name as its `type` where it has none of its own; None: no JSON object."""
-    name, data = b"", list[bytes]()
-    for line in frame.split(b"\n"):
-        if line.startswith(b"data:"):
-            data.append(line[5:])
-        elif line.startswith(b"event:"):
-            name = line[6:]
-    return _read(b"\n".join(data), name) if data else None
-
-
-def last_event(rest: bytes) -> dict[str, Any] | None:
-    """The same for an event without its end: it may only lack that, or be cut short and none."""
-    with suppress(ModelError):
-        return event(rest)
-    return None
-
-
-def _read(data: bytes, name: bytes) -> dict[str, Any] | None:
+    data = _data(frame)
     try:
         said = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -41,5 +25,24 @@ def _read(data: bytes, name: bytes) -> dict[str, Any] | None:
     if not isinstance(said, dict):
         return None
     if "type" not in said:
-        said["type"] = name.strip().decode(errors="replace")
+        said["type"] = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
     return said
+
+
+def last_event(rest: bytes) -> dict[str, Any] | None:
+    """The same for an event without its end: it may only lack that, or be cut short and none."""
+    with suppress(ModelError):
+        return event(rest)
+    return None
+
+
+def _data(frame: bytes) -> bytes:
+    before, _, data = frame.partition(b"data:")
+    if b"\n" in data or (before and not before.endswith(b"\n")):
+        return b"\n".join(_values(frame, b"data:"))
+    # One line, and the last one: so nearly all of them are.
+    return data
+
+
+def _values(frame: bytes, field: bytes) -> list[bytes]:
+    return [line[len(field) :] for line in frame.split(b"\n") if line.startswith(field)]

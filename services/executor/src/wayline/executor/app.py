@@ -17,6 +17,7 @@ from wayline.executor.lane import Lane
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
+from wayline.executor.warming import Warming
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
@@ -34,7 +35,8 @@ async def build(
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
-    models, gates, budgets = Models(bus, providers(settings), secrets=keys), Gates(bus), Budgets(bus)
+    known = providers(settings)
+    models, gates, budgets = Models(bus, known, secrets=keys), Gates(bus), Budgets(bus)
     hands = Hands(
         models=models,
         tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
@@ -46,6 +48,7 @@ async def build(
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
     )
+    warming = Warming(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
         return configured(settings)
@@ -58,7 +61,7 @@ async def build(
         telemetry=telemetry,
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers)],
-        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates],
+        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates, warming],
         close=models.close,
         # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
         collect_after=700,

@@ -27,9 +27,8 @@ from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, wrote_not
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
-from wayline.executor.sharing import Shared
 from wayline.executor.steps import Hands
-from wayline.journal import Head, Job, JobLog, State, fold, unknown_types
+from wayline.journal import Head, Job, JobLog, Shared, State, fold, unknown_types
 from wayline.telemetry import Home, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -149,7 +148,7 @@ class Lane:
         if unknown:
             return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
         try:
-            events = list(self._shared.events(value for record in records for value in record))
+            events = self._shared.events(value for record in records for value in record)
         except ValidationError as error:
             return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
         if wrote_nothing(head, ticket):

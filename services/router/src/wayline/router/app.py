@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from wayline.chassis import Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
+from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models
 from wayline.contracts.errors import InvalidMessage
@@ -37,13 +38,12 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect, and bind every handler to what it hears."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    store = await Store.connect(
-        shared.dsn_of(NAME),
-        schema=SCHEMA,
-        queries=files("wayline.router") / "queries.sql",
-        wait_s=shared.connect_wait_s,
-    )
     bus = await Bus.connect(shared, service=NAME)
+    try:
+        store = await open_store(shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    except BaseException:
+        await bus.close()
+        raise
     exporter = BusExporter(NAME)
     desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
     await desk.seed(bundled())
@@ -69,47 +69,73 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus=bus,
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
-        work=[
-            Work(
-                SUBMIT_ROUTER,
-                SubmitJob,
-                router.on_submit,
-                slots=settings.slots,
-                home=_home_of_submission,
-                before_dead=router.on_refused,
-                after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
-                after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
-            ),
-            Work(
-                SIGNALS_ROUTER,
-                Signal,
-                router.on_signal,
-                home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
-                after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
-            ),
-            Work(LATER_ROUTER, Due, router.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
-            Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
-        ],
-        asks=[
-            asks(PlanJob, router.on_plan),
-            asks(budgets.SettleJob, router.on_settle),
-            asks(budgets.ExtendBudget, money.on_extend),
-            asks(budgets.ReleaseBudget, money.on_release),
-            asks(budgets.ListBudgets, money.on_list),
-            asks(budgets.PutBudget, money.on_put),
-            asks(budgets.DeleteBudget, money.on_delete),
-            asks(agents.GetAgent, router.on_get_agent),
-            asks(agents.ListAgents, router.on_list_agents),
-            asks(agents.PutAgent, router.on_put_agent),
-            asks(agents.DeleteAgent, router.on_delete_agent),
-            asks(models.ListModels, router.on_list_models),
-            asks(models.PutModel, router.on_put_model),
-            asks(models.DeleteModel, router.on_delete_model),
-        ],
+        work=_work(router, bus, slots=settings.slots),
+        asks=[*_asks_of_router(router), *_asks_about_money(money)],
         parts=[waker, availability],
         needs={"postgres": desk.ready},
         close=store.close,
     )
+
+
+async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+    """The router's tables; waits `wait_s` for a Postgres that is away."""
+    queries = files("wayline.router") / "queries.sql"
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, wait_s=wait_s, init=_read_by_index)
+
+
+async def _read_by_index(conn: Any) -> None:
+    # A session keeps the plans that it made for empty tables until somebody analyzes them, and for an empty table a
+    # scan is cheapest: a settlement would read every reservation there is.
+    await conn.execute("SET enable_seqscan = off")
+
+
+def _work(router: Router, bus: Bus, *, slots: int) -> list[Work[Any]]:
+    """What is done with each message of the router's queues."""
+    return [
+        Work(
+            SUBMIT_ROUTER,
+            SubmitJob,
+            router.on_submit,
+            slots=slots,
+            home=_home_of_submission,
+            before_dead=router.on_refused,
+            after_publish=partial(reach, Failpoint.ROUTER_TICKET_AFTER),
+            after_ack=partial(reach, Failpoint.ROUTER_ACK_AFTER),
+        ),
+        Work(
+            SIGNALS_ROUTER,
+            Signal,
+            router.on_signal,
+            home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
+            after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
+        ),
+        Work(LATER_ROUTER, Due, router.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),
+        Work(ADVISORY_ROUTER, Advisory, partial(put_aside, bus)),
+    ]
+
+
+def _asks_of_router(router: Router) -> list[Ask[Any]]:
+    return [
+        asks(PlanJob, router.on_plan),
+        asks(budgets.SettleJob, router.on_settle),
+        asks(agents.GetAgent, router.on_get_agent),
+        asks(agents.ListAgents, router.on_list_agents),
+        asks(agents.PutAgent, router.on_put_agent),
+        asks(agents.DeleteAgent, router.on_delete_agent),
+        asks(models.ListModels, router.on_list_models),
+        asks(models.PutModel, router.on_put_model),
+        asks(models.DeleteModel, router.on_delete_model),
+    ]
+
+
+def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
+    return [
+        asks(budgets.ExtendBudget, money.on_extend),
+        asks(budgets.ReleaseBudget, money.on_release),
+        asks(budgets.ListBudgets, money.on_list),
+        asks(budgets.PutBudget, money.on_put),
+        asks(budgets.DeleteBudget, money.on_delete),
+    ]
 
 
 def _home_of_submission(job: SubmitJob, delivery: Delivery) -> Home | None:

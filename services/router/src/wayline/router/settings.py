@@ -18,7 +18,7 @@ class Settings(BaseSettings, EndpointSettings):
     default_model: str = Field(
         default="offline/extractive", description="`provider/model` of jobs whose agent and options name none."
     )
-    slots: int = Field(default=64, description="Messages of one kind handled at once.")
+    slots: int = Field(default=16, description="Messages of one kind handled at once.")
     tenants_fresh_s: float = Field(default=5.0, description="How long a known tenant is believed without asking.")
     models_fresh_s: float = Field(
         default=5.0, description="How long a tenant's models are believed without asking; its own changes show at once."

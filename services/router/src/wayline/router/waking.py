@@ -61,6 +61,8 @@ class Waker:
                 await self.tell()
             except AWAY as error:
                 log.warning("put off", what="budgets", why=str(error) or type(error).__name__)
+            except Exception as error:  # whatever it is, the next look may be well: parked jobs wait for it
+                log.error("failed", what="budgets", error=repr(error), exc_info=error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._looking.wait(), self._every_s)
 

@@ -67,12 +67,28 @@ async def ingest(
     return list(await asyncio.gather(*(one(file) for file in files)))
 
 
-async def _ingest_one(api: Api, file: File) -> dict[str, Any]:
+async def as_parts(api: Api, paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Upload files and name them as parts of a job's input. Raises ApiError for one that no job can be given."""
+    return list(await asyncio.gather(*(_as_part(api, path) for path in paths)))
+
+
+async def _as_part(api: Api, path: Path) -> dict[str, Any]:
+    content = await asyncio.to_thread(path.read_bytes)
+    # By its content too: a job keeps what it was given, and the same file again is no second document.
+    digest = sha256(path.name.encode() + b"\0" + content).hexdigest()
+    document = await _ingest_one(api, File(path, path.name), document_id=f"given_{digest[:24]}")
+    if document.get("sha256") is None:
+        raise ApiError(f"{path}: {document['error']}", code="document_unusable")
+    kind = "file" if document["width"] is None else "image"
+    return {"type": kind, "document_id": document["document_id"], "sha256": document["sha256"]}
+
+
+async def _ingest_one(api: Api, file: File, *, document_id: str | None = None) -> dict[str, Any]:
     try:
         content = await asyncio.to_thread(file.path.read_bytes)
     except OSError as error:
         return _failed(file, error.strerror or str(error))
-    fields = {"name": file.name, "document_id": file.document_id}
+    fields = {"name": file.name, "document_id": document_id or file.document_id}
     try:
         document = await api.post("/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S})
         while document["status"] not in ("ready", "failed"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from wayline.chassis import Bus, BusSettings, Part, Service, asks
+from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs
@@ -16,10 +18,10 @@ from wayline.tracing.batches import Batches
 from wayline.tracing.gauges import Gauges
 from wayline.tracing.handlers import Answers
 from wayline.tracing.keeping import Keeper
-from wayline.tracing.leaves import Leaves
+from wayline.tracing.leaves import Export, Leaves
 from wayline.tracing.owners import Owners
 from wayline.tracing.periodic import Periodic
-from wayline.tracing.projecting import Projector
+from wayline.tracing.projecting import Projector, Record
 from wayline.tracing.settings import Settings
 
 SERVICE = "tracing"
@@ -56,22 +58,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         await bus.close()
         raise
     tables = Tables(store, spans_days=settings.spans_days)
-    owners = Owners(tables)
-    collector = None
-    if settings.otlp_endpoint:
-        collector = Collector(settings.otlp_endpoint, headers=settings.otlp_headers, timeout_s=settings.otlp_timeout_s)
-    projector = Projector(
-        bus,
-        tables,
-        owners,
-        stories_max=settings.jobs_in_memory_max,
-        forward=collector.forward_rows if collector else None,
-    )
+    collector = _collector(settings)
+    records, spans = _readers(settings, bus, tables, collector)
     gauges = Gauges(bus, store)
-    leaves = Leaves(tables, owners, collector)
-    batching = {"size": settings.batch_max, "linger_s": settings.linger_ms / 1_000}
-    records = Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, **batching)
-    spans = Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, **batching)
     parts: list[Part] = [
         # First: nothing can be stored before there are partitions.
         Keeper(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
@@ -81,12 +70,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
     ]
-    answers = Answers(store)
     exporter = BusExporter(SERVICE)
-
-    async def postgres() -> None:
-        async with store.system() as conn:
-            await conn.execute("SELECT 1")
 
     async def close() -> None:
         if collector:
@@ -99,13 +83,43 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         Telemetry(SERVICE, exporter),
         exporter,
-        asks=[
-            asks(GetTrace, answers.get_trace),
-            asks(GetSteps, answers.get_steps),
-            asks(ListJobs, answers.list_jobs),
-            asks(GetCosts, answers.get_costs),
-        ],
+        asks=_asks(Answers(store)),
         parts=parts,
-        needs={"postgres": postgres, "records": records.check, "spans": spans.check},
+        needs={"postgres": partial(_answers, store), "records": records.check, "spans": spans.check},
         close=close,
     )
+
+
+def _collector(settings: Settings) -> Collector | None:
+    if not settings.otlp_endpoint:
+        return None
+    return Collector(settings.otlp_endpoint, headers=settings.otlp_headers, timeout_s=settings.otlp_timeout_s)
+
+
+def _readers(
+    settings: Settings, bus: Bus, tables: Tables, collector: Collector | None
+) -> tuple[Batches[Record], Batches[Export]]:
+    """What reads the logs, and what reads the spans that services export."""
+    owners = Owners(tables)
+    forward = collector.forward_rows if collector else None
+    projector = Projector(bus, tables, owners, stories_max=settings.jobs_in_memory_max, forward=forward)
+    leaves = Leaves(tables, owners, collector)
+    size, linger_s = settings.batch_max, settings.linger_ms / 1_000
+    return (
+        Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),
+        Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, size=size, linger_s=linger_s),
+    )
+
+
+def _asks(answers: Answers) -> list[Ask[Any]]:
+    return [
+        asks(GetTrace, answers.get_trace),
+        asks(GetSteps, answers.get_steps),
+        asks(ListJobs, answers.list_jobs),
+        asks(GetCosts, answers.get_costs),
+    ]
+
+
+async def _answers(store: Store) -> None:
+    async with store.system() as conn:
+        await conn.execute("SELECT 1")

@@ -50,6 +50,8 @@ class Periodic:
                 await self._do()
             except AWAY as error:
                 log.warning("put off", what=self._name, why=str(error) or type(error).__name__)
+            except Exception as error:  # whatever it is, the next turn may be well: nobody else takes it
+                log.error("failed", what=self._name, error=repr(error), exc_info=error)
             pause_s = max(self._every_s, (loop.time() - began) / SHARE_MAX)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)

@@ -15,7 +15,7 @@ from wayline.chassis import Bus, Delivery
 from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event, Unknown
-from wayline.journal import bulk_read, read_record
+from wayline.journal import Shared, bulk_read, decode
 from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
@@ -29,6 +29,9 @@ log = structlog.get_logger()
 
 READ_LOG_S = 10.0
 """How long reading one job's log may take before its records are left for a later delivery."""
+
+
+_ALIKE = Shared()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def parse(subject: str, sequence: int, body: bytes) -> Record:
     """A record from its wire form. Raises NotARecord."""
     _, tenant, job_id = subject.split(".")
     try:
-        events = read_record(body)
+        events = _ALIKE.events(decode(body))
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotARecord(" ".join(str(error).split())[:500] or type(error).__name__) from None
     if not events or not ids.is_tenant(tenant):

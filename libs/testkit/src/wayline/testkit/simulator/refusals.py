@@ -3,6 +3,7 @@
 Refusal
 ├── rejected()      400, the request is wrong
 ├── unknown_model()
+├── too_large()     413
 └── broken()        429, 500, 529: an injected fault
 """
 
@@ -59,6 +60,11 @@ def unknown_model(wire: Wire, model: object) -> Refusal:
         return Refusal(said, param="model", code="model_not_found")
     said = f"The model `{model}` does not exist or you do not have access to it."
     return Refusal(said, status=404, code="model_not_found")
+
+
+def too_large() -> Refusal:
+    """More than Messages takes at once; it is refused before it is read."""
+    return Refusal("Request exceeds the maximum size", status=413, kind="request_too_large")
 
 
 def broken(fault: Fault, wire: Wire) -> Refusal:

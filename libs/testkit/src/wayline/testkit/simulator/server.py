@@ -22,7 +22,7 @@ from wayline.testkit.simulator.listing import Listing
 from wayline.testkit.simulator.models import Facts, known
 from wayline.testkit.simulator.protocol import understood
 from wayline.testkit.simulator.reading import Envelope
-from wayline.testkit.simulator.refusals import Refusal, broken, unknown_model
+from wayline.testkit.simulator.refusals import Refusal, broken, too_large, unknown_model
 from wayline.testkit.simulator.replies import Prompt, Reply, compose
 from wayline.testkit.simulator.rules import by_rules
 from wayline.testkit.simulator.script import Asked, Say, Script
@@ -31,6 +31,7 @@ from wayline.testkit.simulator.writing import Meter, Writer
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
 BODY_BYTES_MAX = 64 * 1024 * 1024
+MESSAGES_BODY_BYTES_MAX = 32 * 1024 * 1024
 REQUESTS_MAX = 10_000
 """How many of the last requests are remembered."""
 STOP_GRACE_S = 0.2
@@ -125,6 +126,8 @@ class Simulator:
         envelope = Envelope(self._count, request.headers.get(ATTEMPT_HEADER, ""), owner(request))
         model = ""
         try:
+            if form is MESSAGES and (request.content_length or 0) > MESSAGES_BODY_BYTES_MAX:
+                raise too_large()
             body = await json_of(request)
             model = str(body.get("model"))
             prompt = self._read(request, form, form.read, body, envelope)

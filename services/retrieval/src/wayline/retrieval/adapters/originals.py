@@ -9,6 +9,7 @@ from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
 from wayline.contracts.knowledge import AttachmentList, AttachmentPiece, DocumentStatus, ReadAttachment
 from wayline.retrieval.adapters.postgres import reachable
+from wayline.retrieval.reading import storable
 from wayline.store import Record, Store
 
 WAITING = frozenset({DocumentStatus.QUEUED, DocumentStatus.INDEXING})
@@ -23,8 +24,10 @@ class Originals:
 
     async def describe(self, tenant: str, document_ids: Sequence[str]) -> AttachmentList:
         """What is kept of each document that is there; of an unknown one, nothing is said."""
+        # Others no document has, and no column could hold.
+        possible = [document_id for document_id in document_ids if storable(document_id) == document_id]
         with reachable():
-            rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, list(document_ids))
+            rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)
         waiting = tuple(row["document_id"] for row in rows if row["status"] in WAITING)
         ended = [row for row in rows if row["status"] not in WAITING]
         return AttachmentList(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,15 @@ def run(
     task: Annotated[str, typer.Argument(help="What to do; - reads it from the input.")],
     *,
     agent: Annotated[str, typer.Option(help="Which agent does it.")] = "assistant",
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="An image, PDF or text to give it; kept as a document. Can be repeated.",
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")] = None,
     session: Annotated[str | None, typer.Option(help="The conversation it belongs to.")] = None,
     max_steps: Annotated[int | None, typer.Option(help="At most so many steps.")] = None,
@@ -41,23 +51,35 @@ def run(
         "options": {name: value for name, value in options.items() if value is not None},
     }
     if dry_run:
-        _plan(body, as_json=as_json)
+        _plan(body, file or [], as_json=as_json)
         return
 
     async def work(api: Api) -> dict[str, Any]:
-        return await _run(api, body, wait=wait, quiet=as_json)
+        return await _run(api, await _with_files(api, body, file or []), wait=wait, quiet=as_json)
 
     job = conversation(work, as_json=as_json)
     _show_end(job, as_json=as_json)
 
 
-def _plan(body: dict[str, Any], *, as_json: bool) -> None:
+def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
     from wayline.standalone.drawing import planned
 
-    asked = {**body, "options": {**body["options"], "dry_run": True}}
-    said = answer(lambda api: api.post("/v1/jobs", asked), as_json=as_json, draw=planned)
+    async def work(api: Api) -> dict[str, Any]:
+        asked = {**body, "options": {**body["options"], "dry_run": True}}
+        return await api.post("/v1/jobs", await _with_files(api, asked, files))
+
+    said = answer(work, as_json=as_json, draw=planned)
     if said["refusal"]:
         raise typer.Exit(1)
+
+
+async def _with_files(api: Api, body: dict[str, Any], files: list[Path]) -> dict[str, Any]:
+    """The same job, with what it is given before the words about it."""
+    if not files:
+        return body
+    from wayline.standalone.ingesting import as_parts
+
+    return {**body, "input": [*await as_parts(api, files), {"type": "text", "text": body["input"]}]}
 
 
 async def _run(api: Api, body: dict[str, Any], *, wait: bool, quiet: bool) -> dict[str, Any]:

@@ -46,13 +46,13 @@ class Tables:
         """The last event that was projected of each job that is known."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.progress_of_jobs, *_columns(keys, 2))
-        return {(row["tenant"], row["job_id"]): row["seq"] for row in rows}
+        return {(row["tenant"], row["job_id"]): row["seq"] for row in rows if row["seq"] is not None}
 
     async def tenants(self, trace_ids: Iterable[str]) -> dict[str, str]:
         """Whose job each trace is."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.tenants_of_traces, list(trace_ids))
-        return {row["trace_id"]: row["tenant"] for row in rows}
+        return {row["trace_id"]: row["tenant"] for row in rows if row["tenant"] is not None}
 
     async def write(self, rows: Rows) -> set[Key]:
         """Write in one transaction; returns the jobs that really moved on."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import orjson
 
@@ -11,8 +11,8 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.base import Frozen
 
-F = TypeVar("F", bound=Frozen)
-
+ALIKE: dict[str, type[Frozen]] = {"config": AgentConfig, "candidates": e.Candidates}
+"""The largest fields of `job.routed`."""
 KEPT_MAX = 512
 """Configurations and sets of candidates; the oldest goes first."""
 
@@ -24,24 +24,21 @@ class Shared:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[type[Frozen], bytes], Frozen] = {}
+        self._known: dict[tuple[str, bytes], Frozen] = {}
 
-    def events(self, values: Iterable[dict[str, Any]]) -> Iterator[e.Event]:
+    def events(self, values: Iterable[dict[str, Any]]) -> list[e.Event]:
         """The events of decoded records; raises pydantic's ValidationError."""
-        for value in values:
-            yield e.read_event(self._shared(value) if value.get("type") == "job.routed" else value)
+        return [e.read_event(self._shared(value) if value.get("type") == "job.routed" else value) for value in values]
 
     def _shared(self, routed: dict[str, Any]) -> dict[str, Any]:
-        same: dict[str, Any] = {"config": self._one(AgentConfig, routed["config"])}
-        if "candidates" in routed:
-            same["candidates"] = self._one(e.Candidates, routed["candidates"])
-        return {**routed, **same}
+        return routed | {field: self._one(field, routed[field]) for field in ALIKE if field in routed}
 
-    def _one(self, kind: type[F], value: Any) -> F:
-        key = kind, orjson.dumps(value)
+    def _one(self, field: str, value: Any) -> Frozen:
+        key = field, orjson.dumps(value)
         known = self._known.get(key)
-        if not isinstance(known, kind):
+        if known is None:
+            known = ALIKE[field].model_validate(value)
             if len(self._known) >= KEPT_MAX:
                 del self._known[next(iter(self._known))]
-            known = self._known[key] = kind.model_validate(value)
+            self._known[key] = known
         return known

@@ -1,0 +1,43 @@
+"""What a statement costs does not grow with the jobs there have been, also where nobody has analyzed the tables."""
+
+from decimal import Decimal
+
+import asyncpg
+
+from wayline.router.app import open_store
+from wayline.testkit import Database
+
+from .conftest import PASSWORD, ROLE, TENANT, Office, Offices
+
+JOBS = 5_000
+# A session plans a statement anew five times and then keeps one plan for all values.
+UNTIL_KEPT = 8
+SETTLED = """
+INSERT INTO router.reservations (tenant, job_id, reserved_usd, agent, state, settled_usd, settled_at)
+SELECT 'default', md5(n::text), 0.01, 'assistant', 'settled', 0.01, now() FROM generate_series(1, $1::int) AS n
+"""
+READ = "SELECT coalesce(sum(seq_tup_read), 0)::int FROM pg_stat_xact_user_tables WHERE relname = 'reservations'"
+
+
+async def test_no_decision_about_money_reads_every_reservation(offices: Offices, database: Database):
+    office: Office = await offices()
+    await office.put("march", "1000", window="month")
+    admin = await asyncpg.connect(database.dsn)
+    store = await open_store(database.as_role(ROLE, PASSWORD))
+    sql = store.sql
+    try:
+        async with store.system() as conn:
+            for number in range(UNTIL_KEPT + 1):
+                if number == UNTIL_KEPT:
+                    await admin.execute(SETTLED, JOBS)
+                job, cent, read = [f"j{number}"], [Decimal("0.01")], await conn.fetchval(READ)
+                await conn.fetch(sql.admit, TENANT, job, ["assistant"], [None], [None], None, None, True)
+                await conn.fetch(sql.hold, TENANT, job, cent, [None], [1], None)
+                await conn.fetch(sql.release, TENANT, job[0], Decimal("0.005"), 2)
+                await conn.fetch(sql.wakeable, None, 10)
+                assert await conn.fetch(sql.settle, TENANT, job, cent, [Decimal(0)], None)
+
+            assert await conn.fetchval(READ) == read
+    finally:
+        await admin.close()
+        await store.close()

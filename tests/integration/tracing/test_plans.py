@@ -1,0 +1,44 @@
+"""What a batch costs does not grow with the jobs there have been, also where nobody has analyzed the tables."""
+
+import asyncpg
+
+from wayline.tracing.adapters.tables import Tables
+
+from .conftest import Platform
+
+JOBS = 5_000
+# A session plans a statement anew five times and then keeps one plan for all values.
+UNTIL_KEPT = 8
+ENDED = """
+INSERT INTO tracing.jobs (
+    tenant, job_id, seq, trace_id, status, agent, steps, usage, tokens, partial, citations, created_at
+)
+SELECT 'acme', 'j' || n, 9, md5(n::text), 'completed', 'assistant', 2, '{}', 10, false, '[]', now()
+FROM generate_series(1, $1::int) AS n
+"""
+READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
+
+
+async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(platform: Platform):
+    tables = Tables(platform.store, spans_days=7)
+    admin = await asyncpg.connect(platform.database.dsn)
+    keys = [("acme", "j1"), ("acme", "j2"), ("acme", "unknown")]
+
+    async def scanned() -> int:
+        async with platform.store.system() as conn:
+            await conn.execute("SELECT pg_stat_force_next_flush()")
+        return await admin.fetchval(READ)
+
+    # Both of the pool's connections keep their plans.
+    for _ in range(2 * UNTIL_KEPT):
+        assert await tables.progress(keys) == {}
+        assert await tables.tenants(["c4ca4238a0b923820dcc509a6f75849b", "?"]) == {}
+    await admin.execute(ENDED, JOBS)
+    before = await scanned()
+
+    assert await tables.progress(keys) == {("acme", "j1"): 9, ("acme", "j2"): 9}
+    assert await tables.tenants(["c4ca4238a0b923820dcc509a6f75849b", "?"]) == {
+        "c4ca4238a0b923820dcc509a6f75849b": "acme"
+    }
+    assert await scanned() == before
+    await admin.close()
