@@ -93,6 +93,10 @@ class Job:
     """The last model call, whatever became of it."""
     compacted: bool = False
     """Whether messages gave way to a summary since the last model call."""
+    prompt_tokens: int | None = None
+    """What the provider counted when the model last spoke, its words included; None: the history is another now."""
+    compacting_at: int | None = None
+    """The step after which a summary was last asked for, whatever came of it."""
     step: int = 0
     """The number of the last model request's step, from 1."""
     model_open: e.ModelRequested | None = None
@@ -248,6 +252,7 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "model_attempt": 0,
         "failures": 0,
         "stop_reason": event.stop_reason,
+        "prompt_tokens": event.usage.total,
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
         "usage": job.usage + event.usage,
         "cost_usd": plus(job.cost_usd, event.cost_usd),
@@ -282,13 +287,15 @@ def _aux_requested(job: Job, event: e.AuxiliaryRequested) -> Changes:
         "aux_open": event,
         "aux_calls": job.aux_calls + 1,
         "classified": job.classified or event.purpose == "classification",
+        "compacting_at": job.step if event.purpose == "compaction" else job.compacting_at,
         "held_usd": job.held_usd if event.held_usd is None else event.held_usd,
     }
 
 
 def _aux_failed(job: Job, event: e.AuxiliaryFailed) -> Changes:
     costs = job.costs if event.unsettled is None else unsettled(job.costs, event.unsettled)
-    return {"aux_open": None, "costs": costs}
+    tried = job.step if event.purpose == "compaction" else job.compacting_at
+    return {"aux_open": None, "costs": costs, "compacting_at": tried}
 
 
 def _classified(job: Job, event: e.TaskClassified) -> Changes:
@@ -311,7 +318,13 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
     first, kept = job.messages[:1], job.messages[max(1, len(job.messages) - event.kept) :]
-    return {"messages": (*first, event.note, *kept), "compacted": True}
+    return {"messages": (*first, event.note, *map(_unbound, kept)), "compacted": True, "prompt_tokens": None}
+
+
+def _unbound(message: ChatMessage) -> ChatMessage:
+    """A message as our own fields say it: its provider's blocks are bound to what stood before it."""
+    verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
+    return message.model_copy(update={"verbatim": None}) if verbatim else message
 
 
 def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
