@@ -41,6 +41,7 @@ POOR = Decimal("0.004")
 CLASSIFIED = 0.3
 """Of all jobs."""
 LATE = 10
+"""The last jobs, which are all classified."""
 LABELS = ("negotiation", "contract review", "drafting", "sentiment", "none", "I cannot say")
 WORDS = "the tide comes in and goes out again, as it did yesterday and as it will tomorrow; "
 DEADLY = (
@@ -201,14 +202,17 @@ class Riot:
 
         heard_ends = await self.world.bus.nc.subscribe("live.*.*", cb=heard)
         self._replace()
-        for name in self.fates:
-            await self._submit(name)
+        names = list(self.fates)
+        # Most accidents befall the first ones: the last ones meet executors that live long enough to answer.
+        for some in (names[:-LATE], names[-LATE:]):
+            for name in some:
+                await self._submit(name)
 
-        def over() -> bool:
-            self._replace()
-            return not self.left
+            def over(some: list[str] = some) -> bool:
+                self._replace()
+                return self.left.isdisjoint(some)
 
-        await until(over, within=within, why=f"{self.jobs} jobs end")
+            await until(over, within=within, why=f"{len(some)} jobs end")
         await heard_ends.unsubscribe()
         await asyncio.gather(*self._tasks)
 

@@ -80,5 +80,6 @@ def test_whoever_leaves_a_model_leaves_its_whole_prompt_and_the_reason_says_for_
     cold = escalate(job(answered=False), why="it was unsure")
 
     assert warm_tokens(job()) == 2_900
+    assert warm_tokens(replace(job(), compacted=True)) == 2_000, "the messages are others now"
     assert isinstance(up, Reroute) and up.route.reason.endswith("which reads 2900 warm tokens anew for $0.029")
     assert isinstance(cold, Reroute) and "anew" not in cold.route.reason

@@ -389,6 +389,21 @@ def test_a_call_beside_the_conversation_is_in_the_sums_where_its_usage_was_told_
     assert counted["jobs"]["j"].cost_usd == Decimal("0.75")
 
 
+def test_a_call_beside_the_conversation_that_was_never_made_is_only_noted():
+    hand = Hand()
+    hand.begin()
+    error = Failure(code="not_made", message="p/small keeps failing")
+    hand.say(e.AuxiliaryFailed, purpose="compaction", attempt_id="acme/j/4/a1", error=error)
+    hand.say(e.JobCompleted, answer="because")
+
+    tables = told(hand.events, set())
+
+    assert tables["ledger"] == {}
+    [root] = tables["spans"].values()
+    noted = {"name": "compaction not made", "attributes": {"reason": "p/small keeps failing"}}
+    assert noted.items() <= json.loads(root.events or "[]")[-1].items()
+
+
 @given(st.integers(1, 6))
 def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: int):
     events = asked_aside(*ANSWERED)[:kept]

@@ -95,6 +95,11 @@ class Job:
     """The last model call, whatever became of it."""
     compacted: bool = False
     """Whether messages gave way to a summary since the last model call."""
+    prompt_tokens: int | None = None
+    """What the provider counted when the model last spoke, its words included, else about what it was sent; None: the
+    history is another now."""
+    compacting_at: int | None = None
+    """The step after which a summary was last asked for, whatever came of it."""
     step: int = 0
     """The number of the last model request's step, from 1."""
     model_open: e.ModelRequested | None = None
@@ -251,6 +256,7 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "model_attempt": 0,
         "failures": 0,
         "stop_reason": event.stop_reason,
+        "prompt_tokens": event.usage.total or _estimated(job),
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
     }
     if event.unsettled is not None:
@@ -260,6 +266,11 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "cost_usd": plus(job.cost_usd, event.cost_usd),
         "costs": cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd),
     }
+
+
+def _estimated(job: Job) -> int | None:
+    """Tokens of the last prompt, as its call was written down."""
+    return sum(part.tokens for part in job.asked.prefix) if job.asked else None
 
 
 def _called(job: Job) -> str:
@@ -289,12 +300,15 @@ def _aux_requested(job: Job, event: e.AuxiliaryRequested) -> Changes:
         "aux_open": event,
         "aux_calls": job.aux_calls + 1,
         "classified": job.classified or event.purpose == "classification",
+        "compacting_at": job.step if event.purpose == "compaction" else job.compacting_at,
         "held_usd": job.held_usd if event.held_usd is None else event.held_usd,
     }
 
 
 def _aux_ended(job: Job, event: e.AuxiliaryCompleted | e.AuxiliaryFailed) -> Changes:
     changes: Changes = {"aux_open": None}
+    if event.purpose == "compaction":
+        changes["compacting_at"] = job.step
     if event.unsettled is not None:
         changes["costs"] = unsettled(job.costs, event.unsettled)
     elif event.usage is not None:
@@ -317,7 +331,13 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
     first, kept = job.messages[:1], job.messages[max(1, len(job.messages) - event.kept) :]
-    return {"messages": (*first, event.note, *kept), "compacted": True}
+    return {"messages": (*first, event.note, *map(_unbound, kept)), "compacted": True, "prompt_tokens": None}
+
+
+def _unbound(message: ChatMessage) -> ChatMessage:
+    """A message as our own fields say it: its provider's blocks are bound to what stood before it."""
+    verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
+    return message.model_copy(update={"verbatim": None}) if verbatim else message
 
 
 def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:

@@ -37,6 +37,14 @@ class Classify:
 
 
 @dataclass(frozen=True, slots=True)
+class Compact:
+    """Have a model summarise all messages between the first one and the last few."""
+
+    card: ModelCard
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reroute:
     """Let another model go on, and tell it why where it has to look at an answer again."""
 
@@ -91,7 +99,7 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-Action = CallModel | NoteLost | Classify | Reroute | Correct | RunTools | Resolve | Park | End
+Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | RunTools | Resolve | Park | End
 
 
 def dollars(amount: Decimal) -> str:

@@ -16,8 +16,8 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
-from wayline.executor import classifying, spending
-from wayline.executor.actions import Classify
+from wayline.executor import classifying, compacting, spending
+from wayline.executor.actions import Classify, Compact
 from wayline.executor.calling import Heard
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.prompt import Prints
@@ -61,6 +61,18 @@ async def classify(hands: Hands, hold: Hold, action: Classify) -> None:
         found = classifying.label(said, action.labels)
         why = "" if found else classifying.unreadable(said)
         hold.pen.note(e.TaskClassified, task_type=found, reason=why)
+
+
+async def compact(hands: Hands, hold: Hold, action: Compact) -> None:
+    """Ask for a summary and put it in the place of what it is about; without one, the conversation stays as it is."""
+    request = compacting.question(hold.pen.job, action, attempt_id=next_id(hold))
+    aside = Aside("compaction", request, compacting.SECONDS_MAX)
+    outcome = await ask(hands, hold, aside)
+    if isinstance(outcome, Unasked):
+        error = Failure(code="not_made", message=outcome.why)
+        hold.pen.note(e.AuxiliaryFailed, _span(hold, request.attempt_id), **_named(aside), error=error)
+    elif isinstance(outcome, Finished) and outcome.stop_reason == "end" and outcome.message.text.strip():
+        hold.pen.note(e.ContextCompacted, note=compacting.note(outcome.message.text), kept=action.kept)
 
 
 def next_id(hold: Hold) -> str:

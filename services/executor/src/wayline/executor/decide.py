@@ -15,6 +15,7 @@ from wayline.executor.actions import (
 )
 from wayline.executor.answers import after_answer, cut_short, escalate_weak
 from wayline.executor.classifying import before_first_call
+from wayline.executor.compacting import due
 from wayline.executor.failures import after_failure
 from wayline.journal import Call, Job
 
@@ -87,7 +88,7 @@ def _model(job: Job) -> Action:
         return CallModel(job.step, job.model_attempt + 1)
     if not more:
         return cut_short(job, f"the job's {job.limits.max_steps} steps are used up", "step_limit")
-    return (escalate_weak(job, said) if said else None) or CallModel(job.step + 1, 1)
+    return (escalate_weak(job, said) if said else None) or due(job) or CallModel(job.step + 1, 1)
 
 
 def _out_of_time(job: Job) -> bool:

@@ -14,6 +14,7 @@ from wayline.executor.actions import (
     CallModel,
     Cancel,
     Classify,
+    Compact,
     Complete,
     Correct,
     Fail,
@@ -77,6 +78,8 @@ async def _do(hands: Hands, hold: Hold, action: Action) -> bool:
             auxiliary.note_lost(hold, asked)
         case Classify():
             await auxiliary.classify(hands, hold, action)
+        case Compact():
+            await auxiliary.compact(hands, hold, action)
         case Reroute():
             asking.reroute(hold, action)
         case Correct():

@@ -15,7 +15,8 @@ TTL_MAX_S = 86_400.0
 
 def warm_tokens(job: Job) -> int:
     """Tokens of the job's prompt that its model's provider still keeps, as far as can be told; 0 where none are."""
-    tokens = _sent(job, "tools", "system", "messages")
+    # A summary has taken the place of messages: what stands before them is still there.
+    tokens = _sent(job, "tools", "system", *(() if job.compacted else ("messages",)))
     return tokens if _kept(job, tokens) else 0
 
 

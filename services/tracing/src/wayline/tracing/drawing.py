@@ -173,12 +173,11 @@ class Drawing:
         entry.worst_usd = event.worst_usd
 
     def _begin_aux(
-        self, event: e.AuxiliaryRequested | e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft, job: Job
+        self, event: e.AuxiliaryRequested | e.AuxiliaryCompleted, root: Draft, job: Job
     ) -> tuple[Draft, Entry]:
         span = genai.aux_span(self.tenant, self.job_id, event, root)
         entry = Entry(clean(event.attempt_id), job.step, "aux", span.start, purpose=event.purpose)
-        if not isinstance(event, e.AuxiliaryFailed):
-            entry.provider, entry.model = clean(event.provider), clean(event.model)
+        entry.provider, entry.model = clean(event.provider), clean(event.model)
         self._chats[event.attempt_id] = span, entry
         self._span(span, event)
         self._entry(entry, event)
@@ -186,6 +185,9 @@ class Drawing:
 
     def _aux_ended(self, event: e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft, job: Job) -> None:
         if event.attempt_id not in self._chats:
+            if isinstance(event, e.AuxiliaryFailed):
+                # It was never made.
+                return root.note(f"{event.purpose} not made", event.at, reason=event.error.message)
             self._begin_aux(event, root, job)
         span, entry = self._chats.pop(event.attempt_id)
         self._span(span, event)

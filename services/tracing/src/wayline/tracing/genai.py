@@ -117,23 +117,21 @@ def price_chat(span: Draft, usage: Usage, event: CallEnd) -> None:
         span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
 
 
-def aux_span(
-    tenant: str, job_id: str, event: e.AuxiliaryRequested | e.AuxiliaryCompleted | e.AuxiliaryFailed, root: Draft
-) -> Draft:
+def aux_span(tenant: str, job_id: str, event: e.AuxiliaryRequested | e.AuxiliaryCompleted, root: Draft) -> Draft:
     """A priced call beside the conversation; where its request was never read it begins as long ago as it took."""
-    took_ms = 0.0 if isinstance(event, e.AuxiliaryRequested) else event.duration_ms
-    span = Draft(
+    took_ms = event.duration_ms if isinstance(event, e.AuxiliaryCompleted) else 0.0
+    return Draft(
         ids.aux_span(tenant, job_id, event.attempt_id),
         root.span_id,
-        event.purpose,
+        f"{event.purpose} {event.model}",
         event.at - timedelta(milliseconds=took_ms),
         kind="client",
-        attributes={names.PURPOSE: event.purpose},
+        attributes={
+            names.PURPOSE: event.purpose,
+            names.GEN_AI_PROVIDER: event.provider,
+            names.GEN_AI_REQUEST_MODEL: event.model,
+        },
     )
-    if not isinstance(event, e.AuxiliaryFailed):
-        span.name = f"{event.purpose} {event.model}"
-        span.attributes |= {names.GEN_AI_PROVIDER: event.provider, names.GEN_AI_REQUEST_MODEL: event.model}
-    return span
 
 
 def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: Draft) -> Draft:

@@ -1,0 +1,117 @@
+"""A conversation that outgrows its model: summarised seldom, paid for, and taken by providers that check the rules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.models import ModelCard, PutModel
+from wayline.executor.compacting import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.llm.catalogue import bundled
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit.simulator import Asked, Fault, Say, Simulator
+
+from .conftest import Platform
+
+CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
+CLOCK = "get_current_time"
+WINDOW = 16_000
+STEPS = 40
+WORDS = "The tide comes in and goes out again, as it did yesterday. " * 60
+SUMMARY = "It is a quarter past nine, as the clock said at every step."
+
+
+def aside(asked: Asked) -> bool:
+    return asked.attempt.rpartition("/")[2].startswith("a")
+
+
+def says(asked: Asked) -> Say:
+    if aside(asked):
+        return Say(text=SUMMARY)
+    step = int(asked.attempt.split("/")[2])
+    if step == STEPS:
+        return Say(text="All is well.", thinking="Enough.")
+    return Say(text=f"{step}: {WORDS}", tools=((CLOCK, {}),), thinking=f"What is next, after {step}?")
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with Simulator(says) as provider:
+        yield provider
+
+
+async def run(platform: Platform, provider: Simulator, model: str) -> list[e.Event]:
+    """A job of many long steps on a model whose window is small."""
+    urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+    router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
+    await platform.start("router", "tool_registry", "executor", router=router, executor=executor)
+    card = next(card for card in bundled() if card.name == model)
+    small = card.model_copy(update={"context_window": WINDOW})
+    await platform.bus.ask(PutModel(tenant="default", card=small), ModelCard)
+    agent = AgentConfig(instructions="Watch the sea.", tools=(CLOCK,), max_steps=STEPS, max_output_tokens=1_500)
+    await platform.bus.ask(PutAgent(tenant="default", name="watch", config=agent), Agent)
+    await platform.submit("j1", "Tell me the time, often.", agent="watch", model=model, budget_usd="5")
+    await platform.wait_for("j1", within=60)
+    return await platform.events("j1")
+
+
+def prompts(events: list[e.Event]) -> list[tuple[int, int]]:
+    """Each call's step, and how long the provider found its prompt."""
+    return [(event.step, event.usage.input) for event in events if isinstance(event, e.ModelCompleted)]
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT])
+async def test_a_long_job_is_summarised_seldom_and_its_provider_takes_every_prompt(
+    platform: Platform, simulator: Simulator, model: str
+):
+    events = await run(platform, simulator, model)
+
+    job = await platform.job("j1")
+    assert (job.status, job.error) == ("completed", None)
+    assert [event for event in events if isinstance(event, e.ModelFailed)] == []
+    compacted = [at for at, event in enumerate(events) if isinstance(event, e.ContextCompacted)]
+    assert len(compacted) >= 2
+    following = [next(event for event in events[at:] if isinstance(event, e.ModelRequested)) for at in compacted]
+    assert {event.cache_break for event in following} == {"compaction"}
+    steps = [event.step for event in following]
+    assert all(later - earlier > AGAIN_AFTER_STEPS for earlier, later in pairwise(steps))
+    for step, tokens in prompts(events):
+        assert tokens <= (END_SHARE if step in steps else START_SHARE) * WINDOW, step
+    others = [event for event in events if isinstance(event, e.ModelRequested) and event not in following]
+    assert {event.cache_break for event in others} == {None}
+    billed = sum((charge.usd for charge in simulator.bill.charges), Decimal(0))
+    assert job.cost_usd == billed
+    assert job.costs.aux["compaction"] == sum(
+        charge.usd for charge in simulator.bill.charges if charge.attempt.rpartition("/")[2].startswith("a")
+    )
+
+
+async def test_the_summary_stands_between_the_task_and_whole_steps(platform: Platform, simulator: Simulator):
+    await run(platform, simulator, CLAUDE)
+
+    last = [asked for asked in simulator.requests if not aside(asked)][-1]
+    assert last.turns[0].text.startswith("Tell me the time, often.")
+    assert any(SUMMARY in turn.text for turn in last.turns)
+    summarised = next(asked for asked in simulator.requests if aside(asked))
+    assert "Tell me the time, often." in summarised.text and "CALL OF get_current_time" in summarised.text
+
+
+async def test_a_job_whose_summary_fails_goes_on_as_without_one_and_asks_again_only_later(
+    platform: Platform, simulator: Simulator
+):
+    simulator.faults = lambda asked: Fault(error="overloaded") if aside(asked) else Fault()
+    events = await run(platform, simulator, CLAUDE)
+
+    assert not [event for event in events if isinstance(event, e.ContextCompacted)]
+    failed = [event for event in events if isinstance(event, e.AuxiliaryFailed)]
+    steps = [int(event.attempt_id.split("/")[2]) for event in failed]
+    assert len(steps) >= 2
+    assert all(later - earlier >= AGAIN_AFTER_STEPS for earlier, later in pairwise(steps))
+    assert len({event.attempt_id for event in failed}) == len(failed)
+    assert (await platform.job("j1")).status == "completed"
