@@ -84,8 +84,8 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 
 
 async def _read_by_index(conn: Any) -> None:
-    # A session keeps the plans that it made for empty tables until somebody analyzes them, and for an empty table a
-    # scan is cheapest: a settlement would read every reservation there is.
+    # A session keeps the plans that it made for empty tables until somebody analyzes them, and an empty table is read
+    # whole: who waits for a budget would be looked for among all jobs that there have been.
     await conn.execute("SET enable_seqscan = off")
 
 
