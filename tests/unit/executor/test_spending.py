@@ -231,3 +231,25 @@ def test_a_slot_whose_call_does_not_fit_either_is_passed_over_for_one_that_does(
     down = refused(log, by=REFUSED.model_copy(update={"left_usd": Decimal("0.0012")}), of=STRONG)
 
     assert isinstance(down, Reroute) and down.route.name == "tiny/small"
+
+
+def test_a_cheaper_model_is_taken_only_where_it_counts_the_images_so_that_they_can_be_paid():
+    rules = MediaRules(patch_px=10, patches_max=50)
+    seeing, blind = (card("tiny/small", images=True, media=each) for each in (rules, MediaRules()))
+    strong = card("acme/strong", STRONG.prices, images=True, media=rules)
+    image = Attachment(
+        document_id="d", name="a", media_type="image/png", sha256="0" * 64, size_bytes=9, width=80, height=41
+    )
+    asked = naming(image, of=strong)
+    some = REFUSED.model_copy(update={"left_usd": CENT})
+
+    def instead(small: ModelCard):
+        log = Log(held_usd=CENT, slots={"fast": "tiny/small", "primary": "acme/strong"}, cards=(strong, small))
+        assert log.job.route is not None
+        log.events[1] = log.events[1].model_copy(update={"route": log.job.route.model_copy(update={"model": "strong"})})
+        prefix = Prints().segments(asked)
+        return when_refused(log.job, asked, some, worst_usd=CENT, prefix=prefix, expires_at=AT + timedelta(days=7))
+
+    down = instead(seeing)
+    assert isinstance(down, Reroute) and down.route.name == "tiny/small"
+    assert not isinstance(instead(blind), Reroute), "nobody knows how many tokens it makes of them"
