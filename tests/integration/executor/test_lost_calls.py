@@ -3,10 +3,15 @@
 import asyncio
 from decimal import Decimal
 
+import pytest
+
+from wayline.chassis import Bus
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.budgets import SettleJob
-from wayline.contracts.jobs import Cancel
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.jobs import Cancel, RaiseBudget
+from wayline.executor import signals
 from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
@@ -97,6 +102,30 @@ async def test_to_note_what_was_lost_is_no_progress(stage: Stage):
         2,
         ["job.claimed", "model.failed", "model.requested"],
     )
+
+
+async def test_a_call_goes_on_while_nobody_can_say_what_was_signalled(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    go_on, asked, newest = asyncio.Event(), list[str](), signals.newest
+
+    async def away_at_first(bus: Bus, tenant: str, job_id: str) -> int:
+        asked.append(job_id)
+        if len(asked) == 1:
+            raise Unavailable("the bus", after_s=0.01)
+        return await newest(bus, tenant, job_id)
+
+    async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1")
+        await until(lambda: bool(chat.calls), why="the model is being asked")
+        monkeypatch.setattr(signals, "newest", away_at_first)
+        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(5)))
+        await until(lambda: len(asked) > 1, why="the job has looked again")
+        go_on.set()
+
+        assert (await stage.ended("j1")).answer == "one two"
+
+    assert "budget.raised" in kinds(await stage.events("j1"))
+    assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1"]
 
 
 async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard(stage: Stage):

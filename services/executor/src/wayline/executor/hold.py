@@ -138,12 +138,19 @@ class Hold:
                     return task.result()
                 if self.draining.is_set() and not finish_when_draining:
                     raise HandBack
-                await self.hear()
+                await self._hear_or_later()
                 if self.pen.job.cancel is not None:
                     raise Cancelled
                 await self._news(task)
         finally:
             await stopped(task)
+
+    async def _hear_or_later(self) -> None:
+        """Hear, where the bus can say what was signalled: a call that is paid for goes on without."""
+        try:
+            await self.hear()
+        except Retry as error:
+            asyncio.get_running_loop().call_later(error.after_s, self.tell)
 
     async def _news(self, task: asyncio.Task[Any]) -> None:
         """Wait until the task has ended or somebody wakes us: one future, where `asyncio.wait` needs a task each."""
