@@ -1,10 +1,11 @@
 """Requests on the bus: one answer, or one typed error; never a silence."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from wayline.chassis import Bus, BusSettings, Service, asks
+from wayline.chassis import Bus, BusSettings, Service, asks, responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
@@ -62,6 +63,28 @@ async def test_an_error_is_an_answer_and_its_class_says_who_may_ask_again(bus, r
 
     assert says in str(caught.value)
     assert "secret" not in str(caught.value)
+    await service.stop(1)
+
+
+async def test_who_asks_more_than_can_wait_is_told_to_ask_again(bus, monkeypatch):
+    monkeypatch.setattr(responder, "HELD_MAX_BYTES", 2 * responder.REQUEST_BYTES)
+    go_on, begun = asyncio.Event(), asyncio.Event()
+
+    async def on_get(asked):
+        begun.set()
+        await go_on.wait()
+        return Agent(name=asked.name, version=1, config=AgentConfig())
+
+    service = await answering(bus, on_get)
+    first = asyncio.create_task(bus.ask(GetAgent(tenant="default", name="a"), Agent))
+    await begun.wait()
+
+    with pytest.raises(Retry, match="more requests waiting"):
+        await bus.ask(GetAgent(tenant="default", name="b"), Agent)
+    go_on.set()
+
+    assert (await first).name == "a"
+    assert (await bus.ask(GetAgent(tenant="default", name="c"), Agent)).name == "c"
     await service.stop(1)
 
 

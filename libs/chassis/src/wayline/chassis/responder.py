@@ -18,10 +18,15 @@ from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
-from wayline.contracts.errors import Bug, WaylineError
+from wayline.contracts.errors import Bug, Retry, WaylineError
 from wayline.telemetry import Telemetry, metrics, names
 
 log = structlog.get_logger()
+
+HELD_MAX_BYTES = 64 * 1024 * 1024
+"""Of requests of one kind, with those that wait for a slot; whoever asks for more is told to ask again."""
+REQUEST_BYTES = 4 * 1024
+"""About what a request takes beside its body."""
 
 M = TypeVar("M", bound=Message)
 Answer = Callable[[M], Awaitable[BaseModel | None]]
@@ -46,6 +51,7 @@ class Responder(Generic[M]):
         self._ask = ask
         self._slots = asyncio.Semaphore(ask.slots)
         self._running: set[asyncio.Task[None]] = set()
+        self._held_bytes = 0
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
@@ -67,8 +73,25 @@ class Responder(Generic[M]):
         task.add_done_callback(self._running.discard)
 
     async def _in_turn(self, raw: Msg) -> None:
-        async with self._slots:
-            await self._answer(raw)
+        size = REQUEST_BYTES + len(raw.data)
+        if self._held_bytes + size > HELD_MAX_BYTES:
+            return await self._turn_away(raw)
+        self._held_bytes += size
+        try:
+            async with self._slots:
+                await self._answer(raw)
+        finally:
+            self._held_bytes -= size
+
+    async def _turn_away(self, raw: Msg) -> None:
+        template, service = self._ask.message.subject_template, self._bus.service
+        busy = Retry(f"{service} has more requests waiting than it can hold")
+        metrics.messages_handled.labels(service, template, "turned away").inc()
+        if raw.reply:
+            await self._refuse(raw, busy)
+
+    async def _refuse(self, raw: Msg, error: WaylineError) -> None:
+        await self._bus.nc.publish(raw.reply, error.problem().model_dump_json().encode(), headers={h.ERROR: error.code})
 
     async def _answer(self, raw: Msg) -> None:
         template, service = self._ask.message.subject_template, self._bus.service
@@ -84,9 +107,7 @@ class Responder(Generic[M]):
             if known is not error or isinstance(error, Bug):
                 log.error("request failed", service=service, subject=template, error=repr(error), exc_info=error)
             if raw.reply:
-                await self._bus.nc.publish(
-                    raw.reply, known.problem().model_dump_json().encode(), headers={h.ERROR: known.code}
-                )
+                await self._refuse(raw, known)
         finally:
             metrics.messages_handled.labels(service, template, outcome).inc()
             metrics.handling_seconds.labels(service, template).observe(time.perf_counter() - started)
