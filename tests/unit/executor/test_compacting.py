@@ -18,6 +18,7 @@ from wayline.contracts.jobs import Failure, Route
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
+from wayline.executor import compacting
 from wayline.executor.actions import CallModel, Compact, NoteLost
 from wayline.executor.compacting import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE, SUMMARY_TOKENS_MAX, note, question
 from wayline.llm.tokens import estimate
@@ -128,6 +129,15 @@ def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[lis
     assert [m.model_copy(update={"verbatim": None}) if isinstance(m, AssistantMessage) else m for m in before][
         -action.kept :
     ] == kept
+
+
+def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypatch: pytest.MonkeyPatch):
+    log, measured, size = Long(), list[object](), compacting._size
+    log.until_due()
+    monkeypatch.setattr(compacting, "_size", lambda message: measured.append(message) or size(message))
+
+    assert isinstance(log.next, Compact)
+    assert len(measured) <= 2 * len(log.job.messages)
 
 
 def test_what_is_bound_to_the_history_before_is_not_sent_after_it():

@@ -57,13 +57,15 @@ def _tried(job: Job) -> bool:
 
 def _kept(messages: Sequence[ChatMessage], *, room: int) -> int:
     """How many messages stay at the end: whole steps, the last one always."""
-    steps = [n for n, message in enumerate(messages) if n and isinstance(message, AssistantMessage)]
-    kept = len(messages) - steps[-1] if steps else len(messages) - 1
-    for begins in reversed(steps):
-        if _tokens(messages[begins:]) > room:
+    kept, size = 0, 0
+    for at in range(len(messages) - 1, 0, -1):
+        size += _size(messages[at])
+        if not isinstance(messages[at], AssistantMessage):
+            continue
+        if kept and size // BYTES_PER_TOKEN > room:
             break
-        kept = len(messages) - begins
-    return kept
+        kept = len(messages) - at
+    return kept or len(messages) - 1
 
 
 def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
