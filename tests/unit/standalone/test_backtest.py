@@ -125,6 +125,15 @@ def test_a_policy_that_would_not_have_asked_saves_what_the_question_cost():
     assert (told.was, told.now, told.was_usd - told.now_usd) == ("a/standard", "a/standard", ASKED_USD)
 
 
+def test_a_question_of_which_nobody_knows_what_it_used_leaves_the_calls_their_cost():
+    log = recorded(None, classified="drafting")
+    log[2] |= {"cost_usd": None, "unsettled": {"lower_usd": "0", "upper_usd": "0.001"}}
+    told, named = again(log, current()), again(recorded("drafting"), current())
+
+    assert log[2]["type"] == "aux.completed"
+    assert told is not None and named is not None and told.was_usd == named.was_usd
+
+
 def test_another_policy_decides_by_what_a_classification_said(tmp_path: Path):
     path = tmp_path / "mine.json"
     path.write_text('{"tiers": {"negotiation": "standard"}}')

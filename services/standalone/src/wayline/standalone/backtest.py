@@ -117,8 +117,9 @@ def again(log: Iterable[Mapping[str, Any]], policy: Policy) -> Again | None:
         # What the policy would refuse ran all the same; its cost is kept, so that nothing is saved by refusing.
         route = went.model_copy(update={"reason": f"refused: {refused}"})
     # Of the others nobody knows what they used.
-    calls = [event for event in events if isinstance(event, ModelCompleted) and event.unsettled is None]
-    asides = [event.cost_usd for event in events if isinstance(event, AuxiliaryCompleted) and _classifies(event)]
+    counted = [event for event in events if not getattr(event, "unsettled", None)]
+    calls = [event for event in counted if isinstance(event, ModelCompleted)]
+    asides = [event.cost_usd for event in counted if isinstance(event, AuxiliaryCompleted) and _classifies(event)]
     was_usd = cost_sum([*(call.cost_usd for call in calls), *asides])
     card = routed.candidates.card(route.name)
     same_model = route.name == went.name
