@@ -1,6 +1,7 @@
 """What was sent becomes text that a database can hold, or a sentence that says what to do."""
 
 import base64
+import hashlib
 from typing import Any
 
 import pytest
@@ -82,6 +83,14 @@ def test_what_was_sent_is_kept_byte_for_byte_beside_its_text():
         ["Grüße"],
         Original(said, "text/plain", text_bytes=5),
     )
+
+
+def test_the_hash_of_what_is_kept_is_taken_when_it_is_read():
+    content: Any = bytearray(b"words")
+    kept = Original(content, "text/plain")
+    content[:] = b"other"
+
+    assert kept.sha256 == hashlib.sha256(b"words").hexdigest()
 
 
 def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+import hashlib
 import math
 import re
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, field
 from typing import Any
 
 from wayline.contracts.knowledge import IndexDocument
@@ -79,10 +79,11 @@ class Original:
     height: int | None = None
     pages: int | None = None
     text_bytes: int = 0
+    sha256: str = field(init=False)
+    """Taken at once, where the document is read: that is a thread, and the largest take a while."""
 
-    @property
-    def sha256(self) -> str:
-        return sha256(self.content).hexdigest()
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha256", hashlib.sha256(self.content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
