@@ -1,11 +1,12 @@
 """A job's event log on JetStream, and the state it folds to."""
 
+from wayline.journal.folding import evolve, fold
 from wayline.journal.follow import follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
 from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, read_record, said_in, unknown_types
 from wayline.journal.sharing import Shared
-from wayline.journal.state import Call, Job, evolve, fold
+from wayline.journal.state import Call, Job
 from wayline.journal.view import view
 
 __all__ = [
