@@ -2,6 +2,7 @@
 
 import asyncio
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, RaiseBudget
 from wayline.executor import signals
+from wayline.executor.calling import Models
 from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
@@ -126,6 +128,37 @@ async def test_a_call_goes_on_while_nobody_can_say_what_was_signalled(stage: Sta
 
     assert "budget.raised" in kinds(await stage.events("j1"))
     assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1"]
+
+
+async def test_an_answer_that_came_while_a_cancel_was_read_costs_what_was_counted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    go_on, answered, call, newest = asyncio.Event(), asyncio.Event(), Models.call, signals.newest
+
+    async def told(*args: Any, **named: Any) -> Any:
+        try:
+            return await call(*args, **named)
+        finally:
+            answered.set()
+
+    async def slowly(bus: Bus, tenant: str, job_id: str) -> int:
+        sequence = await newest(bus, tenant, job_id)
+        if sequence:
+            go_on.set()
+            await answered.wait()
+        return sequence
+
+    monkeypatch.setattr(Models, "call", told)
+    monkeypatch.setattr(signals, "newest", slowly)
+    async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1")
+        await until(lambda: bool(chat.calls), why="the model is being asked")
+        await stage.signal("j1", Cancel())
+        done = await stage.ended("j1")
+
+    assert done.status == "cancelled" and done.cost_usd and done.costs
+    assert (await stage.failed("j1"), done.costs.unsettled_calls) == ([], 0)
 
 
 async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard(stage: Stage):

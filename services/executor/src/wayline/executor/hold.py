@@ -139,7 +139,8 @@ class Hold:
                 if self.draining.is_set() and not finish_when_draining:
                     raise HandBack
                 await self._hear_or_later()
-                if self.pen.job.cancel is not None:
+                # What ended while we heard of it is over, and paid for: its end is what counts.
+                if self.pen.job.cancel is not None and not task.done():
                     raise Cancelled
                 await self._news(task)
         finally:
