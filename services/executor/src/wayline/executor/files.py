@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 
 class Files:
-    """What jobs of this process are sending. One content is in memory once, however many jobs are given it."""
+    """What jobs of this process are sending. While a content is cached, all jobs are given the same object."""
 
     def __init__(self, bus: Bus, *, cached_max_bytes: int = CACHED_MAX_BYTES) -> None:
         self._bus = bus
