@@ -1,5 +1,6 @@
 """Messages handed over as they are read: in order, whatever their handler does, and none left when the bus closes."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,8 +11,12 @@ from wayline.testkit import until
 
 
 @pytest.fixture
-async def bus(nats_factory) -> AsyncIterator[Bus]:
-    server = await nats_factory()
+async def server(nats_factory):
+    return await nats_factory()
+
+
+@pytest.fixture
+async def bus(server) -> AsyncIterator[Bus]:
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
     yield bus
     await bus.close()
@@ -54,3 +59,18 @@ async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
     await bus.settled()
 
     assert heard == [b"before"]
+
+
+async def test_what_was_subscribed_is_heard_again_after_the_server_was_killed_and_restarted(bus: Bus, server):
+    heard: list[bytes] = []
+    await straight.subscribe(bus.nc, "straight.again", lambda message: heard.append(message.data))
+    await bus.settled()
+    back = asyncio.Event()
+    bus.reconnected.append(back.set)
+    await server.kill()
+    await server.start()
+    await asyncio.wait_for(back.wait(), 15)
+
+    await bus.nc.publish("straight.again", b"after")
+
+    await until(lambda: heard == [b"after"], why="it is heard on the new connection")
