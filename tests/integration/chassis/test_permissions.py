@@ -20,6 +20,7 @@ from wayline.chassis.permissions import CLIENT_PUBLISH, CLIENT_SUBSCRIBE, IDENTI
 from wayline.chassis.topology import CONSUMERS, declare
 from wayline.contracts.jobs import SubmitJob
 from wayline.embedded import NatsServer
+from wayline.journal import bulk_read
 from wayline.standalone.credentials import ADMIN, Credentials, load_credentials
 from wayline.standalone.nats_config import render
 from wayline.testkit import until
@@ -211,6 +212,21 @@ async def test_a_service_fetches_from_its_consumer(guarded: Guarded, consumer):
 
     # A message that the tests above left, or the server's word that there is none: either way it was allowed to ask.
     assert answer.subject != inbox or (answer.headers or {})["Status"] == "404"
+
+
+@pytest.mark.parametrize(
+    ("identity", "stream"),
+    [
+        ("gateway", "EVENTS"),
+        ("router", "EVENTS"),
+        ("executor", "EVENTS"),
+        ("executor", "SIGNALS"),
+        ("tracing", "EVENTS"),
+    ],
+)
+async def test_a_service_reads_in_bulk_what_it_decides_from(guarded: Guarded, identity: str, stream: str):
+    async with guarded.bus(identity) as bus:
+        assert [message async for message in bulk_read(bus, stream, f"{stream.lower()}.default.{identity}")] == []
 
 
 @pytest.mark.parametrize("identity", IDENTITIES)

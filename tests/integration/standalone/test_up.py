@@ -115,6 +115,27 @@ def test_the_commands_for_one_job_speak_json(wayline: Installed):
     assert wayline.said("trace", job)["job_id"] == job
 
 
+def test_what_is_shown_of_an_agent_can_be_saved_again(wayline: Installed):
+    shown = wayline.wayline("agents", "show", "assistant").stdout
+
+    done = wayline.wayline("agents", "put", "copy", "-", stdin=shown)
+
+    assert (done.returncode, done.stdout) == (0, "copy is saved as version 1\n"), done.stderr
+    assert wayline.said("agents", "show", "copy")["config"] == json.loads(shown)["config"]
+
+
+def test_tail_ends_quietly_where_nobody_reads_on(wayline: Installed):
+    words = [sys.executable, "-m", "wayline.standalone", "jobs", "tail", last_job(wayline), "--json"]
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(words, env=wayline.env, stdout=write, stderr=subprocess.PIPE, timeout=30, check=False)
+    finally:
+        os.close(write)
+
+    assert done.stderr == b""
+
+
 def test_a_refusal_is_one_line_and_with_json_one_value(wayline: Installed):
     plain = wayline.wayline("jobs", "show", "nothing")
     as_json = wayline.wayline("jobs", "cancel", last_job(wayline), "--json")

@@ -84,9 +84,9 @@ class Log:
         named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id("default", "j", step, attempt)}
         return self.say(e.ModelRequested, **named, provider=route.provider, model=route.model, **more)
 
-    def fail(self, code: str, *, retryable: bool = True, **more: Any) -> Log:
+    def fail(self, code: str, *, message: str = "no", retryable: bool = True, **more: Any) -> Log:
         """The call that is open ends in an error."""
-        error = Failure(code=code, message="no")
+        error = Failure(code=code, message=message)
         return self.say(e.ModelFailed, **self._open(), error=error, retryable=retryable, **more)
 
     def failing(self, code: str, step: int = 1, attempt: int = 1, **more: Any) -> Log:

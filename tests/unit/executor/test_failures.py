@@ -27,6 +27,13 @@ def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses_and_not_for_
     assert isinstance(ended, Fail) and (ended.error.code, ended.error.message) == ("server_error", "no")
 
 
+def test_advice_follows_the_providers_own_words_as_a_sentence_of_its_own():
+    refused = Log().ask(1, 1).fail("unknown_model", message="no such model.", retryable=False).next
+
+    assert isinstance(refused, Fail)
+    assert refused.error.message == "no such model. To go on, name a model of GET /v1/models"
+
+
 def test_the_providers_own_word_on_when_to_come_back_is_the_wait():
     assert Log().failing("rate_limited", after_s=7.5).next == CallModel(1, 2, 7.5)
     assert Log().failing("rate_limited").next == CallModel(1, 2, BACKOFF_S[1])

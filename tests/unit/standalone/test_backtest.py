@@ -236,6 +236,7 @@ def test_a_policy_is_a_name_or_a_file_of_overrides(tmp_path: Path):
     [
         ("tiers: {sentiment: huge}", "tiers.sentiment"),
         ("nonsense: 1", "nonsense"),
+        ("levels: {simple: 0.5}", "levels.simple"),
         ("- 1", "names and values"),
         ("{", "read"),
     ],

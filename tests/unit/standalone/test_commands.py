@@ -112,6 +112,13 @@ def test_what_is_given_as_json_may_come_on_the_input_and_is_named_where_it_is_wr
     assert done.stderr.startswith(f"wayline: {wrong}")
 
 
+def test_what_a_job_was_classified_as_is_said_or_why_it_was_not():
+    told = {"type": "task.classified", "task_type": "contract_review", "reason": None}
+
+    assert str(line(told)).strip() == "classified as contract review"
+    assert str(line({**told, "task_type": None, "reason": "none fits"})).strip() == "not classified: none fits"
+
+
 def test_why_an_answer_is_not_all_that_was_asked_for_is_said():
     ended = {"type": "job.completed", "partial": True, "reason": "the job's own budget has no room for a call"}
 

@@ -42,6 +42,16 @@ def test_a_tool_that_neither_searches_nor_is_named_is_left_alone():
     assert by_rules(asked(tools=("send_mail",))).text == "You asked: What is JetStream?"
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("Draft a reply.", "drafting"), ("I object to it.", "objections"), ("What is JetStream?", "none")],
+)
+def test_of_names_to_choose_from_the_one_that_the_words_hint_at_is_said(text: str, name: str):
+    system = "The types:\n- drafting\n- objections\n- none\n\nAnswer with one."
+
+    assert by_rules(asked(text, system=system)).text == name
+
+
 def test_results_are_answered_from():
     called = Turn("assistant", calls=(Call("1", "search", {}), Call("2", "search", {})))
     found = (Turn("tool", "[1] a.md\nIt is a log. And more.", call_id="1"), Turn("tool", "It is fast.", call_id="2"))

@@ -91,6 +91,7 @@ IDENTITIES = {
                 "replies.>",
                 "_INBOX.>",
                 LEADER_READ_EVENTS,
+                *DIRECT_READ_EVENTS,
                 *(
                     f"$JS.API.STREAM.MSG.{verb}.{stream}"
                     for verb in ("GET", "DELETE")
@@ -124,6 +125,7 @@ IDENTITIES = {
                 LEADER_READ_EVENTS,
                 *DIRECT_READ_EVENTS,
                 "$JS.API.STREAM.MSG.GET.SIGNALS",
+                "$JS.API.DIRECT.GET.SIGNALS",
                 f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
                 f"$KV.{PROVIDERS}.>",
             ),

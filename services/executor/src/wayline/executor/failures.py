@@ -119,4 +119,4 @@ def _explained(job: Job, failed: e.ModelFailed, wait_s: float | None) -> Failure
     if wait_s is not None and failed.after_s is not None:
         message = f"{message}; {job.route.name} is to be left alone for {wait_s:g} s, longer than the job waits"
     advice = _ADVICE.get(code)
-    return Failure(code=code, message=f"{message}. To go on, {advice}" if advice else message)
+    return Failure(code=code, message=f"{message.removesuffix('.')}. To go on, {advice}" if advice else message)

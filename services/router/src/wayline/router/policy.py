@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from wayline.contracts.base import Frozen
 from wayline.contracts.jobs import Complexity
 from wayline.contracts.models import Slot, Tier
-from wayline.router.complexity import Classifier
+from wayline.router.complexity import Boundary, Classifier
 from wayline.router.complexity import bundled as classifier
 
 SLOT_OF: Mapping[Tier, Slot] = {
@@ -46,7 +46,7 @@ class Policy(Frozen):
     sure: float = Field(default=0.75, description="The score from which on complexity moves work whose type is known.")
     reasoning: bool = Field(default=True, description="Whether the reasoning slot is used where an agent has one.")
     locked: bool = Field(default=False, description="Every agent is taken for one that is locked to its primary.")
-    levels: dict[str, float] | None = Field(
+    levels: dict[Boundary, float] | None = Field(
         default=None, description="From which score on a level begins, instead of the classifier's own."
     )
     reasoning_min: float | None = Field(default=None, description="The score from which on reasoning may be needed.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -98,25 +99,26 @@ class Api:
     async def delete(self, path: str) -> Any:
         return await self._send("DELETE", path)
 
-    async def events(self, job_id: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, job_id: str, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
         """A job's events until its end, each once, over as many connections as it takes; deltas have no `seq`."""
         import asyncio
 
         last, failures = after, 0
         while True:
             try:
-                async for event in self._events_once(job_id, last):
-                    failures, last = 0, event.get("seq", last)
-                    yield event
-                    if event["type"] in ("job.completed", "job.failed", "job.cancelled"):
-                        return
+                async with aclosing(self._events_once(job_id, last)) as events:
+                    async for event in events:
+                        failures, last = 0, event.get("seq", last)
+                        yield event
+                        if event["type"] in ("job.completed", "job.failed", "job.cancelled"):
+                            return
             except httpx2.TransportError as error:
                 failures += 1
                 if failures > RECONNECTS_MAX:
                     raise NotReachable(url=self.address.url, cause=_cause(error)) from None
             await asyncio.sleep(RECONNECT_AFTER_S)
 
-    async def _events_once(self, job_id: str, after: int) -> AsyncIterator[dict[str, Any]]:
+    async def _events_once(self, job_id: str, after: int) -> AsyncGenerator[dict[str, Any]]:
         timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
         headers = {"Last-Event-ID": str(after)}
         async with self._http.sse(

@@ -85,8 +85,8 @@ def line(event: dict[str, Any]) -> Text | None:
             return Text.assemble(f"  {event['purpose']}  ", (took, "dim"))
         case "aux.failed":
             return Text(f"  {event['purpose']} failed: {event['error']['message']}", style="yellow")
-        case "task.classified" if event["task_type"] is None:
-            return Text(f"  not classified: {event['reason']}", style="yellow")
+        case "task.classified":
+            return _type_line(event)
         case "tool.completed":
             return _tool_line(event)
         case "job.completed" if event.get("reason"):
@@ -97,6 +97,12 @@ def line(event: dict[str, Any]) -> Text | None:
             return Text(f"  {event['type'].removeprefix('job.').replace('_', ' ')}", style="yellow")
         case _:
             return None
+
+
+def _type_line(event: dict[str, Any]) -> Text:
+    if event["task_type"] is None:
+        return Text(f"  not classified: {event['reason']}", style="yellow")
+    return Text(f"  classified as {event['task_type'].replace('_', ' ')}")
 
 
 def _tool_line(event: dict[str, Any]) -> Text:

@@ -3,7 +3,8 @@
 1. Tools offered and nothing found yet: call those that the user names, else the one that most plainly searches.
 2. A JSON Schema asked for: a value that satisfies it.
 3. Results given: answer from their first sentences.
-4. Else: say the question back.
+4. Names to choose from, one a line under `- `: the first that the user's words hint at, else the last.
+5. Else: say the question back.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from wayline.testkit.simulator.values import value
 SEARCHES = ("search", "find", "retriev", "lookup", "look_up", "query", "recall")
 """What the name of a tool that searches has in it, the plainest first."""
 QUOTE_CHARS_MAX = 200
+NAME_TO_CHOOSE = re.compile(r"^- ([a-z_]+)$", re.MULTILINE)
+HINT_CHARS = 5
+"""Of a word's beginning, by which its other forms are known."""
 
 
 def by_rules(asked: Asked) -> Say:
@@ -31,7 +35,14 @@ def by_rules(asked: Asked) -> Say:
     if asked.results:
         found = " ".join(_first_sentence(turn.text) for turn in asked.results)
         return Say(text=f"From {len(asked.results)} results: {found}", thinking=thinking)
-    return Say(text=f"You asked: {_cut(asked.text)}", thinking=thinking)
+    return Say(text=_chosen(asked) or f"You asked: {_cut(asked.text)}", thinking=thinking)
+
+
+def _chosen(asked: Asked) -> str:
+    names = [] if asked.tools else NAME_TO_CHOOSE.findall(asked.system)
+    text = asked.text.casefold()
+    hinted = (name for name in names if any(re.search(rf"\b{word[:HINT_CHARS]}", text) for word in name.split("_")))
+    return next(hinted, names[-1] if names else "")
 
 
 def _wanted(asked: Asked) -> list[Offered]:

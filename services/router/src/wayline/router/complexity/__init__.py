@@ -9,15 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import exp
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from wayline.contracts.jobs import Complexity
 from wayline.router.complexity import features
 
-__all__ = ["Classifier", "assess", "bundled"]
+__all__ = ["Boundary", "Classifier", "assess", "bundled"]
 
 SCORE_DIGITS = 3
 SPREAD_MAX = 4.0
+
+Boundary = Literal["moderate", "complex"]
+"""The levels that begin at a score: what is below all of them is simple."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,11 @@ class Classifier:
         )
 
     def adjusted(
-        self, *, levels: Mapping[str, float] | None, reasoning_min: float | None, weights: Mapping[str, float] | None
+        self,
+        *,
+        levels: Mapping[Boundary, float] | None,
+        reasoning_min: float | None,
+        weights: Mapping[str, float] | None,
     ) -> Self:
         """The same with some of it said otherwise."""
         return replace(

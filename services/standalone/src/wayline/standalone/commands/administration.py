@@ -12,6 +12,9 @@ from wayline.standalone.commands.output import AsJson, answer
 agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
 dead_letters = typer.Typer(help="What could not be handled.", no_args_is_help=True)
 
+SHOWN = {"name", "version", "config"}
+"""What an agent is shown with."""
+
 
 @agents.command("list")
 def list_agents(as_json: AsJson = False) -> None:
@@ -30,11 +33,15 @@ def show_agent(name: str, as_json: AsJson = False) -> None:
 @agents.command("put")
 def put_agent(
     name: str,
-    file: Annotated[str, typer.Argument(help="Its configuration as JSON; - reads the input.")],
+    file: Annotated[
+        str,
+        typer.Argument(help="Its configuration as JSON, also as `wayline agents show` tells it; - reads the input."),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Save an agent; a change is a new version."""
-    config = json_in(file)
+    given = json_in(file)
+    config = given["config"] if isinstance(given, dict) and set(given) == SHOWN else given
     answer(
         lambda api: api.put(f"/v1/agents/{name}", config),
         as_json=as_json,

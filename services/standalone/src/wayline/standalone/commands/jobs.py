@@ -157,20 +157,23 @@ def tail(
 ) -> None:
     """A job's events, from the first to its end; with --json one a line."""
     import json
+    from contextlib import aclosing
 
     from wayline.standalone.following import line
 
     screen = console()
 
     async def work(api: Api) -> None:
-        async for event in api.events(job, after):
-            if as_json:
-                print(json.dumps(event, ensure_ascii=False), flush=True)
-            elif event["type"] != "delta":
-                said = line(event)
-                screen.print(f"{event['seq']:>5}  {event['at'][:19]}  {event['type']}", soft_wrap=True)
-                if said is not None:
-                    screen.print(said, soft_wrap=True, style="dim")
+        # Closed also where the reader of a pipe is gone.
+        async with aclosing(api.events(job, after)) as events:
+            async for event in events:
+                if as_json:
+                    print(json.dumps(event, ensure_ascii=False), flush=True)
+                elif event["type"] != "delta":
+                    said = line(event)
+                    screen.print(f"{event['seq']:>5}  {event['at'][:19]}  {event['type']}", soft_wrap=True)
+                    if said is not None:
+                        screen.print(said, soft_wrap=True, style="dim")
 
     conversation(work, as_json=as_json)
 
