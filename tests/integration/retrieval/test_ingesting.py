@@ -207,7 +207,7 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
     said = await client.ingest("d1", "The tortoise wins.")
 
     assert said.status == "failed"
-    assert "(mystery): the dead letter says why" in said.error
+    assert "(mystery): nobody knows" in said.error
     await until(lambda: dead(client), why="the message is put aside")
 
 

@@ -61,8 +61,10 @@ class Responder(Generic[M]):
 
     async def stop(self, grace_s: float) -> None:
         """Hear no more; answer what was heard."""
-        if self._subscription is not None:
-            await self._subscription.drain()
+        # A second signal stops once more what the first had begun to stop.
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            await subscription.drain()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late)
