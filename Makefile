@@ -65,7 +65,7 @@ conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and exe
 run: $(VENV)/.ready ## Everything on this machine, with sample knowledge and a first job
 	@$(BIN)/wayline up --sample
 
-demo: $(VENV)/.ready ## Ingest 200 pages, ask three questions through three doors, show answers, trace and cost
+demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three doors, show answers, trace and cost
 	@$(BIN)/python examples/demo.py
 
 clean: ## Remove the virtual environment and this checkout's data

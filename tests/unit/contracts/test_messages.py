@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.base import Message, tenant_of
+from wayline.contracts.base import Message, explain, tenant_of
+from wayline.contracts.budgets import BudgetConfig
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Cancel, RunJob, Signal, SubmitJob, may_reply_to
 from wayline.contracts.money import Usage, cost_sum, usd
@@ -117,3 +118,10 @@ def test_usage_adds_field_by_field():
 
     assert one + two == Usage(input=11, cache_read=4, output=3, reasoning=1)
     assert (one + two).total == 14
+
+
+def test_what_a_validator_says_is_told_in_its_own_words():
+    with pytest.raises(ValidationError) as wrong:
+        BudgetConfig.model_validate({"limit_usd": "1", "window": "job", "hard": False})
+
+    assert explain(wrong.value) == "body: a budget for each job is a cap: it is always hard"

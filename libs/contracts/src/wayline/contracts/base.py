@@ -156,4 +156,9 @@ class Request(Message):
 
 def explain(error: ValidationError) -> str:
     """Say what is wrong field by field: `options.max_steps: Input should be greater than 0`."""
-    return "; ".join(f"{'.'.join(str(part) for part in e['loc']) or 'body'}: {e['msg']}" for e in error.errors())
+    return "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {plain(e['msg'])}" for e in error.errors())
+
+
+def plain(message: str) -> str:
+    """A validation error's message without what pydantic puts before a validator's own words."""
+    return message.removeprefix("Value error, ")

@@ -14,6 +14,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 
+from wayline.contracts.base import plain
 from wayline.contracts.errors import Bug, Problem, Unavailable, WaylineError
 from wayline.store import PostgresUnavailable
 
@@ -79,7 +80,7 @@ def wrong_fields(errors: Sequence[Any], *, within: str = "") -> list[WrongField]
     """Pydantic's errors without the input that caused them: it may be large, and it may be secret."""
     return [
         WrongField(
-            field=".".join(str(part) for part in ([within] if within else []) + list(e["loc"])), message=e["msg"]
+            field=".".join(str(part) for part in ([within] if within else []) + list(e["loc"])), message=plain(e["msg"])
         )
         for e in errors
     ]

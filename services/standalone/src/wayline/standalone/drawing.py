@@ -154,7 +154,7 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
             )
             for job in page["jobs"]
         ),
-        nothing="no jobs yet",
+        nothing="no jobs",
     )
 
 
