@@ -270,6 +270,8 @@ async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_i
 
         monkeypatch.setattr(signals, "newest", newest)
         await world.signal("r3-away", Cancel(reason="makes the holder look"))
+        # A call that is paid for goes on meanwhile; after it the holder looks again.
+        world.holds["r3-away"].set()
         await until_let_go(services["executor"], wire)
         monkeypatch.setattr(signals, "newest", real)
         assert {said[:4] for sequence, _, said in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}

@@ -151,7 +151,11 @@ class World:
             await self.led_on(*job_ids)
             return process.exited
 
-        await until(dead, within=within, why=f"{process.failpoint} is reached; it said:\n{process.tail}")
+        try:
+            await until(dead, within=within, why=f"{process.failpoint} is reached; it said:\n{process.tail}")
+        except AssertionError as error:
+            stories = [f"{job_id}:\n{story(await self.records(job_id))}" for job_id in job_ids]
+            raise AssertionError("\n".join([str(error), *stories])) from None
         assert process.killed, f"ended with {process.child.process.returncode}:\n{process.tail}"
 
     async def led_on(self, *job_ids: str) -> set[str]:
@@ -166,11 +170,15 @@ class World:
         return ended
 
     async def answer_all(self, job: Job) -> None:
-        """Say of every call whose outcome is unknown that it took effect; each is said once."""
-        for call in job.calls:
-            if call.undecided and call.decision_id and f"{job.job_id}/{call.decision_id}" not in self.answered:
-                self.answered.add(f"{job.job_id}/{call.decision_id}")
-                await self.signal(job.job_id, Answer(decision_id=call.decision_id, outcome="succeeded", by="a test"))
+        """Say of every call whose outcome is unknown that it took effect; each is said once, and all of them together.
+
+        One after the other, the first could wake the job and have it parked again before the second is there.
+        """
+        open_calls = [call.decision_id for call in job.calls if call.undecided and call.decision_id]
+        unsaid = [said for said in open_calls if f"{job.job_id}/{said}" not in self.answered]
+        self.answered.update(f"{job.job_id}/{said}" for said in unsaid)
+        answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]
+        await asyncio.gather(*(self.signal(job.job_id, answer) for answer in answers))
 
     async def signal(self, job_id: str, said: Any) -> None:
         await self.bus.publish(Signal(tenant=TENANT, job_id=job_id, signal=said), msg_id=uuid4().hex)
