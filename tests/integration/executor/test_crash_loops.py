@@ -11,7 +11,7 @@ from wayline.contracts.chat import NoteMessage
 from wayline.contracts.jobs import Failure
 from wayline.executor.claim import CLAIMS_MAX
 from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
-from wayline.journal import JobLog, state
+from wayline.journal import JobLog, folding
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -56,7 +56,7 @@ def fatal(monkeypatch: pytest.MonkeyPatch) -> list[e.Event]:
         folded.append(event)
         raise Killed
 
-    monkeypatch.setitem(state._MEANING, e.ContextInjected, kill)
+    monkeypatch.setitem(folding._MEANING, e.ContextInjected, kill)
     return folded
 
 
