@@ -16,8 +16,10 @@ import pytest
 
 from wayline.chassis import Bus, BusSettings, Service
 from wayline.chassis.topology import Limits, declare
+from wayline.contracts.errors import WaylineError
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.server import HttpServer
@@ -47,6 +49,20 @@ class Platform:
     bus: Bus
     _stack: AsyncExitStack
     services: dict[str, Service] = field(default_factory=dict)
+
+    async def know(self, document_id: str, name: str, text: str) -> None:
+        """Index a document and wait until it can be found."""
+        document = IndexDocument(tenant="default", document_id=document_id, name=name, text=text)
+        await self.bus.publish(document, msg_id=document_id)
+
+        async def ready() -> bool:
+            try:
+                known = await self.bus.ask(GetDocument(tenant="default", document_id=document_id), Document)
+            except WaylineError:
+                return False
+            return known.status == "ready"
+
+        await until(ready, within=20, why="the document is indexed")
 
     async def start(self, *names: str, notes: Notes = silent, **settings: Any) -> None:
         """Start services by name; `settings` are by service name, `notes` is what the executor tells its jobs."""

@@ -7,7 +7,6 @@ import pytest
 
 from wayline.contracts import ids
 from wayline.contracts.errors import WaylineError
-from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.testkit import until
@@ -33,18 +32,7 @@ def parents(root: Span) -> dict[str, str | None]:
 @pytest.fixture
 async def whole(platform):
     await platform.start(*EVERY_SERVICE, gateway=GatewaySettings(http_port=0))
-    await platform.bus.publish(
-        IndexDocument(tenant="default", document_id="d1", name="leases.md", text=LEASES), msg_id="d1"
-    )
-
-    async def ready() -> bool:
-        try:
-            document = await platform.bus.ask(GetDocument(tenant="default", document_id="d1"), Document)
-        except WaylineError:
-            return False
-        return document.status == "ready"
-
-    await until(ready, within=20, why="the document is indexed")
+    await platform.know("d1", "leases.md", LEASES)
     return platform
 
 

@@ -14,9 +14,7 @@ import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
-from wayline.contracts.errors import WaylineError
 from wayline.contracts.jobs import JobView
-from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.contracts.models import ModelCard, Prices, PutModel
 from wayline.contracts.models import Rates as CardRates
 from wayline.contracts.money import Usage
@@ -261,18 +259,7 @@ def without_mark(block: dict[str, Any]) -> dict[str, Any]:
 async def test_the_knowledge_job_runs_on_the_offline_model(platform: Platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     text = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
-    await platform.bus.publish(
-        IndexDocument(tenant="default", document_id="d1", name="leases.md", text=text), msg_id="d1"
-    )
-
-    async def ready() -> bool:
-        try:
-            document = await platform.bus.ask(GetDocument(tenant="default", document_id="d1"), Document)
-        except WaylineError:
-            return False
-        return document.status == "ready"
-
-    await until(ready, within=20, why="the document is indexed")
+    await platform.know("d1", "leases.md", text)
     await platform.submit("k1", "How often is a lease renewed?")
 
     job = await platform.wait_for("k1")

@@ -5,7 +5,6 @@ from pydantic import ValidationError
 
 from wayline.contracts.agents import AgentConfig
 from wayline.journal import Shared, decode, encode, fold, read_record
-from wayline.journal.sharing import KEPT_MAX
 
 from .logs import Log
 
@@ -43,13 +42,21 @@ def test_another_version_of_an_agent_is_another_configuration():
     assert kind.candidates is stern.candidates
 
 
-def test_no_more_is_kept_than_there_is_room_for():
+def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wayline.journal.sharing.KEPT_MAX_BYTES", 50_000)
     shared = Shared()
 
-    for number in range(KEPT_MAX + 5):
-        list(shared.events(values(Log(config=AgentConfig(instructions=f"{number}")))))
+    def of(number: int) -> AgentConfig | None:
+        return fold(shared.events(values(Log(config=AgentConfig(instructions=f"{number}" * 5_000))))).config
 
-    assert len(shared._known) <= KEPT_MAX
+    first = of(1)
+    assert of(1) is first
+    for number in range(2, 10):
+        of(number)
+
+    again = of(1)
+    assert again == first
+    assert again is not first
 
 
 def test_a_record_without_them_is_refused_with_what_is_missing():

@@ -79,18 +79,19 @@ class Head:
 
     def stored(self, sequence: int, msg_id: str) -> Head:
         """The head once its record is in the stream; what the record says is not kept."""
+        # Not `dataclasses.replace`, which reads every field by its name: this is made for each record.
         return Head(
-            sequence,
-            self.state,
-            self.seq,
-            self.content_hash,
-            self.owner,
-            self.attempt,
-            self.epoch,
-            self.signals_seen,
-            self.cost,
-            self.lane,
-            msg_id,
+            sequence=sequence,
+            state=self.state,
+            seq=self.seq,
+            content_hash=self.content_hash,
+            owner=self.owner,
+            attempt=self.attempt,
+            epoch=self.epoch,
+            signals_seen=self.signals_seen,
+            cost=self.cost,
+            lane=self.lane,
+            msg_id=msg_id,
         )
 
     def headers(self) -> dict[str, str]:

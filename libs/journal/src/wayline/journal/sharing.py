@@ -13,18 +13,19 @@ from wayline.contracts.base import Frozen
 
 ALIKE: dict[str, type[Frozen]] = {"config": AgentConfig, "candidates": e.Candidates}
 """The largest fields of `job.routed`."""
-KEPT_MAX = 512
-"""Configurations and sets of candidates; the oldest goes first."""
+KEPT_MAX_BYTES = 16 * 1024 * 1024
+"""Of the JSON of what is kept; the oldest goes first."""
 
 
 class Shared:
     """The largest values of a log's first record, the same object wherever their JSON is the same.
 
-    To validate them is a third of a claim, and a thousand waiting jobs of one agent would hold a thousand of each.
+    To validate them is much of what a claim costs, and a thousand waiting jobs of one agent would hold a thousand.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, bytes], Frozen] = {}
+        self._bytes = 0
 
     def events(self, values: Iterable[dict[str, Any]]) -> list[e.Event]:
         """The events of decoded records; raises pydantic's ValidationError."""
@@ -37,8 +38,10 @@ class Shared:
         key = field, orjson.dumps(value)
         known = self._known.get(key)
         if known is None:
-            known = ALIKE[field].model_validate(value)
-            if len(self._known) >= KEPT_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[key] = known
+            known = self._known[key] = ALIKE[field].model_validate(value)
+            self._bytes += len(key[1])
+            while self._bytes > KEPT_MAX_BYTES:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._bytes -= len(oldest[1])
         return known
