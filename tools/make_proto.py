@@ -161,9 +161,9 @@ def table() -> str:
         "- `samples/`: a real body of each message, event and reply version. They must parse for ever and say the same "
         "when written again, so they are never edited: a change that needs that is a new version. "
         "`python tools/make_proto.py --seal` adds a new one to `SHA256SUMS`.",
-        "A request is answered once on its reply subject: with its reply, or with a "
-        "[Problem](replies/Problem.json) and the header `Wayline-Error`. `client` is whoever connects to the loopback "
-        "bus of `wayline up` without credentials; it may use tenant `default` only. *core* is not stored.",
+        "A request is answered once on its reply subject (`models.providers` by each executor): with its reply, or "
+        "with a [Problem](replies/Problem.json) and the header `Wayline-Error`. `client` is whoever connects to the "
+        "loopback bus of `wayline up` without credentials; it may use tenant `default` only. *core* is not stored.",
         "## Subjects",
         "\n".join(rows),
         "## Events",

@@ -22,11 +22,12 @@ async def bus(nats_factory) -> AsyncIterator[Bus]:
     await bus.close()
 
 
-async def answering(bus: Bus, handle) -> Service:
+async def answering(bus: Bus, handle, *, everyone: bool = False) -> Service:
     settings = BusSettings(nats_url=bus.nc.connected_url.geturl())
     own = await Bus.connect(settings, service="router", exit_when_closed=False)
     exporter = BusExporter("router")
-    service = Service("router", settings, own, Telemetry("router", exporter), exporter, asks=[asks(GetAgent, handle)])
+    bound = [asks(GetAgent, handle, everyone=everyone)]
+    service = Service("router", settings, own, Telemetry("router", exporter), exporter, asks=bound)
     await service.start()
     return service
 
@@ -104,3 +105,40 @@ async def test_a_bad_request_is_answered_with_the_field_that_is_wrong(bus):
     assert reply.headers["Wayline-Error"] == "invalid_message"
     assert b"name: Field required" in reply.data
     await service.stop(1)
+
+
+async def test_everyone_is_asked_and_each_answers_once(bus):
+    def named(name):
+        async def on_get(_):
+            return Agent(name=name, version=1, config=AgentConfig())
+
+        return on_get
+
+    services = [await answering(bus, named(name), everyone=True) for name in ("a", "b", "c")]
+
+    found = await bus.ask_everyone(GetAgent(tenant="default", name="x"), Agent)
+
+    assert sorted(agent.name for agent in found) == ["a", "b", "c"]
+    for service in services:
+        await service.stop(1)
+
+
+async def test_one_that_refuses_takes_nobody_elses_answer_away(bus):
+    async def on_get(_):
+        return Agent(name="a", version=1, config=AgentConfig())
+
+    async def on_get_badly(_):
+        raise NotFound("agent", "x")
+
+    services = [await answering(bus, handle, everyone=True) for handle in (on_get_badly, on_get)]
+
+    found = await bus.ask_everyone(GetAgent(tenant="default", name="x"), Agent)
+
+    assert [agent.name for agent in found] == ["a"]
+    for service in services:
+        await service.stop(1)
+
+
+async def test_everyone_is_nobody_where_nobody_is_there(bus):
+    with pytest.raises(Unavailable, match=r"agents.get does not answer"):
+        await bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent)

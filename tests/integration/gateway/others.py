@@ -46,7 +46,7 @@ ANSWERS: dict[type[Request], Any] = {
     a.ListAgents: a.AgentList(agents=(AGENT,)),
     a.DeleteAgent: a.Deleted(deleted=True),
     m.ListModels: m.ModelList(models=(CARD,), usable=(CARD.name,), own=(CARD.name,)),
-    m.ListProviders: m.ProviderList(providers=(m.Provider(name="chat", host="127.0.0.1"),)),
+    m.ListProviders: m.ProviderList(executor="h-1", providers=(m.Provider(name="chat", host="127.0.0.1"),)),
     m.PutModel: CARD,
     m.DeleteModel: m.ModelDeleted(deleted=True),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
@@ -75,7 +75,7 @@ class Others:
         self._running: list[Responder[Any]] = []
         self.asked: list[Request] = []
 
-    async def answer(self, kind: type[Request], with_: Any = None) -> None:
+    async def answer(self, kind: type[Request], with_: Any = None, *, everyone: bool = False) -> None:
         """Answer with a model, with what a function makes of the request, or by raising an error."""
         with_ = ANSWERS[kind] if with_ is None else with_
 
@@ -86,7 +86,7 @@ class Others:
                 raise said
             return said
 
-        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle))
+        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle, everyone=everyone))
         await responder.start()
         await self._bus.settled()
         self._running.append(responder)

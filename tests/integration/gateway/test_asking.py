@@ -25,8 +25,9 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.contracts.models import DeleteModel, ListModels, PutModel
+from wayline.contracts.models import DeleteModel, ListModels, ListProviders, Provider, ProviderList, PutModel
 from wayline.contracts.tools import ListTools
+from wayline.gateway.shapes import Providers
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
@@ -180,6 +181,19 @@ async def test_a_method_that_a_model_does_not_take_is_answered_with_those_it_doe
     answer = await gateway.client.patch("/v1/models/chat/acme/large:8b", json={})
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PUT")
+
+
+async def test_of_several_executors_each_is_told_of_and_what_all_of_them_have(gateway: Running, others: Others):
+    chat, openai = Provider(name="chat", host="127.0.0.1"), Provider(name="openai", host="gpt.internal")
+    one = ProviderList(executor="h-1", providers=(chat, openai))
+    another = ProviderList(executor="h-2", providers=(chat,))
+    for told in (another, one):
+        await others.answer(ListProviders, told, everyone=True)
+
+    answer = await gateway.client.get("/v1/providers")
+
+    assert answer.status_code == 200
+    assert Providers.model_validate(answer.json()) == Providers(providers=(chat,), executors=(one, another))
 
 
 async def test_tools_are_listed(gateway: Running, others: Others):

@@ -74,13 +74,14 @@ def test_an_executor_tells_which_providers_it_has_and_where_but_no_key():
         openai_base_url="http://me:sk-other-secret@gpt.internal:9/v1?key=sk-third",
     )
 
-    said = configured(settings)
+    said = configured(settings, executor="host-1")
 
     assert said == ProviderList(
+        executor="host-1",
         providers=(
             Provider(name="anthropic", host="api.anthropic.com", keyed=True),
             Provider(name="openai", host="gpt.internal"),
             Provider(name="offline"),
-        )
+        ),
     )
     assert "sk-" not in said.model_dump_json()

@@ -74,8 +74,11 @@ def agent(**routing: Any) -> dict[str, Any]:
     return {**AGENT, "config": {"model": None, "routing": {**AGENT["config"]["routing"], **routing}}}
 
 
-def told(providers: ProviderList, models: ModelList, *agents: dict[str, Any]) -> list[tuple[str, str]]:
-    lists = providers.model_dump(mode="json")["providers"], models.model_dump(mode="json")
+def told(
+    executors: ProviderList | list[ProviderList], models: ModelList, *agents: dict[str, Any]
+) -> list[tuple[str, str]]:
+    all_of_them = executors if isinstance(executors, list) else [executors]
+    lists = [one.model_dump(mode="json") for one in all_of_them], models.model_dump(mode="json")
     return [(finding.state, finding.said) for finding in examine_running(*lists, list(agents))]
 
 
@@ -137,6 +140,40 @@ def test_the_doctor_sees_that_routers_and_executors_are_configured_differently()
         ("warning", "routers send jobs to openai, which executors cannot call"),
         ("note", "nobody says what these cost: openai/unpriced"),
     ]
+
+
+def test_the_doctor_sees_executors_that_are_configured_differently():
+    """What only some have is no provider that an agent lacks: it is said once, and who has what."""
+    models = ModelList(models=(FREE,), usable=("p/free",))
+    other = HERE.model_copy(update={"executor": "b-2", "providers": (Provider(name="offline"),)})
+    elsewhere = HERE.model_copy(update={"executor": "c-3", "providers": (Provider(name="p", host="q.example"),)})
+    one = HERE.model_copy(update={"executor": "a-1"})
+    wanting = agent(primary="p/free")
+
+    assert told([one, other], models, wanting) == [
+        ("warning", "executors are configured differently: a-1 calls p at p.example; b-2 calls no provider")
+    ]
+    assert told([one, elsewhere], models) == [
+        (
+            "warning",
+            "executors are configured differently: a-1 calls p at p.example; c-3 calls p at q.example, without a key",
+        )
+    ]
+    assert told([one, one.model_copy(update={"executor": "d-4"})], models) == [
+        ("ok", "2 executors call p at p.example")
+    ]
+
+
+def test_of_many_executors_the_doctor_names_some_of_each_kind():
+    models = ModelList(models=(FREE,), usable=("p/free",))
+    alike = [HERE.model_copy(update={"executor": f"a-{n}"}) for n in range(5)]
+    other = ProviderList(executor="b-2", providers=(Provider(name="offline"),))
+
+    ((_, said),) = told([*alike, other], models)
+
+    assert said == (
+        "executors are configured differently: a-0, a-1, a-2 and 2 more call p at p.example; b-2 calls no provider"
+    )
 
 
 async def test_the_doctor_names_each_provider_and_the_models_whose_price_nobody_knows(

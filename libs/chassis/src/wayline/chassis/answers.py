@@ -12,6 +12,10 @@ from nats.aio.msg import Msg
 from wayline.chassis import straight
 
 NO_RESPONDERS = "503"
+QUIET_S = 0.5
+"""Of those that are asked all together, the last has answered when none has for this long."""
+EVERYONE_MAX = 1_000
+"""Answers that are waited for, however many there are."""
 
 
 class Answers:
@@ -55,7 +59,7 @@ class Answers:
         waiting = self._waiting.get(message.subject.rpartition(".")[2])
         if waiting is None or waiting.done():
             return
-        if not message.data and message.headers and message.headers.get("Status") == NO_RESPONDERS:
+        if _nobody(message):
             waiting.set_exception(nats_errors.NoRespondersError())
         else:
             waiting.set_result(message)
@@ -64,3 +68,33 @@ class Answers:
 def _give_up(answer: asyncio.Future[Msg]) -> None:
     if not answer.done():
         answer.set_exception(TimeoutError())
+
+
+async def ask_everyone(
+    nc: Client, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None
+) -> list[Msg]:
+    """Publish a request and gather the answers until it has become quiet.
+
+    Raises TimeoutError when there is none in time, or NoRespondersError at once.
+    """
+    inbox = nc.new_inbox()
+    subscription = await nc.subscribe(inbox, max_msgs=EVERYONE_MAX)
+    found: list[Msg] = []
+    try:
+        await nc.publish(subject, body, reply=inbox, headers=headers)
+        while len(found) < EVERYONE_MAX:
+            try:
+                found.append(await subscription.next_msg(timeout=QUIET_S if found else timeout_s))
+            except nats_errors.TimeoutError:
+                break
+    finally:
+        await subscription.unsubscribe()
+    if not found:
+        raise TimeoutError
+    if _nobody(found[0]):
+        raise nats_errors.NoRespondersError
+    return found
+
+
+def _nobody(answer: Msg) -> bool:
+    return not answer.data and answer.headers is not None and answer.headers.get("Status") == NO_RESPONDERS

@@ -16,7 +16,7 @@ from nats.js import errors as js_errors
 from nats.js.api import PubAck
 from pydantic import BaseModel
 
-from wayline.chassis.answers import Answers
+from wayline.chassis.answers import Answers, ask_everyone
 from wayline.chassis.claims import Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
@@ -176,10 +176,25 @@ class Bus:
         try:
             reply = await self.request(request.subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
-            what = request.subject_template.split(".{", 1)[0]
-            raise Unavailable(what, detail=type(error).__name__) from None
+            raise _silent(request, error) from None
+        return await self._read(reply, replies)
+
+    async def ask_everyone(
+        self, request: Request, replies: type[R], *, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> list[R]:
+        """Ask what each replica answers for itself. Raises as `ask` does where none of them gives a good answer."""
+        body, said = await self.wire(request)
+        self._require_allowed(request.subject)
+        try:
+            answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=said)
+        except AWAY as error:
+            raise _silent(request, error) from None
+        read = [await self._read(answer, replies) for answer in answers if not _refuses(answer)]
+        return read or [await self._read(answers[0], replies)]
+
+    async def _read(self, reply: Msg, replies: type[R]) -> R:
         data = await self.body(reply)
-        if reply.headers and h.ERROR in reply.headers:
+        if _refuses(reply):
             raise raised(Problem.model_validate_json(data))
         return replies.model_validate_json(data)
 
@@ -213,3 +228,11 @@ class Bus:
         await self.store(f"dead.{delivery.stream}.{delivery.consumer}", delivery.body, said)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
+
+
+def _refuses(reply: Msg) -> bool:
+    return bool(reply.headers and h.ERROR in reply.headers)
+
+
+def _silent(request: Request, error: BaseException) -> Unavailable:
+    return Unavailable(request.subject_template.split(".{", 1)[0], detail=type(error).__name__)

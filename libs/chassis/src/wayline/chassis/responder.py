@@ -34,7 +34,7 @@ Answer = Callable[[M], Awaitable[BaseModel | None]]
 
 @dataclass(frozen=True)
 class Ask(Generic[M]):
-    """A handler bound to a request, or to a message that every replica hears (`everyone`)."""
+    """A handler bound to a request or another message; with `everyone` each replica hears it."""
 
     message: type[M]
     handle: Answer[M]
@@ -43,7 +43,7 @@ class Ask(Generic[M]):
 
 
 class Responder(Generic[M]):
-    """One service's answers to one kind of request, shared with its replicas by a queue group."""
+    """One service's answers to one kind of request, shared with its replicas by a queue group unless all answer."""
 
     def __init__(self, bus: Bus, telemetry: Telemetry, ask: Ask[M]) -> None:
         self._bus = bus
@@ -124,9 +124,9 @@ def _encode(answer: BaseModel) -> bytes:
     return answer.__pydantic_serializer__.to_json(answer)
 
 
-def asks(request: type[Request], handle: Answer[Any], *, slots: int = 64) -> Ask[Any]:
-    """Bind a handler to a request that it answers."""
-    return Ask(request, handle, slots)
+def asks(request: type[Request], handle: Answer[Any], *, slots: int = 64, everyone: bool = False) -> Ask[Any]:
+    """Bind a handler to a request that it answers; with `everyone` each replica does, else whichever is free."""
+    return Ask(request, handle, slots, everyone)
 
 
 def hears(message: type[Message], handle: Answer[Any]) -> Ask[Any]:

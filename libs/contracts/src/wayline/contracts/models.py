@@ -211,8 +211,11 @@ class Provider(Frozen):
 
 
 class ProviderList(Frozen):
+    """The providers of one executor."""
+
     providers: tuple[Provider, ...]
+    executor: str = Field(default="", description="Which one, as in `job.claimed`; empty from an older build.")
 
 
 class ListProviders(Request, subject="models.providers.{tenant}", replies=ProviderList):
-    """Ask an executor which providers it is configured for; all of them should be configured alike."""
+    """Ask which providers executors are configured for. Each of them answers; they should be configured alike."""

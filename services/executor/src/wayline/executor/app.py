@@ -13,7 +13,7 @@ from wayline.executor.budgets import Budgets
 from wayline.executor.calling import Models, Tools
 from wayline.executor.files import Files
 from wayline.executor.gates import Gates
-from wayline.executor.lane import Lane
+from wayline.executor.lane import Lane, own_name
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
@@ -51,7 +51,7 @@ async def build(
     warming = Warming(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
-        return configured(settings)
+        return configured(settings, executor=own_name())
 
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
@@ -60,7 +60,7 @@ async def build(
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
-        asks=[asks(ListProviders, on_list_providers)],
+        asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates, warming],
         close=models.close,
         # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
@@ -68,13 +68,13 @@ async def build(
     )
 
 
-def configured(settings: Settings) -> ProviderList:
+def configured(settings: Settings, *, executor: str) -> ProviderList:
     """What this process can call, for whoever asks: a host at most of each address, and no key."""
     found = [
         Provider(name=name, host=urlsplit(endpoint.base_url).hostname or "", keyed=endpoint.api_key is not None)
         for name, endpoint in settings.endpoints().items()
     ]
-    return ProviderList(providers=(*found, Provider(name=PROVIDER)))
+    return ProviderList(executor=executor, providers=(*found, Provider(name=PROVIDER)))
 
 
 def providers(settings: Settings) -> dict[str, Model]:

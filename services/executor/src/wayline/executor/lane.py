@@ -40,6 +40,11 @@ CRASH_LOOP = "crash_loop"
 GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
 
 
+def own_name() -> str:
+    """What this executor is called in logs of jobs, and to whoever asks."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
 class Lane:
     """One consumer of run tickets, and the jobs this process holds from it."""
 
@@ -48,7 +53,7 @@ class Lane:
         self._telemetry = telemetry
         self._hands = hands
         self._consumer = consumer
-        self._name = f"{socket.gethostname()}-{os.getpid()}"
+        self._name = own_name()
         self._puller = Puller(bus, consumer, self._on_ticket, slots=slots)
         self._held: dict[int, Hold] = {}
         self._by_job: dict[tuple[str, str], Hold] = {}

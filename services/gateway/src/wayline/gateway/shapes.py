@@ -12,6 +12,7 @@ from wayline.contracts import ids
 from wayline.contracts.chat import Part
 from wayline.contracts.jobs import JobOptions, JobView, Status
 from wayline.contracts.knowledge import Filter
+from wayline.contracts.models import Provider, ProviderList
 from wayline.contracts.money import Dollars
 
 METADATA_MAX_BYTES = 16 * 1024
@@ -216,3 +217,10 @@ def links(job_id: str) -> dict[str, str]:
 def linked(job: JobView) -> JobView:
     """A job with its links."""
     return job.model_copy(update={"links": links(job.job_id)})
+
+
+class Providers(BaseModel):
+    """What executors can call: a job goes to any of them, so they should all be configured alike."""
+
+    providers: tuple[Provider, ...] = Field(description="Those that all have, at the same address.")
+    executors: tuple[ProviderList, ...] = Field(description="What each of those that answered has.")

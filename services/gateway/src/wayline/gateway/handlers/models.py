@@ -26,6 +26,7 @@ from wayline.gateway.doors import Admin, Door, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.problems import InvalidBody
 from wayline.gateway.routes import StrictRoute
+from wayline.gateway.shapes import Providers
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)
 
@@ -69,10 +70,13 @@ async def list_models(door: Door, caller: Reader) -> Any:
     return await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
 
 
-@router.get("/providers", response_model=ProviderList, responses=fails())
+@router.get("/providers", response_model=Providers, responses=fails())
 async def list_providers(door: Door, caller: Reader) -> Any:
     """The providers that executors are configured for: where each is, and whether a key is sent, never the key."""
-    return await door.bus.ask(ListProviders(tenant=caller.tenant), ProviderList)
+    executors = await door.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
+    executors.sort(key=lambda one: one.executor)
+    shared = (one for one in executors[0].providers if all(one in other.providers for other in executors))
+    return Providers(providers=tuple(shared), executors=tuple(executors))
 
 
 @router.get("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(404))

@@ -22,6 +22,8 @@ VARIABLES = {
     "chat": "WAYLINE_CHAT_BASE_URL",
 }
 TIERS = ("flash", "standard", "premium", "reasoning")
+NAMED_MAX = 3
+"""Executors that are named among those that are configured alike."""
 SLOTS = ("fast", "primary", "escalation", "reasoning")
 
 
@@ -34,27 +36,22 @@ async def examine_models(settings: Settings, installation: Installation) -> Find
         return
     try:
         async with Api(Address(url, os.environ.get("WAYLINE_API_KEY") or None)) as api:
-            providers = (await api.get("/v1/providers"))["providers"]
+            executors = (await api.get("/v1/providers"))["executors"]
             models, agents = await api.get("/v1/models"), (await api.get("/v1/agents"))["agents"]
     except ApiError as error:
         todo = "see the lines above; where keys are in use, set WAYLINE_API_KEY"
         yield note(ABOUT, f"nobody says which providers executors can call: {error}", todo)
         return
-    for finding in examine_running(providers, models, agents):
+    for finding in examine_running(executors, models, agents):
         yield finding
 
 
 def examine_running(
-    providers: list[dict[str, Any]], models: dict[str, Any], agents: list[dict[str, Any]]
+    executors: list[dict[str, Any]], models: dict[str, Any], agents: list[dict[str, Any]]
 ) -> Iterator[Finding]:
     """What the gateway told of executors, the catalogue and the agents."""
-    there = {provider["name"] for provider in providers}
-    remote = [provider for provider in providers if provider["name"] not in LOCAL]
-    for provider in remote:
-        yield ok(ABOUT, f"executors call {provider['name']} at {provider['host']}{_keyless(provider['keyed'])}")
-    if not remote:
-        todo = f"set {', '.join(VARIABLES.values())} where `wayline up` or the executors start, or none of them"
-        yield note(ABOUT, "executors have no provider, so agents run on the offline model", todo)
+    there = {provider["name"] for executor in executors for provider in executor["providers"]}
+    yield from _of_executors(executors)
     by_name = {card["provider"] + "/" + card["model"]: card for card in models["models"]}
     usable_cards = [by_name[name] for name in models["usable"] if name in by_name]
     believed = {card["provider"] for card in usable_cards} - there
@@ -64,8 +61,35 @@ def examine_running(
     for agent in agents:
         yield from _of_agent(agent, there, {card["tier"] for card in usable_cards if card["provider"] not in LOCAL})
     yield from _unpriced(name for name in models["usable"] if name in by_name and by_name[name]["prices"] is None)
-    if remote and all(card["provider"] in LOCAL for card in usable_cards):
+    if there - set(LOCAL) and all(card["provider"] in LOCAL for card in usable_cards):
         yield _empty_catalogue()
+
+
+def _of_executors(executors: list[dict[str, Any]]) -> Iterator[Finding]:
+    """What they can call; a job goes to any of them, so they should not differ."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for executor in executors:
+        remote = (one for one in executor["providers"] if one["name"] not in LOCAL)
+        calls = sorted(f"{one['name']} at {one['host']}{_keyless(one['keyed'])}" for one in remote)
+        alike.setdefault(tuple(calls), []).append(executor["executor"] or "one of an older build")
+    if len(alike) > 1:
+        said = "; ".join(_differing(names, calls) for calls, names in alike.items())
+        todo = "give all the same variables and start them again: a job may go to any, and fails where its model is not"
+        yield warning(ABOUT, f"executors are configured differently: {said}", todo)
+        return
+    who = f"{len(executors)} executors" if len(executors) > 1 else "executors"
+    (calls,) = alike
+    for call in calls:
+        yield ok(ABOUT, f"{who} call {call}")
+    if not calls:
+        todo = f"set {', '.join(VARIABLES.values())} where `wayline up` or the executors start, or none of them"
+        yield note(ABOUT, f"{who} have no provider, so agents run on the offline model", todo)
+
+
+def _differing(executors: list[str], calls: tuple[str, ...]) -> str:
+    named, more = executors[:NAMED_MAX], len(executors) - NAMED_MAX
+    who = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    return f"{who} call{'s' if len(executors) == 1 else ''} {', '.join(calls) or 'no provider'}"
 
 
 def _of_agent(agent: dict[str, Any], there: set[str], tiers: set[str]) -> Iterator[Finding]:
