@@ -4,8 +4,12 @@ import pytest
 
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import ModelCard
+from wayline.llm.catalogue import bundled
 from wayline.router.agents import check_agent
+from wayline.router.routing import choose_route
+from wayline.router.rules import Asked
 
 CARDS = (ModelCard(provider="chat", model="mine", tier="standard"),)
 
@@ -18,7 +22,7 @@ def refused(config: AgentConfig) -> tuple[str, int, str]:
 
 def test_an_agent_of_tiers_known_models_and_a_good_schema_is_saved():
     routing = Routing(fast="flash", primary="chat/mine", fallbacks=("premium", "chat/mine"))
-    check_agent(AgentConfig(model="acme/anything", routing=routing, output_schema={"type": "object"}), CARDS)
+    check_agent(AgentConfig(model="chat/mine", routing=routing, output_schema={"type": "object"}), CARDS)
 
 
 @pytest.mark.parametrize("field", ["fast", "primary", "escalation", "reasoning"])
@@ -46,5 +50,47 @@ def test_a_schema_that_can_check_nothing_is_refused():
 def test_a_model_that_no_job_could_be_sent_to_is_refused(model):
     code, status, said = refused(AgentConfig(model=model))
 
-    assert (code, status) == ("invalid_model", 422)
+    assert (code, status) == ("unknown_model", 422)
     assert len(said) < 250
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (
+            "chat/mime",
+            "model is 'chat/mime', which is not one of GET /v1/models: chat/mine. Correct it, or add the model with "
+            "PUT /v1/models first",
+        ),
+        (
+            "standard",
+            "model is 'standard', a tier: to have all work done by the first usable model of a tier, leave model out, "
+            "name it in routing.primary and set routing.mode to locked",
+        ),
+    ],
+)
+def test_a_model_that_nobody_knows_is_refused_with_those_that_are_known(model, said):
+    assert refused(AgentConfig(model=model)) == ("unknown_model", 422, said)
+
+
+def test_of_many_models_the_nearest_are_named():
+    cards = tuple(ModelCard(provider="chat", model=f"model-{n}", tier="flash") for n in range(40))
+
+    with pytest.raises(Reject, match="such as chat/model-39, ") as caught:
+        check_agent(AgentConfig(routing=Routing(fallbacks=("chat/modle-39",))), cards)
+
+    assert str(caught.value).count("chat/model-") == 5
+
+
+def test_a_model_whose_provider_is_not_configured_yet_can_be_saved():
+    check_agent(AgentConfig(model="anthropic/claude-haiku-5-5"), bundled())
+
+
+def test_what_an_agent_may_be_set_to_is_what_the_router_sends_its_jobs_to():
+    """And what may not is sent there all the same where a job asks for it: whoever asks is there to see it fail."""
+    job = SubmitJob(tenant="default", agent="a", input="hello")
+    for card in CARDS:
+        config = AgentConfig(model=card.name)
+        check_agent(config, CARDS)
+        decided = choose_route(Asked(job, config), cards=CARDS, default_model="offline/extractive")
+        assert decided.candidates.cards == (card,)

@@ -131,7 +131,7 @@ def _unpriced(names: Iterator[str]) -> Iterator[Finding]:
 
 
 def _empty_catalogue() -> Finding:
-    todo = "add yours with `wayline models add`, or name one in an agent: docs/models.md"
+    todo = "add yours with `wayline models add`, and name it in an agent: docs/models.md"
     return note(ABOUT, "the catalogue has no model of the configured providers", todo)
 
 
