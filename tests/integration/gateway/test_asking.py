@@ -273,6 +273,10 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
         t.GetCosts(tenant="default", group_by=("kind", "session", "job", "tenant"), tz="Europe/Berlin")
     ]
     assert refused.status_code == 422
+    assert refused.json()["detail"] == (
+        "query.group_by: 'colour' is none of model, agent, day, tool, user, tenant, session, job, kind; "
+        "several are joined by commas"
+    )
 
 
 async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: Running, others: Others):

@@ -112,6 +112,13 @@ def test_what_is_given_as_json_may_come_on_the_input_and_is_named_where_it_is_wr
     assert done.stderr.startswith(f"wayline: {wrong}")
 
 
+def test_a_time_that_costs_are_not_counted_from_is_refused_before_anybody_is_asked():
+    done = CliRunner().invoke(app, ["costs", "--since", "yesterday"])
+
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("wayline: --since: 'yesterday' is no time: say 24h, 7d, ")
+
+
 def test_what_a_job_was_classified_as_is_said_or_why_it_was_not():
     told = {"type": "task.classified", "task_type": "contract_review", "reason": None}
 

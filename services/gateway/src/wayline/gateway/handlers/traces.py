@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Path, Query
+from pydantic import AfterValidator
 
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
@@ -18,6 +19,14 @@ router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
 
 _GROUPS = get_args(CostGroup)
 _GROUP = f"({'|'.join(_GROUPS)})"
+
+
+def _known(group_by: str) -> str:
+    """Refuse what costs are not grouped by with what they are: a pattern would be no answer for a person."""
+    wrong = [name for name in group_by.split(",") if name not in _GROUPS]
+    if wrong:
+        raise ValueError(f"{wrong[0][:64]!r} is none of {', '.join(_GROUPS)}; several are joined by commas")
+    return group_by
 
 
 @router.get("/jobs/{job_id}/trace", response_model=Trace, responses=fails(404))
@@ -44,8 +53,9 @@ async def get_costs(
     caller: Reader,
     group_by: Annotated[
         str,
+        AfterValidator(_known),
         Query(
-            pattern=rf"^{_GROUP}(,{_GROUP}){{0,{len(_GROUPS) - 1}}}$",
+            json_schema_extra={"pattern": rf"^{_GROUP}(,{_GROUP}){{0,{len(_GROUPS) - 1}}}$"},
             description="Comma-separated.",
             examples=["model,day"],
         ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
+from wayline.standalone.commands.given import refuse
+from wayline.standalone.commands.moments import moment
 from wayline.standalone.commands.output import AsJson, answer
 
 budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
@@ -15,14 +18,24 @@ def costs(
     by: Annotated[
         str, typer.Option(help="Comma-separated: model, agent, day, tool, user, tenant, session, job, kind.")
     ] = "model",
-    since: Annotated[str | None, typer.Option(help="From when on, for instance 2026-11-01.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="From when on: 24h, 7d, 2w, or a date such as 2026-11-01 (UTC).")
+    ] = None,
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What was spent, what prompt caches saved, and what nobody knows."""
     from wayline.standalone.money import costs_table
 
-    answer(lambda api: api.get("/v1/costs", group_by=by, since=since, tz=tz), as_json=as_json, draw=costs_table)
+    start = None if since is None else _moment(since).isoformat()
+    answer(lambda api: api.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
+
+
+def _moment(said: str) -> datetime:
+    try:
+        return moment(said, now=datetime.now(UTC))
+    except ValueError as error:
+        refuse(f"--since: {error}")
 
 
 @budgets.command("list")
