@@ -85,6 +85,36 @@ def test_run_with_json_prints_the_job_and_nothing_else(wayline: Installed):
     assert job["citations"]
 
 
+def test_run_asks_for_what_its_options_say(wayline: Installed):
+    asked = {
+        "model": "offline/extractive",
+        "task_type": "faq",
+        "style": "in one sentence",
+        "max_steps": 3,
+        "max_output_tokens": 200,
+        "max_seconds": 60.0,
+        "budget_usd": "0.05",
+        "at_cap": "park",
+        "required_tools": ["search_knowledge", "get_current_time"],
+        "lane": "batch",
+    }
+    flags = {"budget_usd": "budget", "required_tools": "require-tool"}
+    words = [
+        word
+        for name, value in asked.items()
+        for one in (value if isinstance(value, list) else [value])
+        for word in (f"--{flags.get(name, name.replace('_', '-'))}", str(one))
+    ]
+
+    done = wayline.wayline("run", "What is a job?", "--id", "all-of-it", "--user", "ada", *words, "--json")
+    again = wayline.wayline("run", "What is a job?", "--id", "all-of-it", "--user", "ada", *words, "--json")
+
+    assert (done.returncode, done.stderr, again.stdout) == (0, "", done.stdout)
+    first = json.loads(wayline.wayline("jobs", "tail", "all-of-it", "--json").stdout.splitlines()[0])
+    assert first["job"]["user_id"] == "ada"
+    assert first["job"]["options"] == {**asked, "dry_run": False}
+
+
 def test_run_exits_with_1_when_the_job_failed(wayline: Installed):
     done = wayline.wayline("run", "hello", "--agent", "nobody", "--json")
     job = json.loads(done.stdout)

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.standalone.cli import app
 from wayline.standalone.first_run import sample_files
 from wayline.standalone.following import line
@@ -117,6 +119,14 @@ def test_a_time_that_costs_are_not_counted_from_is_refused_before_anybody_is_ask
 
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("wayline: --since: 'yesterday' is no time: say 24h, 7d, ")
+
+
+def test_all_that_a_job_can_be_asked_for_can_be_said_on_the_command_line():
+    run = get_command(app).commands["run"]  # type: ignore[attr-defined]
+    said = {parameter.name for parameter in run.params}
+
+    assert set(JobOptions.model_fields) <= said
+    assert set(SubmitJob.model_fields) - {"tenant", "input", "options"} <= said
 
 
 def test_what_a_job_was_classified_as_is_said_or_why_it_was_not():

@@ -8,6 +8,7 @@ import typer
 
 from wayline.standalone.commands import administration, jobs, knowledge, models, money, routing
 from wayline.standalone.commands.output import AsJson
+from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
 
 app = typer.Typer(
@@ -36,9 +37,9 @@ def up(
 
     with plainly():
         from wayline.standalone.settings import Settings
-        from wayline.standalone.up import up as run
+        from wayline.standalone.up import up as start
 
-        uvloop.run(run(Settings(), servers_only=servers_only, sample=sample))
+        uvloop.run(start(Settings(), servers_only=servers_only, sample=sample))
 
 
 @app.command()
@@ -51,10 +52,10 @@ def serve(
     from wayline.standalone.plainly import plainly
 
     with plainly():
-        from wayline.standalone.serve import serve as run
+        from wayline.standalone.serve import serve as start
         from wayline.standalone.settings import Settings
 
-        uvloop.run(run(Settings(), services))
+        uvloop.run(start(Settings(), services))
 
 
 @app.command()
@@ -71,11 +72,11 @@ def migrate(
     from wayline.standalone.plainly import plainly
 
     with plainly():
-        from wayline.standalone.migrate import migrate as run
+        from wayline.standalone.migrate import migrate as change
         from wayline.standalone.settings import Settings
 
         chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
-        asyncio.run(run(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
+        asyncio.run(change(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
 
 
 @app.command()
@@ -86,15 +87,15 @@ def doctor(as_json: AsJson = False) -> None:
     from wayline.standalone.plainly import plainly
 
     with plainly():
-        from wayline.standalone.doctor import doctor as run
+        from wayline.standalone.doctor import doctor as examine
         from wayline.standalone.settings import Settings
 
-        healthy = asyncio.run(run(Settings(), as_json=as_json))
+        healthy = asyncio.run(examine(Settings(), as_json=as_json))
     raise typer.Exit(0 if healthy else 1)
 
 
 app.command()(simulate)
-app.command()(jobs.run)
+app.command()(run)
 app.command()(knowledge.ingest)
 app.command()(knowledge.search)
 app.add_typer(jobs.app, name="jobs")

@@ -1,14 +1,12 @@
-"""Jobs: run one, look at them, steer them."""
+"""Jobs: look at them, steer them."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
+from wayline.standalone.commands.output import AsJson, answer, console, conversation
 
 if TYPE_CHECKING:
     from wayline.standalone.client import Api
@@ -16,111 +14,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
-
-WAITS = 2
-"""The exit code of `run` when the job waits for somebody."""
-
-
-def run(
-    task: Annotated[str, typer.Argument(help="What to do; - reads it from the input.")],
-    *,
-    agent: Annotated[str, typer.Option(help="Which agent does it.")] = "assistant",
-    file: Annotated[
-        list[Path] | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            help="An image, PDF or text to give it; kept as a document. Can be repeated.",
-        ),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")] = None,
-    session: Annotated[str | None, typer.Option(help="The conversation it belongs to.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="At most so many steps.")] = None,
-    budget: Annotated[str | None, typer.Option(metavar="USD", help="At most so many dollars.")] = None,
-    wait: Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")] = True,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Run a job and show it as it happens. Exit code 1: it failed; 2: it waits for somebody."""
-    options = {"model": model, "max_steps": max_steps, "budget_usd": budget}
-    body = {
-        "agent": agent,
-        "input": sys.stdin.read() if task == "-" else task,
-        "session_id": session,
-        "options": {name: value for name, value in options.items() if value is not None},
-    }
-    if dry_run:
-        _plan(body, file or [], as_json=as_json)
-        return
-
-    async def work(api: Api) -> dict[str, Any]:
-        return await _run(api, await _with_files(api, body, file or []), wait=wait, quiet=as_json)
-
-    job = conversation(work, as_json=as_json)
-    _show_end(job, as_json=as_json)
-
-
-def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
-    from wayline.standalone.drawing import planned
-
-    async def work(api: Api) -> dict[str, Any]:
-        asked = {**body, "options": {**body["options"], "dry_run": True}}
-        return await api.post("/v1/jobs", await _with_files(api, asked, files))
-
-    said = answer(work, as_json=as_json, draw=planned)
-    if said["refusal"]:
-        raise typer.Exit(1)
-
-
-async def _with_files(api: Api, body: dict[str, Any], files: list[Path]) -> dict[str, Any]:
-    """The same job, with what it is given before the words about it."""
-    if not files:
-        return body
-    from wayline.standalone.ingesting import as_parts
-
-    return {**body, "input": [*await as_parts(api, files), {"type": "text", "text": body["input"]}]}
-
-
-async def _run(api: Api, body: dict[str, Any], *, wait: bool, quiet: bool) -> dict[str, Any]:
-    import secrets
-
-    from wayline.standalone.following import Progress, follow_to_the_end
-
-    # The same key at every try of ours: a lost answer makes no second job.
-    job = await api.post("/v1/jobs", body, headers={"Idempotency-Key": secrets.token_hex(16)})
-    if not wait:
-        return job
-    if quiet:
-        return await follow_to_the_end(api, job["job_id"], None)
-    screen = progress_console()
-    screen.print(f"[bold]{job['job_id']}[/bold]")
-    try:
-        with Progress(screen) as progress:
-            return await follow_to_the_end(api, job["job_id"], progress)
-    except BaseException:
-        screen.print(
-            f"The job goes on: `wayline jobs tail {job['job_id']}` follows it, "
-            f"`wayline jobs cancel {job['job_id']}` stops it."
-        )
-        raise
-
-
-def _show_end(job: dict[str, Any], *, as_json: bool) -> None:
-    from wayline.standalone import drawing
-
-    if as_json:
-        print_json(job)
-    elif "answer" not in job:
-        console().print(f"{job['job_id']} {job['status']}: `wayline jobs tail {job['job_id']}` follows it")
-    elif job["status"] == "parked":
-        console().print(drawing.waits_for(job), soft_wrap=True)
-    else:
-        console().print(drawing.job_end(job), soft_wrap=True)
-    if job["status"] in ("failed", "cancelled"):
-        raise typer.Exit(1)
-    if job["status"] == "parked":
-        raise typer.Exit(WAITS)
 
 
 @app.command("list")
