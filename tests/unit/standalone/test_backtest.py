@@ -30,7 +30,7 @@ from wayline.llm.prices import cost
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
-from wayline.standalone.backtest import Again, again, moment, policy_of, summary
+from wayline.standalone.backtest import Again, again, policy_of, summary
 from wayline.standalone.cli import app
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -252,24 +252,6 @@ def test_a_file_that_is_no_policy_says_where(tmp_path: Path, text: str, told: st
 def test_what_is_neither_a_policy_nor_a_file_names_the_policies():
     with pytest.raises(ValueError, match="current, locked, all-standard, all-premium"):
         policy_of("nobody")
-
-
-@pytest.mark.parametrize(
-    ("said", "when"),
-    [
-        ("7d", datetime(2026, 11, 15, 12, tzinfo=UTC)),
-        ("12h", datetime(2026, 11, 22, 0, tzinfo=UTC)),
-        ("30m", datetime(2026, 11, 22, 11, 30, tzinfo=UTC)),
-        ("2026-11-01", datetime(2026, 11, 1, tzinfo=UTC)),
-    ],
-)
-def test_how_far_back_is_an_age_or_a_date(said, when):
-    assert moment(said, NOW) == when
-
-
-def test_what_is_neither_an_age_nor_a_date_is_said():
-    with pytest.raises(ValueError, match="neither an age"):
-        moment("soon", NOW)
 
 
 def test_the_command_says_in_one_line_what_is_wrong_with_its_words():

@@ -118,7 +118,7 @@ def test_a_time_that_costs_are_not_counted_from_is_refused_before_anybody_is_ask
     done = CliRunner().invoke(app, ["costs", "--since", "yesterday"])
 
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert done.stderr.startswith("wayline: --since: 'yesterday' is no time: say 24h, 7d, ")
+    assert done.stderr.startswith("wayline: --since: 'yesterday' is neither an age like 7d or 12h nor a date")
 
 
 def test_all_that_a_job_can_be_asked_for_can_be_said_on_the_command_line():

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 PAGE = 50
 JOBS_MAX = 10_000
 """Of the newest jobs; a longer history is not read."""
-_AGE = re.compile(r"(\d+)([mhdw])")
-_MINUTES = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 
 
 @dataclass(frozen=True)
@@ -86,18 +83,6 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not isinstance(said, dict):
         raise ValueError(f"{path} must hold names and values: tiers, moves, levels, weights …")
     return said
-
-
-def moment(said: str, now: datetime) -> datetime:
-    """`7d`, `12h`, `30m`, `2w` before now, or a date. Raises ValueError."""
-    age = _AGE.fullmatch(said)
-    if age:
-        return now - timedelta(minutes=int(age[1]) * _MINUTES[age[2]])
-    try:
-        when = datetime.fromisoformat(said)
-    except ValueError:
-        raise ValueError(f"{said!r} is neither an age like 7d or 12h nor a date like 2026-11-01") from None
-    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def again(log: Iterable[Mapping[str, Any]], policy: Policy) -> Again | None:

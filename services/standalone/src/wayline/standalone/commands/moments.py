@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-_AGO = re.compile(r"(\d{1,6})([hdw])")
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_AGE = re.compile(r"(\d{1,6})([mhdw])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment(said: str, *, now: datetime) -> datetime:
-    """`7d`, `24h`, `2w`, or an ISO date with or without a time; UTC where no offset is given. Raises ValueError."""
-    ago = _AGO.fullmatch(said.strip())
+def moment(said: str, now: datetime) -> datetime:
+    """`7d`, `12h`, `30m`, `2w` before now, or a date; UTC where it names no offset. Raises ValueError."""
+    age = _AGE.fullmatch(said)
     try:
-        if ago:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        at = datetime.fromisoformat(said.strip())
+        if age:
+            return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+        when = datetime.fromisoformat(said)
     except (ValueError, OverflowError):
-        raise ValueError(f"{said!r} is no time: say 24h, 7d, 2w, or a date such as {now:%Y-%m-%d}") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        raise ValueError(f"{said!r} is neither an age like 7d or 12h nor a date like 2026-11-01") from None
+    return when if when.tzinfo else when.replace(tzinfo=UTC)

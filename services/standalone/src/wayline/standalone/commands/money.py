@@ -18,9 +18,7 @@ def costs(
     by: Annotated[
         str, typer.Option(help="Comma-separated: model, agent, day, tool, user, tenant, session, job, kind.")
     ] = "model",
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="From when on: 24h, 7d, 2w, or a date such as 2026-11-01 (UTC).")
-    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="WHEN", help="From when on: 7d, 12h, or a date (UTC).")] = None,
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +31,7 @@ def costs(
 
 def _moment(said: str) -> datetime:
     try:
-        return moment(said, now=datetime.now(UTC))
+        return moment(said, datetime.now(UTC))
     except ValueError as error:
         refuse(f"--since: {error}")
 

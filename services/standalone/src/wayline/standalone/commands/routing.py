@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from wayline.standalone.commands.moments import moment
 from wayline.standalone.commands.output import AsJson, answer
 
 router = typer.Typer(help="Which model takes a job.", no_args_is_help=True)
@@ -32,7 +33,7 @@ def backtest(
     from wayline.standalone.drawing import backtest_table
 
     try:
-        chosen, after = again.policy_of(policy), again.moment(since, datetime.now(UTC))
+        chosen, after = again.policy_of(policy), moment(since, datetime.now(UTC))
     except ValueError as error:
         print(f"wayline: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
