@@ -41,7 +41,9 @@ async def test_a_job_without_a_budget_of_its_own_stops_before_ten_cents(platform
     # A fourth call could have taken it to $0.105.
     assert (ended.status, ended.partial, ended.cost_usd, len(chat.calls)) == ("completed", True, Decimal("0.075"), 3)
     last = (await platform.events("j1"))[-1]
-    assert "the job's own budget has no room for a call of up to $0.03" in (last.reason or "")
+    assert "the $0.1 that jobs may spend without an options.budget_usd has no room for a call of up to $0.03" in (
+        last.reason or ""
+    )
 
 
 async def test_a_call_that_could_cost_more_than_that_is_refused_before_anybody_takes_the_job(platform: Platform):

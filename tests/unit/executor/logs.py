@@ -46,6 +46,8 @@ class Log:
     slots: dict[Any, str] = field(default_factory=lambda: {"primary": "acme/primary"})
     max_steps: int = 9
     held_usd: Decimal | None = None
+    budget_usd: Decimal | None = None
+    """What its limits say, whoever set it."""
     attachments: tuple[Attachment, ...] = ()
     events: list[e.Event] = field(default_factory=list)
 
@@ -58,7 +60,9 @@ class Log:
             agent_version=1,
             config=self.config,
             route=ROUTE,
-            limits=e.Limits(max_steps=self.max_steps, max_seconds=600, max_output_tokens=100),
+            limits=e.Limits(
+                max_steps=self.max_steps, max_seconds=600, max_output_tokens=100, budget_usd=self.budget_usd
+            ),
             candidates=e.Candidates(cards=self.cards, slots=self.slots, fallbacks=self.fallbacks),
             held_usd=self.held_usd,
             attachments=self.attachments,

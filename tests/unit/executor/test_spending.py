@@ -16,6 +16,7 @@ from wayline.executor.prompt import Prints
 from wayline.executor.spending import (
     Need,
     most_tokens,
+    no_room,
     shortfall,
     unsettled,
     when_refused,
@@ -167,6 +168,18 @@ def test_at_its_cap_with_nothing_said_it_fails():
 
     assert isinstance(failed, Fail) and failed.error.code == "budget_exhausted"
     assert failed.error.message.startswith("the job's own budget has no room for a call of up to $0.01")
+
+
+def test_at_a_cap_that_nobody_gave_the_job_it_is_said_what_jobs_may_spend_and_what_sets_it():
+    of_the_job = REFUSED.model_copy(update={"limited_by": "job"})
+    given, raised = Log(held_usd=CENT, options=JobOptions(budget_usd=CENT)), Log(held_usd=CENT)
+    raised.say(e.BudgetRaised, budget_usd=CENT)
+
+    assert no_room(Log(held_usd=CENT, budget_usd=Decimal("0.10")).job, of_the_job, CENT) == (
+        "the $0.1 that jobs may spend without an options.budget_usd has no room for a call of up to $0.01"
+    )
+    for log in (given, raised):
+        assert no_room(log.job, of_the_job, CENT) == "the job's own budget has no room for a call of up to $0.01"
 
 
 def test_a_job_that_would_rather_wait_parks_and_goes_on_where_it_was():

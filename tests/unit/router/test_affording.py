@@ -81,3 +81,19 @@ def test_a_budget_for_each_job_bounds_its_route_and_the_default_does_not(left, c
     admitted = Admitted(agent=AGENT, cap_usd=Decimal("0.10"), cap_set=cap_set, left_usd=left_usd)
 
     assert admitted.bound_usd == (bound and Decimal(bound))
+
+
+@pytest.mark.parametrize(
+    ("whose", "options", "admitted"),
+    [
+        ("the default, WAYLINE_ROUTER_JOB_BUDGET_USD: give it an options.budget_usd", {}, {}),
+        ("a budget for each job: raise it, or give it an options.budget_usd", {}, {"cap_set": True}),
+        ("its own options.budget_usd: give it a larger one", {"budget_usd": "0"}, {"cap_set": True}),
+    ],
+)
+def test_a_job_that_may_spend_nothing_is_told_who_says_so(
+    whose: str, options: dict[str, object], admitted: dict[str, object]
+):
+    found = refusal(cost=CENT, cap_usd=Decimal(0), options=options, **admitted)
+
+    assert found == Failure(code="budget_exhausted", message=f"the job may spend $0 ({whose})")

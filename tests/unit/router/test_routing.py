@@ -572,12 +572,18 @@ def test_a_job_in_the_reasoning_slot_is_predicted_with_its_thinking():
 
 def test_a_reasoning_model_that_the_jobs_own_limit_cannot_pay_is_passed_over_and_the_setting_is_named():
     agent, working = AgentConfig(routing=REASONING, tools=()), AgentConfig(routing=REASONING)
-    route = decide(PROOF, agent, cap_usd=Decimal("0.10")).route
+    tenth = Decimal("0.10")
+    route = decide(PROOF, agent, cap_usd=tenth).route
 
     assert (route.slot, route.name) == ("escalation", "a/premium")
-    assert "one call in the reasoning slot can cost $0.1647 and the job may spend $0.1 (options.budget_usd)," in (
-        route.reason
+    assert (
+        "one call in the reasoning slot can cost $0.1647 and the job may spend $0.1 (the default, "
+        "WAYLINE_ROUTER_JOB_BUDGET_USD; options.budget_usd sets another)," in route.reason
     )
+    its_own = decide(PROOF, agent, options=JobOptions(budget_usd=tenth), cap_usd=tenth, left_usd=tenth).route
+    assert "and the job may spend $0.1 (its own options.budget_usd)," in its_own.reason
+    for_each_job = decide(PROOF, agent, cap_usd=tenth, left_usd=tenth).route
+    assert "and the budgets leave $0.1," in for_each_job.reason
     assert chosen(PROOF, agent, cap_usd=Decimal("0.20"))[0] == "reasoning"
     long = decide(PROOF, working, cap_usd=Decimal("0.20")).route
     assert re.search(

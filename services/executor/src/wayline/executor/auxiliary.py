@@ -125,7 +125,7 @@ async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | Non
         return extended.held_usd
     if worst_usd is None or need.total_usd is None:
         return Unasked(f"nobody has said what {aside.request.card.name} costs")
-    return Unasked(spending.no_room(extended, worst_usd))
+    return Unasked(spending.no_room(job, extended, worst_usd))
 
 
 async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:

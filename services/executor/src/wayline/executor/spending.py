@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from wayline.contracts.budgets import Extended
+from wayline.contracts.budgets import OWN, Extended
 from wayline.contracts.events import Bounds, Segment
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.models import ModelCard, Slot
@@ -101,7 +101,9 @@ def when_refused(
     """What the job does where its budget has no room for its next call."""
     if worst_usd is None or job.spent_usd is None:
         name = request.card.name
-        message = f"nobody has said what {name} costs, and {_named(refused)} is a hard limit: give the model prices"
+        message = (
+            f"nobody has said what {name} costs, and {_named(job, refused)} is a hard limit: give the model prices"
+        )
         why = f"the price of {name} is unknown"
         return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
     cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd, prefix=prefix)
@@ -140,7 +142,7 @@ def _cheaper(
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:
     """What the job chose to do at its cap: to wait, or to end with what it has."""
     assert job.submitted is not None
-    reason = no_room(refused, worst_usd)
+    reason = no_room(job, refused, worst_usd)
     if job.submitted.options.at_cap == "park" and not job.unanswered:
         # A wait of its own each time: what was scheduled for an earlier one must not end this one.
         wait_id, question = f"budget-{job.seq}", f"{reason}. Raise it, and the job goes on where it is"
@@ -148,11 +150,15 @@ def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: date
     return cut_short(job, reason, "budget_exhausted")
 
 
-def no_room(refused: Extended, worst_usd: Decimal) -> str:
+def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
     """Which budget a call does not fit into."""
-    return f"{_named(refused)} has no room for a call of up to {dollars(worst_usd)}"
+    return f"{_named(job, refused)} has no room for a call of up to {dollars(worst_usd)}"
 
 
-def _named(refused: Extended) -> str:
-    """The budget that refused, as a sentence begins with it."""
-    return f"budget {refused.limited_by!r}" if refused.limited_by not in ("", "job") else "the job's own budget"
+def _named(job: Job, refused: Extended) -> str:
+    """The budget that refused, as a sentence begins with it; one that nobody gave the job, with what would."""
+    if refused.limited_by not in ("", OWN):
+        return f"budget {refused.limited_by!r}"
+    if job.budget_usd is None and job.limits is not None and job.limits.budget_usd is not None:
+        return f"the {dollars(job.limits.budget_usd)} that jobs may spend without an options.budget_usd"
+    return "the job's own budget"

@@ -21,7 +21,7 @@ from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, 
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
 from wayline.router.decision import Decision
 from wayline.router.routing import choose_limits
-from wayline.router.rules import Asked, exact, shown
+from wayline.router.rules import DEFAULT_CAP, Asked, exact, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,11 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
         return Failure(code="price_unknown", message=reason)
     if route.estimated_cost_usd == 0 or job.options.at_cap == "park":
         return None
+    if admitted.used_up == OWN:
+        reason = f"the job may spend {exact(admitted.cap_usd)} ({_whose(job, admitted)}: {_remedy(job, admitted)})"
+        return Failure(code="budget_exhausted", message=reason)
     if admitted.used_up:
-        budget = "the job's own budget" if admitted.used_up == OWN else f"budget {admitted.used_up!r}"
-        reason = f"{budget} has nothing left: raise it, or submit the job when it begins anew"
+        reason = f"budget {admitted.used_up!r} has nothing left: raise it, or submit the job when it begins anew"
         return Failure(code="budget_exhausted", message=reason)
     if call_usd is not None and call_usd > admitted.cap_usd:
         reason = (
@@ -150,7 +152,14 @@ def _whose(job: SubmitJob, admitted: Admitted) -> str:
     """Who says what a job may spend."""
     if job.options.budget_usd is not None:
         return "its own options.budget_usd"
-    return "a budget for each job" if admitted.cap_set else "the default, WAYLINE_ROUTER_JOB_BUDGET_USD"
+    return "a budget for each job" if admitted.cap_set else DEFAULT_CAP
+
+
+def _remedy(job: SubmitJob, admitted: Admitted) -> str:
+    """What lets it spend more."""
+    if job.options.budget_usd is not None:
+        return "give it a larger one"
+    return ("raise it, or " if admitted.cap_set else "") + "give it an options.budget_usd"
 
 
 def routed(first: JobSubmitted, admitted: Admitted, asked: Asked, decision: Decision) -> JobRouted:

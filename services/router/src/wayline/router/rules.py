@@ -17,6 +17,7 @@ from wayline.router.estimate import Level, Shape, expected, first_call, shape_of
 from wayline.router.policy import SLOT_OF, TIER_OF, Policy, current, task_name
 from wayline.router.slots import SLOTS, Needs, Slots, needs_of
 
+DEFAULT_CAP = "the default, WAYLINE_ROUTER_JOB_BUDGET_USD"
 SHOWN_USD = Decimal("0.0001")
 """How exactly a reason says what something would cost."""
 
@@ -217,10 +218,12 @@ def _need(asked: Asked, shape: Shape, slots: Slots, slot: Slot) -> _Need | None:
 
 
 def _limit(asked: Asked, left: Decimal) -> str:
-    """What may be spent, and the name of the setting where it is the job's own."""
-    if asked.own_usd is not None and asked.own_usd <= left:
-        return f"the job may spend {exact(left)} (options.budget_usd)"
-    return f"the budgets leave {exact(left)}"
+    """What may be spent, and the name of the setting that says so."""
+    if asked.job.options.budget_usd is not None and asked.job.options.budget_usd <= left:
+        return f"the job may spend {exact(left)} (its own options.budget_usd)"
+    if asked.left_usd is not None and asked.left_usd <= left:
+        return f"the budgets leave {exact(left)}"
+    return f"the job may spend {exact(left)} ({DEFAULT_CAP}; options.budget_usd sets another)"
 
 
 def shown(usd: Decimal) -> str:
