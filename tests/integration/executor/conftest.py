@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import Ask, Bus, BusSettings, Service
+from wayline.chassis import Ask, Bus, Service
 from wayline.chassis.responder import Responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts import events as e
@@ -26,7 +26,7 @@ from wayline.journal import Head, Job, JobLog, fold, follow, view
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer
-from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.guarded import ADMIN, Guarded
 
 PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(10)))
 CARDS = tuple(
@@ -71,7 +71,7 @@ class Purse:
 class Stage:
     """A bus, the executors on it, and the jobs that the test begins."""
 
-    url: str
+    nats: Guarded
     bus: Bus
     purse: Purse
     executors: list[Service] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Stage:
         return await self.start(Settings(chat_base_url=chat.url, chat_api_key=key))
 
     async def start(self, settings: Settings) -> Service:
-        service = await build(settings, bus_settings=BusSettings(nats_url=self.url))
+        service = await build(settings, bus_settings=self.nats.settings("executor"))
         await service.start()
         self.executors.append(service)
         return service
@@ -181,9 +181,8 @@ def stamp(job_id: str, seq: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def stage(nats_factory: NatsFactory) -> AsyncIterator[Stage]:
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+async def stage(guarded_nats: Guarded) -> AsyncIterator[Stage]:
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="router", exit_when_closed=False)
     async for _ in declare(bus.js, Limits(ack_wait_s=ACK_WAIT_S, memory=True)):
         pass
     purse = Purse()
@@ -195,7 +194,7 @@ async def stage(nats_factory: NatsFactory) -> AsyncIterator[Stage]:
             await answering.start()
             ends.push_async_callback(answering.stop, 0)
         await bus.settled()
-        stage = Stage(server.url, bus, purse)
+        stage = Stage(guarded_nats, bus, purse)
         yield stage
         for service in stage.executors:
             await service.stop(0.1)

@@ -12,14 +12,13 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wayline.chassis import Bus, BusSettings, Service, topology
-from wayline.embedded import NatsServer
+from wayline.chassis import Bus, Service, topology
 from wayline.gateway.app import SCHEMA, build, migrations
 from wayline.gateway.server import HttpServer
 from wayline.gateway.settings import Settings
 from wayline.store import Store, migrate
 from wayline.testkit import Database
-from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.guarded import ADMIN, Guarded
 
 from .others import Others
 
@@ -52,7 +51,7 @@ class Running:
 class World:
     """The servers a gateway needs, and everything that runs against them."""
 
-    nats_url: str
+    nats: Guarded
     dsn: str
     running: list[Running] = field(default_factory=list)
 
@@ -60,7 +59,7 @@ class World:
         """Start a gateway on a free port."""
         service = await build(
             Settings(**{"http_port": 0, **settings}),
-            bus_settings=BusSettings(nats_url=self.nats_url, postgres_dsn=self.dsn),
+            bus_settings=self.nats.settings("gateway", postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
         service.telemetry.add_collector(SimpleSpanProcessor(spans))
@@ -81,20 +80,19 @@ class World:
 
 
 @pytest.fixture
-async def nats(nats_factory: NatsFactory) -> NatsServer:
+async def nats(guarded_nats: Guarded) -> Guarded:
     """A bus of the test's own with every stream."""
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="migrate", exit_when_closed=False)
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="migrate", exit_when_closed=False)
     async for _ in topology.declare(bus.js, topology.Limits(submit_max_per_tenant=SUBMIT_MAX, memory=True)):
         pass
     await bus.close()
-    return server
+    return guarded_nats
 
 
 @pytest.fixture
-async def world(nats: NatsServer, database: Database) -> AsyncIterator[World]:
+async def world(nats: Guarded, database: Database) -> AsyncIterator[World]:
     await migrate(database.dsn, schema=SCHEMA, role="wayline_gateway", password="secret", directory=migrations())
-    world = World(nats.url, database.as_role("wayline_gateway", "secret"))
+    world = World(nats, database.as_role("wayline_gateway", "secret"))
     yield world
     async with AsyncExitStack() as ends:
         for running in world.running:
@@ -108,9 +106,9 @@ async def gateway(world: World) -> Running:
 
 
 @pytest.fixture
-async def bus(nats: NatsServer) -> AsyncIterator[Bus]:
+async def bus(nats: Guarded) -> AsyncIterator[Bus]:
     """The bus as the other services see it."""
-    bus = await Bus.connect(BusSettings(nats_url=nats.url), service="others", exit_when_closed=False)
+    bus = await Bus.connect(nats.settings(ADMIN), service="others", exit_when_closed=False)
     yield bus
     await bus.close()
 

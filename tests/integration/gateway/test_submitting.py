@@ -12,12 +12,12 @@ from wayline.chassis import bus as chassis_bus
 from wayline.chassis.responder import Responder
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
-from wayline.embedded import NatsServer
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
+from wayline.testkit.guarded import Guarded
 
 from .conftest import SUBMIT_MAX, Running, World
 from .story import Story
@@ -158,15 +158,15 @@ async def test_a_full_stream_is_a_429_that_passes_without_help(gateway: Running,
 
 
 async def test_a_bus_that_is_away_is_a_503_and_comes_back(
-    gateway: Running, nats: NatsServer, monkeypatch: pytest.MonkeyPatch
+    gateway: Running, nats: Guarded, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(chassis_bus, "PUBLISH_RETRY_S", 0.2)
-    await nats.stop()
+    await nats.server.stop()
     await until(lambda: not gateway.bus.nc.is_connected, why="the gateway to notice")
 
     away = await gateway.client.post("/v1/jobs", json=JOB)
     unready = await gateway.client.get("/health/ready")
-    await nats.start()
+    await nats.server.start()
     await until(lambda: gateway.bus.nc.is_connected, why="the gateway to be back")
     ready = await gateway.client.get("/health/ready")
 

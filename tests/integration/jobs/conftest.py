@@ -1,4 +1,4 @@
-"""The platform in one process, on a real bus and a real database: each test names the services it needs."""
+"""The platform in one process, on a real bus with its identities and a real database: a test names its services."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import nats
 import orjson
 import pytest
+from nats.aio.client import Client
 
-from wayline.chassis import Bus, BusSettings, Service
+from wayline.chassis import Bus, Service
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.events import Event
@@ -28,6 +30,7 @@ from wayline.store import migrate
 from wayline.testkit import Database, until
 from wayline.testkit.chat_server import ChatServer
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
 SCHEMAS = {
@@ -44,9 +47,11 @@ PASSWORD = "test"
 class Platform:
     """Services that a test has started, and a bus to talk to them by."""
 
-    url: str
+    nats: Guarded
     database: Database
     bus: Bus
+    client: Client
+    """Whoever connects without credentials: tenant `default` alone."""
     _stack: AsyncExitStack
     services: dict[str, Service] = field(default_factory=dict)
 
@@ -80,7 +85,7 @@ class Platform:
                     vector=name == "retrieval",
                 )
                 dsn = self.database.as_role(role, PASSWORD)
-            shared = BusSettings(nats_url=self.url, postgres_dsn=dsn, drain_grace_s=5)
+            shared = self.nats.settings(name, postgres_dsn=dsn)
             more = {"notes": notes} if name == "executor" else {}
             service = await app.build(settings.get(name), bus_settings=shared, **more)
             await service.start()
@@ -114,13 +119,14 @@ class Platform:
         await self.publish(body)
 
     async def publish(self, body: Any, headers: dict[str, str] | None = None, tenant: str = "default") -> None:
-        """Publish any body on the front door."""
+        """Publish any body on the front door: as anybody may for tenant `default`."""
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-        await self.bus.js.publish(f"jobs.submit.{tenant}", data, headers=headers)
+        door = self.client.jetstream() if tenant == "default" else self.bus.js
+        await door.publish(f"jobs.submit.{tenant}", data, headers=headers)
 
     async def signal(self, job_id: str, **signal: Any) -> None:
         """Publish a signal as any client would."""
-        await self.bus.js.publish(f"signals.default.{job_id}", orjson.dumps({"signal": signal}))
+        await self.client.jetstream().publish(f"signals.default.{job_id}", orjson.dumps({"signal": signal}))
 
     async def dead(self) -> list[dict[str, str]]:
         """The headers of every dead letter, oldest first."""
@@ -172,13 +178,16 @@ Started = Callable[..., Awaitable[Platform]]
 
 
 @pytest.fixture
-async def platform(nats_factory: Any, database: Database, request: pytest.FixtureRequest) -> AsyncIterator[Platform]:
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+async def platform(
+    guarded_nats: Guarded, database: Database, request: pytest.FixtureRequest
+) -> AsyncIterator[Platform]:
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="test", exit_when_closed=False)
     async for _ in declare(bus.js, getattr(request, "param", Limits(ack_wait_s=1.0, memory=True))):
         pass
     async with AsyncExitStack() as stack:
-        platform = Platform(server.url, database, bus, stack)
+        client = await nats.connect(guarded_nats.url)
+        stack.push_async_callback(client.close)
+        platform = Platform(guarded_nats, database, bus, client, stack)
         yield platform
         for name in list(platform.services):
             await platform.stop(name, 0.1)

@@ -58,8 +58,8 @@ async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform):
 
 async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platform):
     await platform.start("router")
-    inbox = platform.bus.nc.new_inbox()
-    replies = await platform.bus.nc.subscribe(inbox)
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
 
     await platform.publish({"agent": "nobody", "input": "x", "job_id": "j1"}, {"Wayline-Reply-To": inbox})
 

@@ -397,8 +397,9 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
 
     async with opened(platform, script) as world:
         await world.upload("cat", "cat.png", IMAGE)
-        fleet = Fleet(platform.url, tmp_path)
-        fleet.set("executor", ANTHROPIC_BASE_URL=world.simulator.url)
+        fleet = Fleet(platform.nats.url, tmp_path)
+        seed = platform.nats.seeds["executor"]
+        fleet.set("executor", ANTHROPIC_BASE_URL=world.simulator.url, WAYLINE_NATS_SEED=seed)
         try:
             doomed = await fleet.start("executor")
             await world.submit("j1", image("cat"), model=CLAUDE)

@@ -10,8 +10,8 @@ from .conftest import chatting
 
 async def test_a_bare_message_becomes_a_finished_job_and_its_result_comes_to_the_reply_subject(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
-    inbox = platform.bus.nc.new_inbox()
-    replies = await platform.bus.nc.subscribe(inbox)
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
 
     await platform.publish(
         {"agent": "assistant", "input": "What is a lease?"}, {"Nats-Msg-Id": "q1", "Wayline-Reply-To": inbox}
@@ -92,8 +92,8 @@ async def test_a_two_megabyte_input_travels_by_claim_check(platform):
 
 async def test_a_dry_run_on_the_bus_says_the_route_and_runs_nothing(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
-    inbox = platform.bus.nc.new_inbox()
-    replies = await platform.bus.nc.subscribe(inbox)
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
 
     await platform.publish(
         {"agent": "assistant", "input": "x", "job_id": "d1", "options": {"dry_run": True}}, {"Wayline-Reply-To": inbox}

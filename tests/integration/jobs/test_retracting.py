@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 
 from wayline.contracts.jobs import Delta
+from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
@@ -60,7 +61,7 @@ async def test_a_stream_that_is_cut_shows_its_reader_no_text_twice(platform: Pla
     script = iter([Say(text=HALF, pace_s=PACE_S, cut=True), Say(text=WHOLE, pace_s=PACE_S)])
     reader = Reader()
     async with ChatServer(lambda _: next(script)) as chat:
-        await platform.start("router", "tool_registry", "gateway")
+        await platform.start("router", "tool_registry", "gateway", gateway=GatewaySettings(http_port=0))
         await platform.submit("j1", model="chat/m")
         await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
 
@@ -82,7 +83,7 @@ async def test_pieces_that_come_after_their_call_has_failed_are_not_passed_on(pl
     script = iter([Say(text=HALF, pace_s=PACE_S, cut=True), Say(text=WHOLE, pace_s=PACE_S)])
     reader = Reader()
     async with ChatServer(lambda _: next(script)) as chat:
-        await platform.start("router", "tool_registry", "gateway")
+        await platform.start("router", "tool_registry", "gateway", gateway=GatewaySettings(http_port=0))
         await platform.submit("j1", model="chat/m")
         await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
 

@@ -24,6 +24,7 @@ from wayline.retrieval import app
 from wayline.retrieval.settings import Settings
 from wayline.store import migrate
 from wayline.testkit import Database, until
+from wayline.testkit.guarded import ADMIN, Guarded
 
 ROLE, PASSWORD = "retrieval_service", "secret"
 ENDED = {DocumentStatus.READY, DocumentStatus.FAILED}
@@ -76,14 +77,13 @@ class Client:
 
 
 @pytest.fixture
-async def bus_settings(database: Database, nats_factory: Any) -> BusSettings:
+async def bus_settings(database: Database, guarded_nats: Guarded) -> BusSettings:
     """A bus with all its streams, and a migrated database."""
-    nats = await nats_factory()
-    settings = BusSettings(nats_url=nats.url, postgres_dsn=database.as_role(ROLE, PASSWORD))
+    settings = guarded_nats.settings("retrieval", postgres_dsn=database.as_role(ROLE, PASSWORD))
     await migrate(
         database.dsn, schema="retrieval", role=ROLE, password=PASSWORD, directory=app.migrations(), vector=True
     )
-    admin = await Bus.connect(settings, service="admin", exit_when_closed=False)
+    admin = await Bus.connect(guarded_nats.settings(ADMIN), service="admin", exit_when_closed=False)
     async for _ in topology.declare(admin.js, topology.Limits(memory=True)):
         pass
     await admin.close()
@@ -115,8 +115,8 @@ async def service(start: Start) -> Service:
 
 
 @pytest.fixture
-async def client(bus_settings: BusSettings) -> AsyncIterator[Client]:
-    bus = await Bus.connect(bus_settings, service="gateway", exit_when_closed=False)
+async def client(bus_settings: BusSettings, guarded_nats: Guarded) -> AsyncIterator[Client]:
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="gateway", exit_when_closed=False)
     yield Client(bus)
     await bus.close()
 

@@ -26,6 +26,7 @@ from wayline.telemetry import Home, Telemetry
 from wayline.telemetry.otlp import encode_spans
 from wayline.telemetry.recording import Span as Recorded
 from wayline.testkit import Database, until
+from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.tracing.app import HERE, SCHEMA, build, migrations
 from wayline.tracing.settings import Settings
 
@@ -72,12 +73,11 @@ class Platform:
 
 
 @pytest.fixture
-async def platform(nats_factory: Any, database: Database) -> AsyncIterator[Platform]:
-    server = await nats_factory()
+async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[Platform]:
     await migrate(database.dsn, schema=SCHEMA, role=ROLE, password=PASSWORD, directory=migrations())
     dsn = database.as_role(ROLE, PASSWORD)
-    settings = BusSettings(nats_url=server.url, postgres_dsn=dsn, drain_grace_s=2)
-    bus = await Bus.connect(settings, service="gateway", exit_when_closed=False)
+    settings = guarded_nats.settings("tracing", postgres_dsn=dsn, drain_grace_s=2)
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="gateway", exit_when_closed=False)
     async for _ in topology.declare(bus.js):
         pass
     store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", max_size=2)

@@ -39,6 +39,7 @@ async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
     environment = {
         **os.environ,
         "WAYLINE_NATS_URL": platform.settings.nats_url,
+        "WAYLINE_NATS_SEED": platform.settings.nats_seed or "",
         "WAYLINE_POSTGRES_DSN": platform.settings.postgres_dsn or "",
         "WAYLINE_FAILPOINT": point,
     }

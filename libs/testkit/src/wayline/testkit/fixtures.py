@@ -12,6 +12,7 @@ import pytest
 
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.testkit.databases import Database, clone, drop, make_template
+from wayline.testkit.guarded import Guarded, config, new_seeds
 
 T = TypeVar("T")
 
@@ -75,6 +76,15 @@ async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
     yield start
     for server in started:
         await server.kill()
+
+
+@pytest.fixture
+async def guarded_nats(nats_factory: NatsFactory, tmp_path: Path) -> AsyncIterator[Guarded]:
+    """A server on which each service has its own rights only; a test in which one was refused anything fails."""
+    seeds = new_seeds()
+    guarded = Guarded(await nats_factory(config=config(tmp_path / "guarded", seeds)), seeds)
+    yield guarded
+    assert guarded.refusals() == []
 
 
 @pytest.fixture

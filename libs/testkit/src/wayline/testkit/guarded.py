@@ -1,0 +1,60 @@
+"""A bus as it is in production: each service has the rights of its own identity, and what is refused fails the test."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nkeys
+
+from wayline.chassis import BusSettings
+from wayline.chassis.permissions import IDENTITIES, render_accounts
+from wayline.embedded import NatsServer, minimal_config
+
+ADMIN = "admin"
+"""Who may do everything: the test itself, which declares streams and plays whoever is not there."""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A running server, and the seed of everybody it knows."""
+
+    server: NatsServer
+    seeds: Mapping[str, str] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def settings(self, identity: str, *, postgres_dsn: str | None = None, drain_grace_s: float = 5) -> BusSettings:
+        """How somebody connects."""
+        return BusSettings(
+            nats_url=self.url, nats_seed=self.seeds[identity], postgres_dsn=postgres_dsn, drain_grace_s=drain_grace_s
+        )
+
+    def refusals(self) -> list[str]:
+        """What the server would not let somebody say or hear, in its own words."""
+        lines = self.server.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if " Violation " in line]
+
+
+def new_seeds() -> dict[str, str]:
+    """A key for every identity that there is."""
+    return {name: _seed() for name in (*IDENTITIES, ADMIN)}
+
+
+def config(store_dir: Path, seeds: Mapping[str, str]) -> str:
+    """The configuration of a server that knows the identities, and an anonymous client."""
+    keys = {name: _public_key(seed) for name, seed in seeds.items()}
+    return minimal_config(store_dir) + render_accounts(keys, admin_key=keys.pop(ADMIN))
+
+
+def _seed() -> str:
+    return nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER).decode()
+
+
+def _public_key(seed: str) -> str:
+    public: bytes = nkeys.from_seed(seed.encode()).public_key  # pyright: ignore[reportAssignmentType]
+    return public.decode()
