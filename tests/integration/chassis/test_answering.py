@@ -142,3 +142,21 @@ async def test_one_that_refuses_takes_nobody_elses_answer_away(bus):
 async def test_everyone_is_nobody_where_nobody_is_there(bus):
     with pytest.raises(Unavailable, match=r"agents.get does not answer"):
         await bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent)
+
+
+async def test_an_answer_of_a_newer_build_is_read_without_what_only_it_knows(bus):
+    class NewerConfig(AgentConfig):
+        mood: str = "cheerful"
+
+    class NewerAgent(Agent):
+        config: NewerConfig
+
+    async def on_get(asked):
+        return NewerAgent(name=asked.name, version=1, config=NewerConfig(description="d"))
+
+    service = await answering(bus, on_get)
+
+    found = await bus.ask(GetAgent(tenant="default", name="a"), Agent)
+
+    assert found == Agent(name="a", version=1, config=AgentConfig(description="d"))
+    await service.stop(1)

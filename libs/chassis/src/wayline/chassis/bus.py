@@ -196,7 +196,7 @@ class Bus:
         data = await self.body(reply)
         if _refuses(reply):
             raise raised(Problem.model_validate_json(data))
-        return replies.model_validate_json(data)
+        return replies.model_validate_json(data, extra="ignore")
 
     async def body(self, message: Msg) -> bytes:
         """The body of a received message with its claimed fields put back."""

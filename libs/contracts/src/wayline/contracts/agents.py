@@ -105,6 +105,8 @@ class ListAgents(Request, subject="agents.list.{tenant}", replies=AgentList):
 class PutAgent(Request, subject="agents.put.{tenant}", replies=Agent):
     """Save an agent; the answer carries the new version (the same one when nothing changed)."""
 
+    terse = True
+
     name: Name
     config: AgentConfig
 

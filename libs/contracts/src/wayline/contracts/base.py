@@ -18,7 +18,11 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 class Frozen(BaseModel):
-    """A value that cannot change; unknown fields are ignored, so that an older reader meets a newer writer."""
+    """A value that cannot change; unknown fields are ignored, so that an older reader meets a newer writer.
+
+    What people write (a job, an agent, a budget, a filter) refuses them where it comes in, for they are mistakes there;
+    where it is read again, from a log, a table or an answer, whoever reads says `extra="ignore"`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -51,6 +55,8 @@ class Message(Frozen):
     subject_template: ClassVar[str] = ""
     addressed_by: ClassVar[tuple[str, ...]] = ()
     version: ClassVar[int] = 1
+    terse: ClassVar[bool] = False
+    """Whether only what somebody has set travels, where whoever hears it refuses fields that it does not know."""
 
     tenant: str = Field(default="", exclude=True, description="Whose message this is; taken from the subject.")
 
@@ -97,7 +103,7 @@ class Message(Frozen):
 
     def to_wire(self) -> bytes:
         """The JSON body, without what the subject already says."""
-        return self.__pydantic_serializer__.to_json(self)
+        return self.__pydantic_serializer__.to_json(self, exclude=_unset(self) if self.terse else None)
 
     @classmethod
     def from_wire(cls, body: bytes, subject: str) -> Self:
@@ -131,6 +137,19 @@ class Message(Frozen):
             return cls.model_validate({**value, **address})
         except ValidationError as error:
             raise InvalidMessage(schema=cls.schema_id(), reason=explain(error)) from None
+
+
+def _unset(value: BaseModel) -> dict[str, Any]:
+    """What nobody has set of values that take no unknown fields: the reader of an older build may not know them."""
+    closed = value.model_config.get("extra") == "forbid"
+    found: dict[str, Any] = {}
+    for name in type(value).model_fields:
+        held = getattr(value, name)
+        if closed and name not in value.model_fields_set:
+            found[name] = True
+        elif isinstance(held, BaseModel) and (within := _unset(held)):
+            found[name] = within
+    return found
 
 
 def tenant_of(subject: str) -> str:

@@ -112,6 +112,8 @@ class ListBudgets(Request, subject="budgets.list.{tenant}", replies=BudgetList):
 class PutBudget(Request, subject="budgets.put.{tenant}", replies=Budget):
     """Save a budget. It counts what its present window has seen already; raising it wakes jobs that waited for it."""
 
+    terse = True
+
     name: BudgetName
     config: BudgetConfig
 

@@ -433,6 +433,8 @@ class Unknown(Event):
 
 
 def read_event(value: dict[str, Any]) -> Event:
-    """One event from its decoded JSON; an unknown type becomes `Unknown`. Raises pydantic's ValidationError."""
-    known = EVENT_TYPES.get(value.get("type", ""))
-    return known.model_validate(value) if known else Unknown.model_validate(value)
+    """One event from its decoded JSON, without the fields that only a newer build knows; an unknown type is `Unknown`.
+
+    Raises pydantic's ValidationError.
+    """
+    return EVENT_TYPES.get(value.get("type", ""), Unknown).model_validate(value, extra="ignore")

@@ -60,6 +60,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    terse = True
 
     agent: str = Field(min_length=1, max_length=64)
     input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
@@ -217,6 +218,8 @@ class Planned(Frozen):
 
 class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
     """Decide a job's route and its predicted cost without running it."""
+
+    terse = True
 
     job: SubmitJob
 

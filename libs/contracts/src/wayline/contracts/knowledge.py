@@ -154,6 +154,8 @@ class SearchResult(Frozen):
 class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=SearchResult):
     """Find the best passages for a query by words, by vector, or by both."""
 
+    terse = True
+
     query: str = Field(min_length=1, max_length=10_000)
     mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
     top_k: int = Field(default=10, ge=1, le=200)

@@ -38,7 +38,7 @@ class Shared:
         key = field, orjson.dumps(value)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = ALIKE[field].model_validate(value)
+            known = self._known[key] = ALIKE[field].model_validate(value, extra="ignore")
             self._bytes += len(key[1])
             while self._bytes > KEPT_MAX_BYTES:
                 oldest = next(iter(self._known))

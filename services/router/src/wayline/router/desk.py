@@ -106,4 +106,5 @@ class Desk:
 
 
 def _agent(name: str, row: object) -> Agent:
-    return Agent(name=name, version=row["version"], config=AgentConfig.model_validate(row["config"]))  # type: ignore[index]
+    config = AgentConfig.model_validate(row["config"], extra="ignore")  # type: ignore[index]
+    return Agent(name=name, version=row["version"], config=config)  # type: ignore[index]
