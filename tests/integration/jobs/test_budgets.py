@@ -208,6 +208,7 @@ async def test_a_price_that_nobody_knows_is_refused_by_a_hard_budget_and_the_log
     ended = await platform.wait_for("j1")
     assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "price_unknown", 0)
     assert "chat/m" in ended.error.message and "'cap'" in ended.error.message
+    await platform.drained("SUBMIT")
     assert await platform.dead() == []
     async with platform.admin() as conn:
         assert await conn.fetchval("SELECT state FROM router.reservations") == "settled"
