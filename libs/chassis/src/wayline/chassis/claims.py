@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -49,6 +51,13 @@ class Claims:
         """Put every claimed field back. Raises Unavailable when the object store does not answer."""
         return orjson.dumps(await self._filled(orjson.loads(body)))
 
+    async def drop(self, names: Iterable[str]) -> None:
+        """Delete objects before their time; one that is gone already is no matter."""
+        store = await self._objects()
+        for name in names:
+            with suppress(NotFoundError):
+                await store.delete(name)
+
     async def _filled(self, value: Any) -> Any:
         if isinstance(value, dict):
             if CLAIM in value:
@@ -72,6 +81,18 @@ class Claims:
         if self._store is None:
             self._store = await self._js.object_store(PAYLOADS)
         return self._store
+
+
+def claimed(body: bytes) -> list[str]:
+    """The objects that an encoded message names; what those name in turn is not looked at."""
+    found, left = [], [orjson.loads(body)]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict) and CLAIM in node:
+            found.append(node[CLAIM])
+        elif isinstance(node, (dict, list)):
+            left.extend(node.values() if isinstance(node, dict) else node)
+    return found
 
 
 def _largest(value: Any) -> tuple[Any, Any]:

@@ -129,6 +129,7 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
         searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
         queue=lambda: _queue(bus),
+        drop=bus.claims.drop,
     )
 
 

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
+import structlog
+from nats import errors as nats_errors
+from nats.js import errors as js_errors
 
 from wayline.chassis import Delivery
+from wayline.chassis.claims import claimed
+from wayline.contracts import headers as h
 from wayline.contracts.base import Message
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.knowledge import (
@@ -35,6 +40,8 @@ from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
 
+log = structlog.get_logger()
+
 CURSOR_SIGN = "\n"
 GIVEN_UP = "This document could not be indexed ({code}): {reason}. Send it again when that is mended."
 REASON_MAX = 500
@@ -58,6 +65,8 @@ class Handlers:
     indexer: Indexer
     searcher: Searcher
     queue: Callable[[], Awaitable[Queue]]
+    drop: Callable[[Sequence[str]], Awaitable[None]]
+    """Deletes objects on the bus."""
 
     async def on_index(self, asked: IndexDocument, delivery: Delivery) -> Sequence[Message]:
         """Index a document. What is wrong with the document is said in its row, never in a dead letter."""
@@ -66,7 +75,11 @@ class Handlers:
             return (await self.queue()).last
 
         await self.indexer.index(
-            asked, sequence=delivery.sequence, first_delivery=delivery.deliveries == 1, stream_last=last
+            asked,
+            sequence=delivery.sequence,
+            first_delivery=delivery.deliveries == 1,
+            stream_last=last,
+            payloads=claimed(delivery.body) if h.CLAIMS in delivery.headers else (),
         )
         return []
 
@@ -109,14 +122,19 @@ class Handlers:
         )
 
     async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
-        """Delete a document and its chunks. An index message that was sent before and comes late is dropped."""
+        """Delete a document, its chunks and its uploads. An index message of before that comes late is dropped."""
         queue = await self.queue()
         deleted = await self.documents.delete(
             asked.tenant, asked.document_id, queue=(queue.waiting, queue.first, queue.last)
         )
         if deleted is None:
             raise NotFound("document", asked.document_id)
-        return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted)
+        try:
+            await self.drop(deleted.payloads)
+        except (nats_errors.Error, js_errors.Error, TimeoutError) as error:
+            # The document is gone all the same; what is left of its uploads goes by itself after 30 days.
+            log.warning("uploads of a deleted document are left on the bus", error=repr(error))
+        return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted.chunks)
 
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
         return await self.searcher.search(asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +38,16 @@ class Indexer:
     chunk_chars: int
 
     async def index(
-        self, asked: IndexDocument, *, sequence: int, first_delivery: bool, stream_last: StreamLast
+        self,
+        asked: IndexDocument,
+        *,
+        sequence: int,
+        first_delivery: bool,
+        stream_last: StreamLast,
+        payloads: Sequence[str] = (),
     ) -> None:
         """Index a document unless this message was overtaken; `stream_last` tells the stream's last sequence."""
-        taken = self._taken(asked, sequence)
+        taken = self._taken(asked, sequence, payloads)
         if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
@@ -65,7 +71,7 @@ class Indexer:
         began_again = before > await stream_last() or (first_delivery and repeated)
         return began_again and await self.documents.begin(taken, anew=True)
 
-    def _taken(self, asked: IndexDocument, sequence: int) -> Taken:
+    def _taken(self, asked: IndexDocument, sequence: int, payloads: Sequence[str]) -> Taken:
         content = asked.content_base64
         metadata = storable_json(asked.metadata)
         too_large = len(json.dumps(metadata)) > self.limits.metadata_bytes_max
@@ -78,6 +84,7 @@ class Indexer:
             metadata={} if too_large else metadata,
             embedding_model=self.embedder.model,
             sequence=sequence,
+            payloads=tuple(payloads),
         )
 
     def _read(self, asked: IndexDocument, taken: Taken) -> Reading:

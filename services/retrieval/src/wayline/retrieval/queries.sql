@@ -14,13 +14,17 @@ END;
 -- Takes a document for the message with this sequence; no row comes back when a newer message, a deletion after it or
 -- an earlier delivery of it was there first.
 INSERT INTO documents (
-    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status
+    tenant, document_id, name, media_type, size_bytes, metadata, embedding_model, sequence, status, payloads
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing')
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'indexing', $10::text[])
 ON CONFLICT (tenant, document_id) DO UPDATE SET
     name = excluded.name, media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     metadata = excluded.metadata, embedding_model = excluded.embedding_model, sequence = excluded.sequence,
-    status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL
+    status = 'indexing', chunks_done = 0, chunks_total = NULL, error = NULL, deleted_sequence = NULL,
+    payloads = (
+        SELECT coalesce(array_agg(name), '{}')
+        FROM (SELECT unnest(documents.payloads) UNION SELECT unnest(excluded.payloads)) AS named (name)
+    )
 WHERE $9::boolean
     OR (
         $8 > coalesce(documents.deleted_sequence, 0)
@@ -44,7 +48,7 @@ WHERE tenant = $1 AND document_id = $2 AND sequence = $3 AND status = 'indexing'
 FOR UPDATE;
 
 -- name: lock_document
-SELECT sequence FROM documents WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted' FOR UPDATE;
+SELECT payloads FROM documents WHERE tenant = $1 AND document_id = $2 AND status <> 'deleted' FOR UPDATE;
 
 -- name: end_document
 -- $4: why nothing can be found in it.
@@ -65,7 +69,7 @@ DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
 
 -- name: clear_tombstones
 -- The queue's oldest message is past them.
-DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2;
+DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2 RETURNING payloads;
 
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,

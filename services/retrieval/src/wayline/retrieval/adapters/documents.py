@@ -41,6 +41,16 @@ class Taken:
     metadata: dict[str, Any]
     embedding_model: str
     sequence: int
+    payloads: tuple[str, ...] = ()
+    """The objects on the bus that hold what the message was too large for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion took away, and the objects on the bus that no message can mean any more."""
+
+    chunks: int
+    payloads: tuple[str, ...]
 
 
 class Documents:
@@ -82,7 +92,7 @@ class Documents:
                     taken.tenant,
                     self._sql.begin_indexing,
                     *(taken.tenant, taken.document_id, taken.name, taken.media_type, taken.size_bytes),
-                    *(taken.metadata, taken.embedding_model, taken.sequence, anew),
+                    *(taken.metadata, taken.embedding_model, taken.sequence, anew, list(taken.payloads)),
                 )
             )
 
@@ -128,16 +138,17 @@ class Documents:
                 await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
         return True
 
-    async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> int | None:
+    async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> Deleted | None:
         """Delete a document with its chunks; None when there is none.
 
-        `queue`: how many index messages wait, and the first and last sequence of their stream.
+        `queue`: how many index messages wait, and the first and last sequence of their stream. While some do, one of
+        them may name the same objects: they are left to the tombstone, and to the deletion that clears it.
         """
         waiting, first, last = queue
         with reachable():
             async with self._store.tenant(tenant) as conn:
-                sequence = await conn.fetchval(self._sql.lock_document, tenant, document_id)
-                if sequence is None:
+                payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
+                if payloads is None:
                     return None
                 before = await self._census(conn, tenant, document_id)
                 await conn.execute(self._sql.delete_chunks, tenant, document_id)
@@ -147,8 +158,9 @@ class Documents:
                     await conn.execute(self._sql.bury_document, tenant, document_id, last)
                 else:
                     await conn.execute(self._sql.forget_document, tenant, document_id)
-                await conn.execute(self._sql.clear_tombstones, tenant, first)
-        return before.chunks
+                cleared = await conn.fetch(self._sql.clear_tombstones, tenant, first)
+        free = [] if waiting else payloads
+        return Deleted(before.chunks, (*free, *(name for row in cleared for name in row["payloads"])))
 
     async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:
         terms = await conn.fetch(self._sql.terms_of_document, tenant, document_id)

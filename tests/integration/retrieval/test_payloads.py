@@ -1,0 +1,62 @@
+"""What the bus kept of a large upload goes with its document."""
+
+from typing import Any
+
+from wayline.chassis import Service
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.topology import PAYLOADS
+from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted
+from wayline.retrieval.adapters.documents import Documents
+from wayline.testkit import until
+
+
+def large(word: str) -> str:
+    return f"{word} zebra. " * (MESSAGE_MAX // 8)
+
+
+async def delete(client: Any, document_id: str) -> None:
+    await client.bus.ask(DeleteDocument(tenant="acme", document_id=document_id), DocumentDeleted)
+
+
+async def kept(client: Any) -> int:
+    """Pieces of content in the object store; what says that an object is gone is none."""
+    info = await client.bus.js.stream_info(f"OBJ_{PAYLOADS}", subjects_filter=f"$O.{PAYLOADS}.C.>")
+    return len(info.state.subjects or {})
+
+
+async def test_every_version_of_a_large_upload_goes_with_its_document_and_nobody_elses(service: Service, client: Any):
+    await client.ingest("d1", large("first"))
+    await client.ingest("d1", large("second"))
+    await client.ingest("d2", large("first"))
+    before = await kept(client)
+
+    await delete(client, "d1")
+
+    assert (before, await kept(client)) == (3, 1)
+    await delete(client, "d2")
+    assert await kept(client) == 0
+
+
+async def test_what_was_deleted_can_be_uploaded_again(service: Service, client: Any):
+    await client.ingest("d1", large("first"))
+    await delete(client, "d1")
+
+    again = await client.ingest("d1", large("first"))
+
+    assert (again.status, await kept(client)) == ("ready", 1)
+
+
+async def test_what_a_waiting_message_may_mean_is_kept_until_it_was_handled(service: Service, client: Any):
+    """The same content may be on its way again, and would be named by the same object."""
+    await client.ingest("d1", large("first"))
+    documents = Documents(service.work[0].handle.__self__.documents._store)  # type: ignore[attr-defined]
+    state = (await client.bus.js.stream_info("INDEX")).state
+
+    buried = await documents.delete("acme", "d1", queue=(1, state.last_seq, state.last_seq))
+    later = await client.send("d2", "a zebra")
+    await until(lambda: client.ended("d2"), within=20, why="d2 is indexed")
+    await client.idle()
+    await delete(client, "d2")
+
+    assert buried is not None and buried.payloads == ()
+    assert (later > state.last_seq, await kept(client)) == (True, 0)
