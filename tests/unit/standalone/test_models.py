@@ -35,7 +35,7 @@ UNPRICED = ModelCard(provider="p", model="unpriced", tier="flash")
 
 def drawn(what: Any) -> list[list[str]]:
     page = io.StringIO()
-    Console(file=page, width=200).print(what)
+    Console(file=page, width=200, force_terminal=True, color_system=None).print(what)
     return [line.split() for line in page.getvalue().splitlines()]
 
 

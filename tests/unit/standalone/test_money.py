@@ -24,7 +24,7 @@ def without_style(markup: str) -> str:
 
 
 def shown(what: Any) -> list[list[str]]:
-    console = Console(width=250, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=250, record=True, force_terminal=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(what)
     return [[word.strip() for word in line.split("  ") if word.strip()] for line in console.export_text().splitlines()]
 

@@ -24,13 +24,12 @@ def costs_table(costs: dict[str, Any]) -> RenderableType:
     rows = costs["rows"]
     groups = list(rows[0]["group"]) if rows else []
     shown = [[*(escape(row["group"][name]) for name in groups), *_cost_columns(row)] for row in rows]
+    total: list[str] = []
     if len(rows) > 1:
-        total = Decimal(sum(Decimal(row["cost_usd"]) for row in rows))
-        shown.append(
-            ["total", *([""] * (len(groups) - 1)), str(sum(row["calls"] for row in rows)), "", "", "", usd(str(total))]
-        )
+        spent, calls = sum(Decimal(row["cost_usd"]) for row in rows), sum(row["calls"] for row in rows)
+        total = ["total", *([""] * (len(groups) - 1)), str(calls), "", "", "", usd(str(spent))]
     columns = (*groups, "calls", "input", "cached", "output", "cost", "cache saved", "cache lost", "unsettled")
-    return table(columns, shown, nothing="nothing was spent yet")
+    return table(columns, shown, nothing="nothing was spent yet", total=total)
 
 
 def _cost_columns(row: dict[str, Any]) -> list[str]:
@@ -81,12 +80,10 @@ def job_costs(job: dict[str, Any]) -> str:
 
 def budgets_table(said: dict[str, Any]) -> RenderableType:
     """Every budget and how much of it is used."""
-    if not said["budgets"]:
-        return f"no budgets: a job may spend {usd(said['job_budget_usd'])} of its own"
     return table(
         ("budget", "limit", "window", "for", "spent", "held", "unsettled", "left", "waiting", "alerts"),
         (_budget_columns(budget) for budget in said["budgets"]),
-        nothing="",
+        nothing=f"no budgets: a job may spend {usd(said.get('job_budget_usd'))} of its own",
     )
 
 

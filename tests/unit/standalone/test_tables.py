@@ -1,0 +1,39 @@
+"""Tables: drawn for people, and plain for other programs."""
+
+import io
+
+from rich.console import Console
+from rich.markup import escape
+
+from wayline.standalone.money import budgets_table, costs_table
+from wayline.standalone.tables import table
+
+LONG = "word " * 100
+ROWS = [("j1", "[green]completed[/green]", escape("a [b]\tc\nd")), ("j2", "", LONG)]
+
+
+def printed(what, *, terminal: bool) -> str:
+    page = io.StringIO()
+    Console(file=page, width=40, force_terminal=terminal, color_system=None, highlight=False).print(
+        what, soft_wrap=True
+    )
+    return page.getvalue()
+
+
+def test_into_a_pipe_a_row_is_a_line_and_a_column_is_between_two_tabs():
+    said = printed(table(("job", "status", "what"), ROWS, nothing="no jobs", total=("total",)), terminal=False)
+
+    assert said == f"j1\tcompleted\ta [b] c d\nj2\t\t{LONG.strip()}\n"
+
+
+def test_into_a_pipe_nothing_is_no_line():
+    assert printed(table(("job",), [], nothing="no jobs"), terminal=False) == ""
+    assert printed(costs_table({"rows": []}), terminal=False) == ""
+    assert printed(budgets_table({"budgets": [], "job_budget_usd": "0.10"}), terminal=False) == ""
+
+
+def test_on_a_terminal_there_is_a_heading_and_a_total_and_nothing_is_said_in_words():
+    drawn = printed(table(("job", "status"), [("j1", "ready")], nothing="no jobs", total=("total",)), terminal=True)
+
+    assert [line.split() for line in drawn.splitlines()] == [["job", "status"], ["j1", "ready"], ["total"]]
+    assert printed(table(("job",), [], nothing="no jobs"), terminal=True) == "no jobs\n"
