@@ -196,6 +196,12 @@ async def test_of_several_executors_each_is_told_of_and_what_all_of_them_have(ga
     assert Providers.model_validate(answer.json()) == Providers(providers=(chat,), executors=(one, another))
 
 
+async def test_a_path_that_nearly_is_one_is_a_problem_and_leads_nowhere_else(gateway: Running):
+    for path in ("/v1/models/chat", "/v1/jobs/", "/v1/budgets/"):
+        answer = await gateway.client.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json"), path
+
+
 async def test_tools_are_listed(gateway: Running, others: Others):
     await others.answer(ListTools)
 

@@ -73,11 +73,12 @@ async def test_what_the_gateway_refuses_is_told_in_its_own_words():
     assert (refused.value.code, refused.value.status) == ("not_found", 404)
 
 
-async def test_a_server_that_is_no_wayline_is_said_to_be_none():
-    answer = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops"
+@pytest.mark.parametrize("said", ["502 Bad Gateway", "307 Temporary Redirect\r\nlocation: /elsewhere", "200 OK"])
+async def test_a_server_that_is_no_wayline_is_said_to_be_none(said: str):
+    answer = f"HTTP/1.1 {said}\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops".encode()
 
     async with answering(answer) as (url, _), Api(Address(url)) as api:
-        with pytest.raises(ApiError, match=r"answered 502, not as Wayline does: is WAYLINE_URL right\?"):
+        with pytest.raises(ApiError, match=rf"answered {said[:3]}, not as Wayline does: is WAYLINE_URL right\?"):
             await api.get("/v1/jobs")
 
 

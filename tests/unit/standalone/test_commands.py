@@ -129,6 +129,16 @@ def test_all_that_a_job_can_be_asked_for_can_be_said_on_the_command_line():
     assert set(SubmitJob.model_fields) - {"tenant", "input", "options"} <= said
 
 
+@pytest.mark.parametrize("command", ["show", "remove"])
+def test_a_models_name_without_its_provider_is_refused_before_anybody_is_asked(command: str):
+    done = CliRunner().invoke(app, ["models", command, "gpt"])
+
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "wayline: 'gpt' is not of the form provider/model, as `wayline models list` shows it\n",
+    )
+
+
 def test_what_a_job_was_classified_as_is_said_or_why_it_was_not():
     told = {"type": "task.classified", "task_type": "contract_review", "reason": None}
 

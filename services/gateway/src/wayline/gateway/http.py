@@ -32,6 +32,7 @@ def application(door: Gateway) -> Front:
         summary="AI agents as durable jobs on a message bus, every step traced and priced.",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         max_body_size=door.settings.body_max_bytes,
         telemetry={
             "tracer_provider": door.telemetry.provider,

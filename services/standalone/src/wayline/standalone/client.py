@@ -136,9 +136,12 @@ class Api:
             response = await self._http.request(method, path, **how)
         except httpx2.TransportError as error:
             raise NotReachable(url=self.address.url, cause=_cause(error)) from None
-        if response.status_code >= 400:
+        if not response.is_success:
             raise _refused(response)
-        return response.json()
+        try:
+            return response.json()
+        except ValueError:
+            raise _strange(response) from None
 
 
 def _refused(response: httpx2.Response) -> ApiError:
@@ -146,10 +149,14 @@ def _refused(response: httpx2.Response) -> ApiError:
         problem = response.json()
         return ApiError(problem["detail"], code=problem["code"], status=response.status_code)
     except (ValueError, KeyError, TypeError):
-        return ApiError(
-            f"{response.request.url} answered {response.status_code}, not as Wayline does: is WAYLINE_URL right?",
-            status=response.status_code,
-        )
+        return _strange(response)
+
+
+def _strange(response: httpx2.Response) -> ApiError:
+    return ApiError(
+        f"{response.request.url} answered {response.status_code}, not as Wayline does: is WAYLINE_URL right?",
+        status=response.status_code,
+    )
 
 
 def _cause(error: Exception) -> str:

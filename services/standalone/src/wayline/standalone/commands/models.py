@@ -28,7 +28,8 @@ def show_model(name: Name, as_json: AsJson = False) -> None:
     """One model: what it can do, what it costs, and who says so."""
     from wayline.standalone.drawing_models import model_details
 
-    answer(lambda api: api.get(_path(name)), as_json=as_json, draw=model_details)
+    path = _path(name)
+    answer(lambda api: api.get(path), as_json=as_json, draw=model_details)
 
 
 @app.command("add")
@@ -50,12 +51,15 @@ def add_model(
 @app.command("remove")
 def remove_model(name: Name, as_json: AsJson = False) -> None:
     """Take a card of your own back; a bundled model of that name is visible again."""
+    path = _path(name)
     answer(
-        lambda api: api.delete(_path(name)),
+        lambda api: api.delete(path),
         as_json=as_json,
         draw=lambda said: f"{name} is removed" if said["deleted"] else f"no card of your own is called {name}",
     )
 
 
 def _path(name: str) -> str:
+    if not all(name.partition("/")):
+        refuse(f"{name!r} is not of the form provider/model, as `wayline models list` shows it")
     return f"/v1/models/{quote(name, safe='/')}"
