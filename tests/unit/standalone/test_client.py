@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -82,9 +84,37 @@ async def test_a_server_that_is_no_wayline_is_said_to_be_none(said: str):
             await api.get("/v1/jobs")
 
 
-def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
-    for name in ("WAYLINE_URL", "WAYLINE_HTTP_PORT", "WAYLINE_API_KEY"):
+@pytest.fixture
+def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory where nothing runs, and no variable that says where something does."""
+    for name in ("WAYLINE_URL", "WAYLINE_HTTP_PORT", "WAYLINE_API_KEY", "WAYLINE_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_runs_in_this_directory_is_found_at_whatever_port(nothing_set: Path, monkeypatch: pytest.MonkeyPatch):
+    note = nothing_set / ".wayline" / "up.json"
+    note.parent.mkdir()
+
+    def address(said: object) -> str:
+        note.write_text(said if isinstance(said, str) else json.dumps(said))
+        return Address.from_environment().url
+
+    assert address({"pid": os.getpid(), "gateway": "http://127.0.0.1:1234"}) == "http://127.0.0.1:1234"
+    nobody = 2**22 + 1
+    for nothing in (
+        {"pid": nobody, "gateway": "http://127.0.0.1:1234"},
+        {"pid": os.getpid(), "gateway": None},
+        "",
+        "[]",
+    ):
+        assert address(nothing) == "http://127.0.0.1:8080"
+    monkeypatch.setenv("WAYLINE_HTTP_PORT", "9000")
+    assert address({"pid": os.getpid(), "gateway": "http://127.0.0.1:1234"}) == "http://127.0.0.1:9000"
+
+
+def test_the_address_comes_from_the_environment(nothing_set: Path, monkeypatch: pytest.MonkeyPatch):
     assert Address.from_environment() == Address("http://127.0.0.1:8080")
 
     monkeypatch.setenv("WAYLINE_HTTP_PORT", "9000")

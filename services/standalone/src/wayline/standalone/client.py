@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx2
 
 T = TypeVar("T")
 
+DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT_S = 70.0
 """Longer than the gateway's longest `?wait=`."""
 SILENCE_MAX_S = 60.0
@@ -49,9 +51,24 @@ class Address:
 
     @classmethod
     def from_environment(cls) -> Self:
-        port = os.environ.get("WAYLINE_HTTP_PORT") or "8080"
-        url = os.environ.get("WAYLINE_URL") or f"http://127.0.0.1:{port}"
+        """As the variables say, else of the `wayline up` that runs in this directory."""
+        port = os.environ.get("WAYLINE_HTTP_PORT")
+        here = f"http://127.0.0.1:{port}" if port else _running_here() or DEFAULT_URL
+        url = os.environ.get("WAYLINE_URL") or here
         return cls(url.rstrip("/"), os.environ.get("WAYLINE_API_KEY") or None)
+
+
+def _running_here() -> str | None:
+    """Where a `wayline up` has noted that it is; read without the classes of an installation, which load slowly."""
+    note = Path(os.environ.get("WAYLINE_DATA_DIR") or ".wayline") / "up.json"
+    try:
+        said = json.loads(note.read_text())
+        # One that was killed leaves its note behind.
+        with suppress(PermissionError):
+            os.kill(said["pid"], 0)
+        return said["gateway"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 class Api:
