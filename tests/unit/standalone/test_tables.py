@@ -5,8 +5,9 @@ import io
 from rich.console import Console
 from rich.markup import escape
 
+from wayline.standalone.drawing import backtest_table
 from wayline.standalone.money import budgets_table, costs_table
-from wayline.standalone.tables import table
+from wayline.standalone.tables import details, table
 
 LONG = "word " * 100
 ROWS = [("j1", "[green]completed[/green]", escape("a [b]\tc\nd")), ("j2", "", LONG)]
@@ -37,3 +38,22 @@ def test_on_a_terminal_there_is_a_heading_and_a_total_and_nothing_is_said_in_wor
 
     assert [line.split() for line in drawn.splitlines()] == [["job", "status"], ["j1", "ready"], ["total"]]
     assert printed(table(("job",), [], nothing="no jobs"), terminal=True) == "no jobs\n"
+
+
+def test_into_a_pipe_a_detail_is_its_name_a_tab_and_its_value():
+    drawn = details([("agent", escape("a [b]")), ("model", "x")])
+
+    assert printed(drawn, terminal=False) == "agent\ta [b]\nmodel\tx\n"
+    assert [line.split() for line in printed(drawn, terminal=True).splitlines()] == [
+        ["agent", "a", "[b]"],
+        ["model", "x"],
+    ]
+
+
+def test_into_a_pipe_a_backtest_is_its_rows_and_its_verdict():
+    tiers = [{"was": "flash", "now": "premium", "jobs": 2}]
+    said = {"policy": "p", "tiers": tiers, "same": 0, "jobs": 2, "decided_by": {"p": 2}, "was_usd": "0", "now_usd": "1"}
+
+    lines = printed(backtest_table({**said, "unknown_cost": 0}), terminal=False).splitlines()
+
+    assert lines[:2] == ["policy p", "flash\tpremium\t2"]

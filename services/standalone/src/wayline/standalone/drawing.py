@@ -7,12 +7,11 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from wayline.standalone.money import job_costs, usd
-from wayline.standalone.tables import table
+from wayline.standalone.tables import details, table
 
 QUOTE_MAX = 300
 STATUS_STYLE = {
@@ -116,11 +115,7 @@ def job_details(job: dict[str, Any]) -> RenderableType:
         ("cost", job_costs(job)),
         ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
     ]
-    table = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        if value:
-            table.add_row(f"[bold]{name}[/bold]", value)
-    return Group(table, job_end(job))
+    return Group(details((name, value) for name, value in rows if value), job_end(job))
 
 
 def _waiting(job: dict[str, Any]) -> str:
@@ -252,12 +247,11 @@ def dead_letters_table(page: dict[str, Any]) -> RenderableType:
 
 def backtest_table(said: dict[str, Any]) -> RenderableType:
     """Which tiers and costs another policy changes."""
-    table = Table("was", "now", "jobs", title=f"policy {said['policy']}")
-    for row in said["tiers"]:
-        table.add_row(row["was"], row["now"], str(row["jobs"]))
+    rows = ((row["was"], row["now"], str(row["jobs"])) for row in said["tiers"])
+    tiers = table(("was", "now", "jobs"), rows, nothing="no jobs")
     verdict = f"{said['same']} of {said['jobs']} jobs keep their whole route"
     verdict += "".join(f"; {jobs} were decided by {policy or 'none'}" for policy, jobs in said["decided_by"].items())
     money = f"{usd(said['was_usd'])} became {usd(said['now_usd'])}"
     if said["unknown_cost"]:
         money += f", without {said['unknown_cost']} jobs whose cost is unknown"
-    return Group(table, Text(verdict), Text(money))
+    return Group(Text(f"policy {said['policy']}"), tiers, Text(verdict), Text(money))

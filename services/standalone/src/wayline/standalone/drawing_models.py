@@ -6,9 +6,8 @@ from typing import Any
 
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table
 
-from wayline.standalone.tables import table
+from wayline.standalone.tables import details, table
 
 UNKNOWN = "unknown"
 RATES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
@@ -35,20 +34,20 @@ def models_table(said: dict[str, Any]) -> RenderableType:
 
 def model_details(card: dict[str, Any]) -> RenderableType:
     """Everything about one model."""
-    drawn = Table(box=None, show_header=False, pad_edge=False)
+    rows: list[tuple[str, str]] = []
     prices = card["prices"]
     for name, value in card.items():
         if name == "prices":
-            drawn.add_row("price", UNKNOWN if prices is None else escape(_rates(prices)))
+            rows.append(("price", UNKNOWN if prices is None else escape(_rates(prices))))
             continue
-        drawn.add_row(name.replace("_", " "), escape(_shown(value)))
+        rows.append((name.replace("_", " "), escape(_shown(value))))
     for step in (prices or {}).get("above", ()):
-        drawn.add_row(f"above {step['tokens']:,} tokens", escape(_rates(step)))
+        rows.append((f"above {step['tokens']:,} tokens", escape(_rates(step))))
     for held in (prices or {}).get("when", ()):
-        drawn.add_row(_moment(held), escape(_rates(held)))
+        rows.append((_moment(held), escape(_rates(held))))
     if prices:
-        drawn.add_row("price by", escape(prices["source"] or "its own card"))
-    return drawn
+        rows.append(("price by", escape(prices["source"] or "its own card")))
+    return details(rows)
 
 
 def _row(prices: dict[str, Any] | None) -> tuple[str, str, str]:

@@ -22,12 +22,17 @@ def table(
     return _Rows(tuple(columns), [tuple(row) for row in rows], nothing, tuple(total))
 
 
+def details(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """What there is to say of one thing, each value, in markup like a cell, with its name."""
+    return _Rows((), [(f"[bold]{name}[/bold]", value) for name, value in rows])
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
-    nothing: str
-    total: tuple[str, ...]
+    nothing: str = ""
+    total: tuple[str, ...] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if not console.is_terminal:
@@ -39,7 +44,9 @@ class _Rows:
             yield Text(self.nothing)
 
     def _drawn(self) -> Table:
-        drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        drawn = Table(
+            box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), show_header=bool(self.columns)
+        )
         for column in self.columns:
             # What begins a line is what one copies into the next command: never broken.
             drawn.add_column(column, overflow="fold", no_wrap=not drawn.columns)
