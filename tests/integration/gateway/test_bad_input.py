@@ -137,3 +137,12 @@ async def test_what_clients_invent_does_not_become_a_metric_of_its_own(gateway: 
     assert 'method="other",route="none",status="404"' in scraped
     assert "nvented" not in scraped
     assert "INVENTED" not in scraped
+
+
+async def test_a_body_that_is_no_json_is_said_to_be_none_and_from_where_on(gateway: Running):
+    headers = {"content-type": "application/json"}
+
+    answer = await gateway.client.post("/v1/jobs", content=b'{"agent": "a", oops', headers=headers)
+
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body: this is not JSON from character 15 on")
+    assert answer.json()["errors"] == [{"field": "body", "message": "this is not JSON from character 15 on"}]

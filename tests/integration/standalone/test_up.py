@@ -154,6 +154,28 @@ def test_what_is_shown_of_an_agent_can_be_saved_again(wayline: Installed):
     assert wayline.said("agents", "show", "copy")["config"] == json.loads(shown)["config"]
 
 
+def test_an_agent_that_is_removed_takes_no_more_jobs(wayline: Installed):
+    assert wayline.wayline("agents", "put", "brief", "-", stdin="{}").returncode == 0
+
+    said = [wayline.wayline("agents", "remove", "brief").stdout for _ in range(2)]
+
+    assert said == ["brief is gone\n", "there was no agent brief\n"]
+    assert json.loads(wayline.wayline("run", "x", "--agent", "brief", "--json").stdout)["status"] == "failed"
+
+
+def test_lists_into_a_pipe_are_columns_between_tabs(wayline: Installed):
+    agents = wayline.wayline("agents", "list").stdout.splitlines()
+
+    assert "assistant" in [row.split("\t")[0] for row in agents]
+    assert {row.count("\t") for row in agents} == {3}
+
+
+def test_commands_find_what_runs_in_their_data_directory(wayline: Installed):
+    done = wayline.wayline("agents", "list", WAYLINE_HTTP_PORT="")
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_tail_ends_quietly_where_nobody_reads_on(wayline: Installed):
     words = [sys.executable, "-m", "wayline.standalone", "jobs", "tail", last_job(wayline), "--json"]
     read, write = os.pipe()

@@ -78,12 +78,17 @@ def status_problem(status: int, detail: str | None = None) -> Problem:
 
 def wrong_fields(errors: Sequence[Any], *, within: str = "") -> list[WrongField]:
     """Pydantic's errors without the input that caused them: it may be large, and it may be secret."""
-    return [
-        WrongField(
-            field=".".join(str(part) for part in ([within] if within else []) + list(e["loc"])), message=plain(e["msg"])
-        )
-        for e in errors
-    ]
+    return [_wrong_field(e, within=within) for e in errors]
+
+
+def _wrong_field(error: Any, *, within: str = "") -> WrongField:
+    field = ".".join(str(part) for part in ([within] if within else []) + list(error["loc"]))
+    return WrongField(field=field, message=plain(error["msg"]))
+
+
+def _no_json(error: Any) -> WrongField:
+    """FastAPI says where the JSON breaks as if that were a field."""
+    return WrongField(field="body", message=f"this is not JSON from character {error['loc'][-1]} on")
 
 
 def invalid(errors: Sequence[WrongField]) -> Response:
@@ -105,7 +110,7 @@ def install(app: FastAPI) -> None:
 
     async def on_validation(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return invalid(wrong_fields(error.errors()))
+        return invalid([_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()])
 
     async def on_model(_: Request, error: Exception) -> Response:
         assert isinstance(error, InvalidBody)

@@ -49,6 +49,16 @@ def put_agent(
     )
 
 
+@agents.command("remove")
+def remove_agent(name: str, as_json: AsJson = False) -> None:
+    """Retire an agent: its jobs go on, new ones are refused."""
+    answer(
+        lambda api: api.delete(f"/v1/agents/{name}"),
+        as_json=as_json,
+        draw=lambda said: f"{name} is gone" if said["deleted"] else f"there was no agent {name}",
+    )
+
+
 def tools(as_json: AsJson = False) -> None:
     """The tools that agents may use."""
     from wayline.standalone.drawing import tools_table
