@@ -103,7 +103,7 @@ def test_an_unknown_service_is_answered_with_those_there_are(tmp_path: Path):
 
 @pytest.mark.parametrize("command", [("agents", "put", "a"), ("models", "add")], ids=" ".join)
 @pytest.mark.parametrize(
-    ("file", "wrong"), [("-", "- is not JSON: "), ("none.json", "none.json cannot be read: No such file")]
+    ("file", "wrong"), [("-", "the input is not JSON: "), ("none.json", "none.json cannot be read: No such file")]
 )
 def test_what_is_given_as_json_may_come_on_the_input_and_is_named_where_it_is_wrong(
     command: tuple[str, ...], file: str, wrong: str

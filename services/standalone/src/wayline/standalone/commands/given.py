@@ -19,7 +19,7 @@ def json_in(file: str) -> Any:
     except OSError as error:
         refuse(f"{file} cannot be read: {error.strerror}")
     except ValueError as error:
-        refuse(f"{file} is not JSON: {error}")
+        refuse(f"{'the input' if file == INPUT else file} is not JSON: {error}")
 
 
 def refuse(why: str) -> NoReturn:
