@@ -9,12 +9,13 @@ import pytest
 import pytest_asyncio
 from nats.js import JetStreamContext
 
-from wayline.chassis import Bus, BusSettings
+from wayline.chassis import Bus
 from wayline.chassis.topology import CONSUMERS, Limits, declare
-from wayline.embedded import NatsServer, PostgresServer, minimal_config
+from wayline.embedded import NatsServer, PostgresServer
 from wayline.testkit.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import Database, clone, drop
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.guarded import ADMIN, Guarded, config, new_seeds
 from wayline.testkit.processes import Fleet
 
 from .world import World
@@ -50,7 +51,9 @@ async def make_world(
             *tables: str, delay_ms: int = DELAY_MS, postgres: PostgresServer | None = None, sync: str = "2m"
         ) -> World:
             home = tmp_path_factory.mktemp("world")
-            nats = NatsServer(home / "nats", config=minimal_config(home / "nats" / "jetstream", sync_interval=sync))
+            seeds = new_seeds()
+            text = config(home / "nats" / "jetstream", seeds, sync_interval=sync)
+            guarded = Guarded(nats := NatsServer(home / "nats", config=text), seeds)
             stack.push_async_callback(nats.kill)
             await nats.start()
             database = await clone(postgres or postgres_server)
@@ -60,10 +63,11 @@ async def make_world(
             effects = EffectsServer(home / "effects.txt", delay_ms=delay_ms)
             stack.callback(effects.kill)
             await effects.start()
-            bus = await Bus.connect(BusSettings(nats_url=nats.url), service="test", exit_when_closed=False)
+            bus = await Bus.connect(guarded.settings(ADMIN), service="test", exit_when_closed=False)
             stack.push_async_callback(bus.close)
             await declare_quick(bus.js)
-            fleet = await equip(Fleet(nats.url, home), database, chat, effects, *tables)
+            stack.callback(_nobody_was_refused, guarded)
+            fleet = await equip(Fleet(nats.url, home, seeds=seeds), database, chat, effects, *tables)
             stack.push_async_callback(fleet.stop)
             world = World(nats, database, fleet, chat, effects, bus)
             chat.script = world.script
@@ -71,6 +75,11 @@ async def make_world(
             return world
 
         yield make
+
+
+def _nobody_was_refused(guarded: Guarded) -> None:
+    """But for answers: a server that was killed has forgotten who had asked, and whoever had asks again."""
+    assert [said for said in guarded.refusals() if '"_INBOX' not in said] == []
 
 
 async def equip(fleet: Fleet, database: Database, chat: ChatServer, effects: EffectsServer, *more: str) -> Fleet:

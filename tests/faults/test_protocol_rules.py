@@ -37,6 +37,7 @@ from wayline.journal import log as journal_log
 from wayline.router import app as router_app
 from wayline.router.desk import Desk
 from wayline.testkit import until
+from wayline.testkit.guarded import ADMIN
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
 from .conftest import ACK_WAIT_S, LEASE_S, MakeWorld
@@ -123,7 +124,9 @@ async def running(world: World, *names: str) -> AsyncIterator[dict[str, Service]
     try:
         for name in names:
             dsn = world.fleet.env[name].get("WAYLINE_POSTGRES_DSN")
-            shared = BusSettings(nats_url=world.nats.url, postgres_dsn=dsn, drain_grace_s=5)
+            # The tests speak through the services' own connections, of what no service may.
+            seed = world.fleet.seeds[ADMIN]
+            shared = BusSettings(nats_url=world.nats.url, nats_seed=seed, postgres_dsn=dsn, drain_grace_s=5)
             build = import_module(f"wayline.{name}.app").build
             services[name] = await build(settings.get(name), bus_settings=shared)
             await services[name].start()

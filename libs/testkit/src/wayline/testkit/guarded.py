@@ -45,10 +45,10 @@ def new_seeds() -> dict[str, str]:
     return {name: _seed() for name in (*IDENTITIES, ADMIN)}
 
 
-def config(store_dir: Path, seeds: Mapping[str, str]) -> str:
+def config(store_dir: Path, seeds: Mapping[str, str], *, sync_interval: str = "2m") -> str:
     """The configuration of a server that knows the identities, and an anonymous client."""
     keys = {name: _public_key(seed) for name, seed in seeds.items()}
-    return minimal_config(store_dir) + render_accounts(keys, admin_key=keys.pop(ADMIN))
+    return minimal_config(store_dir, sync_interval=sync_interval) + render_accounts(keys, admin_key=keys.pop(ADMIN))
 
 
 def _seed() -> str:

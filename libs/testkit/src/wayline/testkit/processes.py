@@ -105,6 +105,8 @@ class Fleet:
     directory: Path
     env: dict[str, dict[str, str]] = field(default_factory=dict)
     """More environment, by service name."""
+    seeds: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Who each service is, on a bus that knows them; else everybody is nobody."""
     processes: list[ServiceProcess] = field(default_factory=list)
 
     async def migrate(self, database: Database, *names: str) -> None:
@@ -141,6 +143,7 @@ class Fleet:
                 **inherited,
                 "PYTHONUNBUFFERED": "1",
                 "WAYLINE_NATS_URL": self.nats_url,
+                **({"WAYLINE_NATS_SEED": self.seeds[name]} if name in self.seeds else {}),
                 "WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else "",
                 **self.env.get(name, {}),
                 **(env or {}),
