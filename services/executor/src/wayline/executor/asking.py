@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from wayline.chassis import Failpoint, reach
@@ -168,7 +169,7 @@ async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Deci
 async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
-    call = hands.models.call(hold.pen.job, request, heard, answering=lambda: hands.gates.well(request.card.name))
+    call = hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name))
     retryable = False
     try:
         async with asyncio.timeout(hold.seconds_left):

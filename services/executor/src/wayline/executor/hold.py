@@ -70,7 +70,7 @@ class Hold:
         self._told = True
         self.wake()
 
-    def wake(self) -> None:
+    def wake(self, _: object = None) -> None:
         """Have whoever listens look around."""
         if self._ear is not None and not self._ear.done():
             self._ear.set_result(None)
@@ -131,7 +131,7 @@ class Hold:
         Raises Cancelled or HandBack; what was being done has then been stopped.
         """
         task = asyncio.ensure_future(doing)
-        task.add_done_callback(lambda _: self.wake())
+        task.add_done_callback(self.wake)
         try:
             while True:
                 if task.done():

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import structlog
@@ -28,7 +28,7 @@ from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.steps import Hands
 from wayline.journal import Head, Job, JobLog, Shared, State, fold, unknown_types
-from wayline.telemetry import Home, Telemetry, metrics, names
+from wayline.telemetry import Home, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
@@ -83,26 +83,36 @@ class Lane:
             hold.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
-        delivery = Delivery.of(message)
-        held = self._held.get(delivery.sequence)
-        if held is not None:
-            held.adopt(message)
+        ticket = await self._read(message)
+        if ticket is None:
             return
         try:
-            ticket = _ticket(await self._bus.hear(RunJob, message), delivery)
-        except Reject as error:
-            await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
-            await message.ack()
-            return
-        home = Home.of(ticket.tenant, ticket.job_id)
-        attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
-        try:
-            with self._telemetry.handling(RunJob.subject_template, delivery.headers, home=home, attributes=attributes):
+            with self._handling(ticket, message):
                 await self._take(ticket, message)
         except Retry as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
                 await message.nak(delay=error.after_s)
+
+    async def _read(self, message: Msg) -> Ticket | None:
+        """The ticket that a message is; None: it has been dealt with."""
+        delivery = Delivery.of(message)
+        held = self._held.get(delivery.sequence)
+        if held is not None:
+            held.adopt(message)
+            return None
+        try:
+            run = await self._bus.hear(RunJob, message)
+            return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
+        except Reject as error:
+            await self._bus.put_aside(delivery, code=error.code, reason=str(error))
+            await message.ack()
+            return None
+
+    def _handling(self, ticket: Ticket, message: Msg) -> AbstractContextManager[Span]:
+        home = Home.of(ticket.tenant, ticket.job_id)
+        attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
+        return self._telemetry.handling(RunJob.subject_template, message.headers, home=home, attributes=attributes)
 
     async def _take(self, ticket: Ticket, message: Msg) -> None:
         """Judge a ticket by the log's last record and do what that says; a lost race is judged again."""
@@ -233,7 +243,3 @@ class Lane:
 def _unread(head: Head, ticket: Ticket) -> Job:
     """What a log's last record says by itself: enough to write on."""
     return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
-
-
-def _ticket(run: RunJob, delivery: Delivery) -> Ticket:
-    return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
