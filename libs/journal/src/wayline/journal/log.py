@@ -6,7 +6,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
@@ -182,10 +182,13 @@ class JobLog:
         """
         if events[0].seq != after.seq + 1:
             raise Bug(f"{self.subject}: event {events[0].seq} does not follow {after.seq}")
-        head = replace(
-            after,
+        # Not `replace`, which reads every field by its name, for each record.
+        head = Head(
+            sequence=after.sequence,
             state=state_after(after.state, events),
             seq=events[-1].seq,
+            content_hash=after.content_hash,
+            lane=after.lane,
             owner=after.owner if owner is None else owner,
             attempt=0 if progressed(events) else after.attempt if attempt is None else attempt,
             epoch=after.epoch if epoch is None else epoch,

@@ -9,7 +9,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.base import Frozen, slim
+from wayline.contracts.base import Frozen, slim_all
 from wayline.contracts.jobs import JobOptions, Route
 
 Values = dict[str, Any]
@@ -55,7 +55,7 @@ class Shared:
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = kind.model_validate(value)
-            slim(known)
+            slim_all(known)
             self._bytes += len(key[1]) + OBJECT_BYTES
             while self._bytes > KEPT_MAX_BYTES:
                 oldest = next(iter(self._known))

@@ -142,8 +142,9 @@ async def _intend(
         worst_usd=worst_usd,
         held_usd=held_usd,
     )
-    # It stays until the next call, to be compared with it.
+    # They stay until the next call, to be compared with it.
     slim(asked)
+    slim(asked.trace)
     await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     return request
 

@@ -18,7 +18,7 @@ from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts import events as e
-from wayline.contracts.base import explain, slim
+from wayline.contracts.base import explain, slim_all
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
@@ -185,8 +185,7 @@ class Lane:
     def _folded(self, events: Sequence[e.Event]) -> Job:
         """The job as its log says, in as little memory as a thousand like it should take."""
         job = fold(events)
-        for held in (job.submitted, job.route, job.limits, job.messages):
-            slim(held)
+        slim_all((job.submitted, job.messages))
         return job
 
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
