@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
@@ -152,6 +153,17 @@ async def test_progress_resets_the_count_of_claims_and_an_intent_does_not(bus):
     assert head.attempt == 3
     failed = e.ModelFailed(**stamp(3), **attempt, error={"code": "c", "message": "m"}, retryable=True)
     assert (await log.append([failed], head)).attempt == 0
+
+
+async def test_a_claim_that_ends_in_a_hand_back_is_not_counted_and_those_before_it_are(bus):
+    log, head = await begun(bus)
+
+    claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:3", attempt=3)
+    head = await log.append([claimed, e.JobHandedBack(**stamp(3), reason="r")], head, attempt=3)
+
+    assert (head.state, head.attempt) == (State.ACTIVE, 2)
+    head = await log.append([e.JobHandedBack(**stamp(4))], replace(head, attempt=0))
+    assert head.attempt == 0
 
 
 async def test_large_fields_move_to_the_object_store_and_come_back_whole(bus):

@@ -64,6 +64,7 @@ def active(owner: str, *types: str) -> Head:
         (active("5:1", "job.claimed", "model.requested"), 3, True),
         (active("5:1", "job.claimed"), 2, True),
         (active("5:1", "job.claimed", "job.resumed"), 2, True),
+        (active("5:1", "job.claimed", "job.handed_back"), 2, False),
     ],
 )
 def test_a_delivery_that_left_no_more_than_a_claim_may_have_killed_whoever_got_it(last, delivery, nothing):

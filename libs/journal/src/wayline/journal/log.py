@@ -22,7 +22,7 @@ from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
-from wayline.journal.record import Head, State, decode, encode, progressed, state_after
+from wayline.journal.record import Head, State, claims_after, decode, encode, state_after
 
 log = structlog.get_logger()
 
@@ -187,7 +187,7 @@ class JobLog:
             state=state_after(after.state, events),
             seq=events[-1].seq,
             owner=after.owner if owner is None else owner,
-            attempt=0 if progressed(events) else after.attempt if attempt is None else attempt,
+            attempt=claims_after(after.attempt if attempt is None else attempt, events),
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
             cost=cost,
