@@ -1,6 +1,7 @@
 """A job that is handed back is as it was: only a claim whose holder died may count against it."""
 
 import asyncio
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -8,14 +9,15 @@ from structlog.testing import capture_logs
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.jobs import Cancel
+from wayline.contracts.chat import NoteMessage
+from wayline.contracts.jobs import Cancel, JobOptions
 from wayline.executor.claim import CLAIMS_MAX
 from wayline.executor.lane import Lane
 from wayline.journal import Head, JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
-from .conftest import Stage
+from .conftest import Stage, stamp
 
 ROLLOUTS = CLAIMS_MAX + 2
 
@@ -61,6 +63,36 @@ async def test_a_job_that_was_handed_back_costs_one_record_and_no_claim_of_its_o
             await held_and_stopped(stage, chat, "waits")
             assert (await head_of(stage, "waits")).sequence == before + 1
     assert (await types(stage, "waits"))[2:] == ["job.claimed", "job.handed_back"] * 3
+
+
+async def refuse_schedules(stage: Stage, *, most_bytes: int) -> None:
+    present = (await stage.bus.js.stream_info("LATER")).config
+    await stage.bus.js.update_stream(present.evolve(max_msg_size=most_bytes))
+
+
+async def test_a_job_that_cannot_be_parked_is_handed_back_until_it_can(stage: Stage):
+    """Its wait cannot be scheduled: the job that has no claim to lose by it waits for room."""
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await refuse_schedules(stage, most_bytes=1)
+        head = await stage.begin("caps", options=JobOptions(at_cap="park"), held_usd=Decimal(0), ticket=False)
+        owner = f"{await stage.ticket('caps', head)}:0"
+        claim = e.JobClaimed(**stamp("caps", 3), executor="gone", epoch=1, owner=owner, attempt=CLAIMS_MAX - 1)
+        note = e.ContextInjected(**stamp("caps", 4), note=NoteMessage(label="CONTEXT", text="it goes on"))
+        log = JobLog(stage.bus, "default", "caps")
+        await log.append([claim, note], head, owner=owner, attempt=CLAIMS_MAX - 1, epoch=1)
+        await stage.executor(chat)
+
+        async def refused() -> bool:
+            return (await types(stage, "caps")).count("job.handed_back") == 3
+
+        await until(refused, within=20, why="it has been handed back again and again")
+        await refuse_schedules(stage, most_bytes=-1)
+        assert (await stage.parked("caps")).waiting is not None
+
+    claims = [event for event in await stage.events("caps") if isinstance(event, e.JobClaimed)]
+    assert {claim.attempt for claim in claims[1:]} == {CLAIMS_MAX}
+    reasons = [event.reason for event in await stage.events("caps") if isinstance(event, e.JobHandedBack)]
+    assert "is full" in reasons[0]
 
 
 async def test_nothing_is_written_behind_an_append_that_was_cut_short(stage: Stage, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,8 @@ import asyncio
 
 import structlog
 
-from wayline.contracts.errors import Retry
+from wayline.chassis.worker import pause_s
+from wayline.contracts.errors import Full, Retry
 from wayline.contracts.events import AuxiliaryRequested, ModelRequested
 from wayline.executor import asking, auxiliary, steps
 from wayline.executor.actions import (
@@ -50,6 +51,10 @@ async def run(hands: Hands, hold: Hold) -> None:
     except Retry as error:
         log.warning("given back", job=hold.ticket.job_id, why=str(error))
         await hold.hand_back(str(error), delay_s=error.after_s)
+    except Full as error:
+        log.warning("given back", job=hold.ticket.job_id, why=str(error))
+        # Room may be long in coming, and each time is a record or two: less and less often.
+        await hold.hand_back(str(error), delay_s=pause_s(hold.ticket.delivery))
     except asyncio.CancelledError:
         if not hold.fenced:
             await hold.hand_back(STOPPING)
