@@ -11,7 +11,7 @@ from wayline.chassis.topology import PROVIDERS
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.budgets import ExtendBudget, SettleJob
-from wayline.contracts.jobs import Cancel, Route
+from wayline.contracts.jobs import Cancel, JobOptions, Route
 from wayline.executor import classifying
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
@@ -200,6 +200,16 @@ async def test_a_question_that_the_budget_has_no_room_for_is_not_asked(stage: St
     assert classified.reason.startswith("budget 'march' has no room for a call of up to $0.0")
     assert chat.calls == []
     assert done.error is not None and done.error.code == "budget_exhausted", "the job itself had no money either"
+
+
+async def test_a_job_that_would_wait_for_its_own_call_does_not_wait_for_a_question(stage: Stage):
+    async with ChatServer(answering()) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING, held_usd=Decimal(0), options=JobOptions(at_cap="park"))
+        await stage.parked("j1")
+
+    asked = stage.purse.of(ExtendBudget)
+    assert [(one.attempt_id, one.waits) for one in asked] == [(ASIDE, False), ("default/j1/1/m1", True)]
 
 
 async def test_a_cancelled_question_is_unsettled_and_the_job_is_cancelled(stage: Stage):

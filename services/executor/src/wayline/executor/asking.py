@@ -153,7 +153,8 @@ async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Deci
     need = spending.shortfall(job, worst_usd)
     if need is None:
         return None
-    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd)
+    waits = spending.would_wait(job)
+    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd, waits=waits)
     try:
         extended = await hold.listening(asking, finish_when_draining=False)
     except Reject as error:

@@ -114,7 +114,8 @@ async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | Non
     need = spending.shortfall(job, worst_usd)
     if need is None:
         return None
-    asking = hands.budgets.extend(job, attempt_id=aside.request.attempt_id, total_usd=need.total_usd)
+    attempt_id = aside.request.attempt_id
+    asking = hands.budgets.extend(job, attempt_id=attempt_id, total_usd=need.total_usd, waits=False)
     try:
         extended = await hold.listening(asking, finish_when_draining=False)
     except Cancelled:
