@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import orjson
 import pytest
+from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.claims import MESSAGE_MAX
@@ -17,7 +18,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.journal import Fenced, JobLog, State, follow
+from wayline.journal import Fenced, JobLog, State, bulk_read, follow, leader_read
 from wayline.journal import log as journal_log
 from wayline.testkit import until
 
@@ -138,6 +139,29 @@ async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monk
     with pytest.raises(Unavailable, match="ends before sequence 9"):
         await log.records(upto=9)
     assert len(await log.records(upto=head.sequence)) == 1
+
+
+async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_given_up(bus, monkeypatch):
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await real(0)
+
+    async def no_leader(*_: object, **__: object) -> Msg:
+        return Msg(bus.nc, data=b'{"error": {"code": 503, "description": "no leader"}}')
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(Unavailable):
+        await anext(bulk_read(bus, "NOWHERE", "events.default.j1"))
+    assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
+
+    pauses.clear()
+    monkeypatch.setattr(bus, "request", no_leader)
+    with pytest.raises(Unavailable):
+        await leader_read(bus, "EVENTS", "events.default.j1")
+    assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
 
 
 async def test_a_first_record_that_is_not_here_is_waited_for_by_whoever_asked(bus):

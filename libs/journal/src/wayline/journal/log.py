@@ -32,6 +32,8 @@ READ_MAX_BYTES = 8 * 1024 * 1024
 """Bytes of one answer: what a reader may have to hold at once."""
 READ_TIMEOUT_S = 5.0
 READ_TRIES = 3
+READ_RETRY_S = 0.1
+"""The pause before another try: who has just said that there is no leader says so again."""
 BEHIND_MAX_S = 10.0
 """How long a replica may be behind the leader, or a record gone that the leader had, before a read is given up."""
 BEHIND_RETRY_S = 0.02
@@ -61,11 +63,12 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
     Raises Unavailable when the bus does not answer.
     """
     request = orjson.dumps({"last_by_subj": subject})
-    for _ in range(READ_TRIES):
+    for tried in range(READ_TRIES):
+        if tried:
+            await asyncio.sleep(READ_RETRY_S)
         try:
             reply = await bus.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
         except AWAY:
-            await asyncio.sleep(0.1)
             continue
         answer = orjson.loads(reply.data)
         if "message" in answer:
@@ -117,7 +120,9 @@ class _Got:
 
 
 async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
-    for _ in range(READ_TRIES):
+    for tried in range(READ_TRIES):
+        if tried:
+            await asyncio.sleep(READ_RETRY_S)
         inbox = bus.nc.new_inbox()
         subscription = await bus.nc.subscribe(inbox)
         messages: list[Msg] = []
@@ -133,7 +138,7 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
                 else:
                     break
         except (TimeoutError, nats_errors.Error):
-            await asyncio.sleep(0.1)
+            continue
         finally:
             with suppress(nats_errors.Error):
                 await subscription.unsubscribe()
