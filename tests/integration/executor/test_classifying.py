@@ -13,6 +13,7 @@ from wayline.contracts import ids
 from wayline.contracts.budgets import ExtendBudget, SettleJob
 from wayline.contracts.jobs import Cancel, JobOptions, Route
 from wayline.executor import classifying
+from wayline.executor.gates import Gates
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -275,3 +276,30 @@ async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard_of_
     assert (lost.error.code, lost.unsettled is not None) == ("lost", True)
     assert done.answer == "done"
     assert [body["model"] for _, body in chat.calls] == ["three", "one"]
+
+
+async def test_an_answer_that_was_paid_for_is_kept_though_its_executor_is_stopped_right_then(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """After a call others are told how its model is: a hurried stop may fall into that."""
+    real, telling = Gates.leave, asyncio.Event()
+
+    async def leave(self: Gates, name: str, **ended: Any) -> None:
+        if name == "chat/three":
+            telling.set()
+            await asyncio.Event().wait()
+        await real(self, name, **ended)
+
+    monkeypatch.setattr(Gates, "leave", leave)
+    async with ChatServer(answering(Say(text="negotiation"))) as chat:
+        service = await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+        await asyncio.wait_for(telling.wait(), 10)
+        await service.stop(0.1)
+        await stage.executor(chat)
+
+        assert (await stage.ended("j1")).status == "completed"
+
+    [classified] = await asides(stage, e.TaskClassified)
+    assert (classified.task_type, classified.reason) == ("negotiation", "")
+    assert [body["model"] for _, body in chat.calls] == ["three", "two"]
