@@ -21,7 +21,6 @@ from wayline.executor.heart import Heart
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.prompt import Prints
 from wayline.journal import Fenced, leader_read, said_in
-from wayline.llm import File
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -46,8 +45,8 @@ class Hold:
         self.message = message
         self.pen = pen
         self.prints = Prints()
-        self.files: dict[str, File] | None = None
-        """What its messages name, once a model had to be sent it."""
+        self.given_files = False
+        """Whether it was given what its messages name: it goes on with those bytes, whatever becomes of them."""
         self.draining = draining
         self.fenced = False
         self._heart = heart
