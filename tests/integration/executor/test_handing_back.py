@@ -11,6 +11,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.jobs import Cancel, JobOptions
+from wayline.executor import afterwards
 from wayline.executor.claim import CLAIMS_MAX
 from wayline.executor.lane import Lane
 from wayline.journal import Head, JobLog
@@ -65,15 +66,16 @@ async def test_a_job_that_was_handed_back_costs_one_record_and_no_claim_of_its_o
     assert (await types(stage, "waits"))[2:] == ["job.claimed", "job.handed_back"] * 3
 
 
-async def refuse_schedules(stage: Stage, *, most_bytes: int) -> None:
-    present = (await stage.bus.js.stream_info("LATER")).config
+async def take(stage: Stage, stream: str, *, most_bytes: int) -> None:
+    """Have a stream refuse what is larger."""
+    present = (await stage.bus.js.stream_info(stream)).config
     await stage.bus.js.update_stream(present.evolve(max_msg_size=most_bytes))
 
 
 async def test_a_job_that_cannot_be_parked_is_handed_back_until_it_can(stage: Stage):
     """Its wait cannot be scheduled: the job that has no claim to lose by it waits for room."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await refuse_schedules(stage, most_bytes=1)
+        await take(stage, "LATER", most_bytes=1)
         head = await stage.begin("caps", options=JobOptions(at_cap="park"), held_usd=Decimal(0), ticket=False)
         owner = f"{await stage.ticket('caps', head)}:0"
         claim = e.JobClaimed(**stamp("caps", 3), executor="gone", epoch=1, owner=owner, attempt=CLAIMS_MAX - 1)
@@ -86,13 +88,38 @@ async def test_a_job_that_cannot_be_parked_is_handed_back_until_it_can(stage: St
             return (await types(stage, "caps")).count("job.handed_back") == 3
 
         await until(refused, within=20, why="it has been handed back again and again")
-        await refuse_schedules(stage, most_bytes=-1)
+        await take(stage, "LATER", most_bytes=-1)
         assert (await stage.parked("caps")).waiting is not None
 
     claims = [event for event in await stage.events("caps") if isinstance(event, e.JobClaimed)]
     assert {claim.attempt for claim in claims[1:]} == {CLAIMS_MAX}
     reasons = [event.reason for event in await stage.events("caps") if isinstance(event, e.JobHandedBack)]
     assert "is full" in reasons[0]
+
+
+async def test_nothing_is_written_behind_a_park_whose_wake_up_has_no_room(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """Tickets that wake a job name its parked record: behind another one they would be stale."""
+    real, refused = afterwards.newest, True
+
+    async def newest(*asked: Any) -> int:
+        return await real(*asked) + refused
+
+    monkeypatch.setattr(afterwards, "newest", newest)
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await stage.begin("parks", options=JobOptions(at_cap="park"), held_usd=Decimal(0))
+        await take(stage, "RUN", most_bytes=1)
+        await stage.executor(chat)
+
+        async def again() -> bool:
+            return (await stage.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq >= 3
+
+        await until(again, within=20, why="its ticket has come again")
+        assert (await head_of(stage, "parks")).values[-1]["type"] == "job.parked"
+        refused = False
+        await stage.parked("parks")
+    assert (await types(stage, "parks"))[-2:] == ["job.claimed", "job.parked"]
 
 
 async def test_nothing_is_written_behind_an_append_that_was_cut_short(stage: Stage, monkeypatch: pytest.MonkeyPatch):
