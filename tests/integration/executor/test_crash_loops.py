@@ -1,5 +1,6 @@
 """A job that kills whoever folds it is given up from its log's ends, and everybody else's jobs go on."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.chat import NoteMessage
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
 from wayline.executor import lane
 from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
@@ -107,6 +109,26 @@ async def test_a_log_that_kills_whoever_reads_it_is_given_up_too(stage: Stage, m
     # Nothing tells the first ones from a ticket that was given back; then each claims before it reads.
     assert len(reads) == SILENT_MAX + CLAIMS_MAX - 1
     assert (await types(stage, "poison"))[4:] == ["job.claimed"] * CLAIMS_MAX + ["job.failed"]
+
+
+async def test_a_log_that_cannot_be_read_for_now_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Its holder before left a claim and died, so each claims before it reads; who then cannot read is not dead."""
+    real, tries = JobLog.records, count(1)
+
+    async def records(self: JobLog, upto: int | None = None) -> Any:
+        if next(tries) <= CLAIMS_MAX + 1:
+            raise Unavailable("the bus", after_s=0.05)
+        return await real(self, upto)
+
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        head = await stage.begin("away", ticket=False)
+        await stage.claimed("away", head, owner=f"{await stage.ticket('away', head)}:0")
+        monkeypatch.setattr(JobLog, "records", records)
+        await stage.executor(chat)
+        await until(lambda: stage.purse.of(SettleJob), within=20, why="it is settled")
+
+    monkeypatch.undo()
+    assert (await stage.job("away")).status == "completed"
 
 
 class Newer(e.Event):

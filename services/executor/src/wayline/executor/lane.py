@@ -152,8 +152,12 @@ class Lane:
         early = await self._claimed(jobs, head, ticket, attempt) if reading_may_kill(head, ticket) else None
         try:
             events = await self._read(jobs, head)
-        except _Unreadable as error:
-            return await self._leave(ticket, message, early and early[0], why=str(error))
+        except (_Unreadable, Retry) as error:
+            if early is not None and not await self._handed_back(early[0], str(error)):
+                return None
+            if isinstance(error, Retry):
+                raise
+            return await self._leave(ticket, message, str(error))
         if early is None and wrote_nothing(head, ticket):
             early = await self._claimed(jobs, head, ticket, attempt)
         if early is not None:
@@ -199,16 +203,19 @@ class Lane:
             slim(held)
         return job
 
-    async def _leave(self, ticket: Ticket, message: Msg, pen: Pen | None, *, why: str) -> None:
+    async def _handed_back(self, pen: Pen, why: str) -> bool:
+        """Take back a claim that leads to nothing here; False: the job is somebody else's already."""
+        pen.note(e.JobHandedBack, reason=why)
+        try:
+            await pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+        except Fenced:
+            return False
+        return True
+
+    async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
         """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""
         metrics.unknown_events.labels("executor").inc()
         log.warning("job left to a newer build", job=ticket.job_id, why=why)
-        if pen is not None:
-            pen.note(e.JobHandedBack, reason=why)
-            try:
-                await pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
-            except Fenced:
-                return
         await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
 
     async def _hold(self, hold: Hold) -> None:
