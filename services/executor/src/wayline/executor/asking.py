@@ -55,6 +55,7 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
 async def _call(
     hands: Hands, hold: Hold, action: CallModel, tools: tuple[ToolDefinition, ...], files: dict[str, File]
 ) -> Action | None:
+    """Make the call, with what it sends beside its messages, unless its model may not be called now."""
     try:
         instead = await _pass_gate(hands, hold)
         if instead is not None:
