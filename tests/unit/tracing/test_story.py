@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,7 +101,7 @@ def test_the_jobs_span_says_that_the_job_was_handed_back_and_why():
     hand.say(e.JobHandedBack, reason="its executor is being stopped")
 
     (root,) = (span for span in told(hand.events, set())["spans"].values() if span.name == "invoke_agent assistant")
-    noted = json.loads(root.events)[-1]
+    noted = json.loads(root.events or "[]")[-1]
     assert (noted["name"], noted["attributes"]) == ("handed back", {"reason": "its executor is being stopped"})
 
 
