@@ -32,7 +32,7 @@ CHANGED = LOOK.model_copy(update={"input_schema": {"required": ["where"]}})
 
 
 def after(job: Job, **changes) -> Job:
-    return Job(**{**vars(job), **changes})
+    return job._replace(**changes)
 
 
 def test_a_listing_that_says_nothing_new_is_no_news():

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -244,7 +243,7 @@ class Lane:
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
-        job = replace(job, costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
+        job = job._replace(costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
         await self._kept(message, self._hands.afterwards.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
