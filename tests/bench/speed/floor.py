@@ -31,12 +31,16 @@ TOOL: dict[str, Any] = {
     "parameters": {"type": "object", "properties": {"timezone": {"type": "string", "default": "UTC"}}},
 }
 TOOLS = [{"type": "function", "function": TOOL}]
+JOB_WITHIN_S = 120
+"""It has no heartbeat: a job that needed longer would be run a second time beside the first."""
 
 
 async def declare(js: JetStreamContext) -> None:
     await js.add_stream(StreamConfig(name="FLOOR_SUBMIT", subjects=[SUBMIT], retention=RetentionPolicy.WORK_QUEUE))
     await js.add_stream(StreamConfig(name="FLOOR_EVENTS", subjects=["floor.events.*"]))
-    config = ConsumerConfig(durable_name="floor", ack_policy=AckPolicy.EXPLICIT, ack_wait=5, max_ack_pending=20_000)
+    config = ConsumerConfig(
+        durable_name="floor", ack_policy=AckPolicy.EXPLICIT, ack_wait=JOB_WITHIN_S, max_ack_pending=20_000
+    )
     await js.add_consumer("FLOOR_SUBMIT", config)
 
 

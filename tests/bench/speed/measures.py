@@ -144,12 +144,14 @@ class Memory:
 async def memory(stage: Stage, client: Client, engine: str) -> Memory:
     """A fresh process, a few jobs to warm it, then 1,000 jobs that all wait for their first model call."""
     name = FLOOR if engine == FLOOR else "executor"
-    await stage.restart(name)
-    await client.keep(engine, 8, seconds=1.0)
-    idle = stage.rss_mb(name)
-    waiting = [(await client.submit(engine, model_ms=CROWD_MODEL_MS))[1] for _ in range(CROWD)]
     port = urlsplit(stage.model_url).port
     assert port is not None
+    await stage.restart(name)
+    await client.keep(engine, 8, seconds=1.0)
+    if others := await _open_requests(port):
+        raise SystemExit(f"{others} model calls of other jobs would be counted as this crowd's")
+    idle = stage.rss_mb(name)
+    waiting = [(await client.submit(engine, model_ms=CROWD_MODEL_MS))[1] for _ in range(CROWD)]
     deadline = time.perf_counter() + CROWD_MODEL_MS / 1_000
     held = 0
     while held < CROWD and time.perf_counter() < deadline:

@@ -3,6 +3,7 @@
 import pytest
 
 from wayline.chassis.topology import Limits
+from wayline.contracts.agents import DeleteAgent, Deleted
 from wayline.contracts.errors import Full
 from wayline.contracts.jobs import SubmitJob
 from wayline.journal import JobLog
@@ -80,6 +81,33 @@ async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(pl
     [letter] = await platform.dead()
     assert letter["Wayline-Dead-Code"] == "job_id_conflict"
     assert await platform.events("j1") == before
+
+
+async def test_a_job_that_comes_again_when_its_agent_is_gone_changes_nothing(platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    await platform.submit("j1", "the first")
+    await platform.wait_for("j1")
+    before = await platform.events("j1")
+    await platform.bus.ask(DeleteAgent(tenant="default", name="assistant"), Deleted)
+
+    await platform.submit("j1", "the first")
+    await platform.drained("SUBMIT")
+
+    assert await platform.dead() == []
+    assert await platform.events("j1") == before
+
+
+async def test_a_job_that_comes_again_with_an_id_that_was_refused_holds_nothing(platform):
+    await platform.start("router")
+    await platform.publish({"agent": "nobody", "input": "x", "job_id": "j1"})
+    await platform.wait_for("j1")
+
+    await platform.submit("j1", "another")
+    await platform.drained("SUBMIT")
+
+    reserved = "SELECT count(*) FROM router.reservations WHERE job_id = 'j1' AND state = 'reserved'"
+    async with platform.admin() as admin:
+        assert await admin.fetchval(reserved) == 0
 
 
 async def test_inside_the_duplicate_window_the_bus_itself_says_that_it_has_the_id(platform):

@@ -1,6 +1,5 @@
 """What a job needs next, from its state alone."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -44,17 +43,17 @@ def test_a_fresh_job_asks_its_model():
 def test_a_job_that_has_ended_needs_nothing():
     ended = e.JobCompleted(**stamp(answer="because"))
 
-    assert decide(replace(ASKED, ended=ended)) is None
+    assert decide(ASKED._replace(ended=ended)) is None
 
 
 def test_an_answer_without_tool_calls_completes_the_job():
     said = AssistantMessage(text="because")
 
-    assert decide(replace(ASKED, step=1, messages=(*ASKED.messages, said))) == Complete("because")
+    assert decide(ASKED._replace(step=1, messages=(*ASKED.messages, said))) == Complete("because")
 
 
 def test_independent_tool_calls_run_beside_each_other():
-    job = replace(ASKED, step=1, calls=(call("1"), call("2")))
+    job = ASKED._replace(step=1, calls=(call("1"), call("2")))
 
     assert decide(job) == RunTools((call("1"), call("2")))
 
@@ -68,7 +67,7 @@ def test_independent_tool_calls_run_beside_each_other():
     ids=["the agent asks for order", "a tool asks for order"],
 )
 def test_where_order_is_asked_for_calls_run_one_after_another(ordered):
-    job = replace(ASKED, step=1, calls=(call("1"), call("2")), **ordered)
+    job = ASKED._replace(step=1, calls=(call("1"), call("2")), **ordered)
 
     assert decide(job) == RunTools((call("1"),))
 
@@ -76,15 +75,15 @@ def test_where_order_is_asked_for_calls_run_one_after_another(ordered):
 def test_a_cancel_comes_before_everything_else():
     cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
 
-    assert decide(replace(ASKED, calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
+    assert decide(ASKED._replace(calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
 
 
 def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anything_else():
     asked = e.ModelRequested(**stamp(step=2, attempt=1, attempt_id="a", provider="p", model="m"))
     cancel = e.CancelRequested(**stamp())
 
-    assert decide(replace(ASKED, step=2, model_open=asked)) == NoteLost(asked)
-    assert decide(replace(ASKED, step=2, model_open=asked, cancel=cancel)) == NoteLost(asked)
+    assert decide(ASKED._replace(step=2, model_open=asked)) == NoteLost(asked)
+    assert decide(ASKED._replace(step=2, model_open=asked, cancel=cancel)) == NoteLost(asked)
 
 
 def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
@@ -92,14 +91,14 @@ def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
         **stamp(step=2, attempt=9, attempt_id="a", error=Failure(code=e.LOST, message="gone"), retryable=True)
     )
 
-    assert decide(replace(ASKED, step=2, model_attempt=9, model_failed=lost)) == CallModel(step=2, attempt=10)
+    assert decide(ASKED._replace(step=2, model_attempt=9, model_failed=lost)) == CallModel(step=2, attempt=10)
 
 
 def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():
     undecided = call("1", key="k1", decision_id="1-1", expires_at=NOW)
 
-    assert decide(replace(ASKED, step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
-    assert decide(replace(ASKED, step=1, calls=(undecided,))) == Park(
+    assert decide(ASKED._replace(step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
+    assert decide(ASKED._replace(step=1, calls=(undecided,))) == Park(
         Waiting(
             why="needs_decision",
             wait_id="1-1",
@@ -116,20 +115,20 @@ def test_a_decision_is_written_into_the_ledger_and_do_it_again_runs_the_tool():
         decision = e.DecisionMade(**stamp(decision_id="1-1", outcome=outcome))
         return call("1", key="k1", effect=Effect.ONCE, decision_id="1-1", decision=decision)
 
-    assert decide(replace(ASKED, step=1, calls=(decided("succeeded"),))) == Resolve(decided("succeeded"))
-    assert decide(replace(ASKED, step=1, calls=(decided("expired"),))) == Resolve(decided("expired"))
-    assert decide(replace(ASKED, step=1, calls=(decided("retry"),))) == RunTools((decided("retry"),))
+    assert decide(ASKED._replace(step=1, calls=(decided("succeeded"),))) == Resolve(decided("succeeded"))
+    assert decide(ASKED._replace(step=1, calls=(decided("expired"),))) == Resolve(decided("expired"))
+    assert decide(ASKED._replace(step=1, calls=(decided("retry"),))) == RunTools((decided("retry"),))
 
 
 def test_at_the_step_limit_the_job_answers_with_what_it_has():
     found = ToolMessage(call="1", tool="look", content="half of it")
-    job = replace(ASKED, step=3, messages=(*ASKED.messages, AssistantMessage(tool_calls=()), found))
+    job = ASKED._replace(step=3, messages=(*ASKED.messages, AssistantMessage(tool_calls=()), found))
 
     assert decide(job) == Complete("half of it", partial=True, reason="the job's 3 steps are used up")
 
 
 def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
-    late = replace(ASKED, at=NOW + timedelta(seconds=60))
+    late = ASKED._replace(at=NOW + timedelta(seconds=60))
 
     assert decide(late) == Fail(
         Failure(code="time_limit", message="the job's 60 s are over and there is nothing to answer with")

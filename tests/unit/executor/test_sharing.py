@@ -13,13 +13,17 @@ def values(log: Log):
     return decode(encode(log.events))
 
 
-def test_jobs_that_were_routed_alike_share_their_configuration_and_their_models():
+def test_jobs_that_were_asked_and_routed_alike_share_what_says_so():
     shared = Shared()
 
     one, other = (fold(shared.events(values(Log()))) for _ in range(2))
 
     assert one.config is other.config
     assert one.candidates is other.candidates
+    assert one.limits is other.limits
+    assert one.route is other.route
+    assert one.submitted and other.submitted
+    assert one.submitted.options is other.submitted.options
 
 
 def test_what_is_shared_is_what_the_log_says():

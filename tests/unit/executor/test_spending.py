@@ -137,7 +137,7 @@ def test_the_most_that_a_lost_call_may_have_cost_counts_as_spent():
 
 def test_an_unknown_price_is_asked_about_where_there_is_a_budget():
     assert shortfall(Log(held_usd=CENT).job, None) == Need(None)
-    assert shortfall(replace(Log(held_usd=CENT).job, cost_usd=None), CENT) == Need(None)
+    assert shortfall(Log(held_usd=CENT).job._replace(cost_usd=None), CENT) == Need(None)
 
 
 def test_a_budget_of_nothing_held_is_a_budget():

@@ -1,6 +1,5 @@
 """What a job has in its model's cache: told to whoever leaves the model, and to the next job of the session."""
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -32,7 +31,7 @@ def job(session: str | None = "s1", *, answered: bool = True, **cache: Any) -> J
     log.ask(prefix=PREFIX)
     told = log.answer("so").job if answered else log.fail("overloaded").job
     assert told.submitted is not None
-    return replace(told, submitted=told.submitted.model_copy(update={"session_id": session}))
+    return told._replace(submitted=told.submitted.model_copy(update={"session_id": session}))
 
 
 def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_the_provider_drops_them():
@@ -52,7 +51,7 @@ def test_pinned_documents_are_kept_after_a_prefix_that_is_too_short_without_them
     pinned = (TextPart(text="rule " * 800),)
     short = job(min_tokens=2_500)
     assert short.config is not None
-    with_them = replace(short, config=short.config.model_copy(update={"pinned": pinned}))
+    with_them = short._replace(config=short.config.model_copy(update={"pinned": pinned}))
 
     left = left_warm(with_them)
 
@@ -80,6 +79,6 @@ def test_whoever_leaves_a_model_leaves_its_whole_prompt_and_the_reason_says_for_
     cold = escalate(job(answered=False), why="it was unsure")
 
     assert warm_tokens(job()) == 2_900
-    assert warm_tokens(replace(job(), compacted=True)) == 2_000, "the messages are others now"
+    assert warm_tokens(job()._replace(compacted=True)) == 2_000, "the messages are others now"
     assert isinstance(up, Reroute) and up.route.reason.endswith("which reads 2900 warm tokens anew for $0.029")
     assert isinstance(cold, Reroute) and "anew" not in cold.route.reason

@@ -34,6 +34,6 @@ class Delivery:
             int(delivered),
             message.subject,
             int(stored),
-            dict(message.headers or {}),
+            message.headers or {},
             message.data,
         )

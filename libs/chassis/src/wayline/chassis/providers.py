@@ -6,11 +6,13 @@ A plain publish on a key's subject is stored by the bucket PROVIDERS and heard b
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wayline.chassis.topology import PROVIDERS
+from wayline.contracts.ids import RECENT
 
 ALL_MODELS = f"$KV.{PROVIDERS}.>"
 BUCKET_STREAM = f"KV_{PROVIDERS}"
@@ -38,6 +40,7 @@ def read_word(body: bytes) -> Word | None:
         return None
 
 
+@lru_cache(RECENT)
 def subject(name: str) -> str:
     """The key of a `provider/model` as the subject it is stored on: `chat/llama 3` is `…chat.llama=203`."""
     provider, _, model = name.partition("/")

@@ -24,8 +24,8 @@ from wayline.telemetry import BusExporter, Telemetry
 log = structlog.get_logger()
 
 SPANS_SUBJECT = "telemetry.traces"
-COLLECT_AFTER = 10_000
-"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
+COLLECT_AFTER = 50_000
+"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and no cycle."""
 
 
 class Part(Protocol):
@@ -54,8 +54,6 @@ class Service:
     parts: Sequence[Part] = ()
     needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
-    collect_after: int = COLLECT_AFTER
-    """For the garbage collector of a process that runs this service alone."""
 
     _running: list[Part] = field(default_factory=list, init=False)
     _http: tuple[Quiet, asyncio.Task[None]] | None = field(default=None, init=False)
@@ -118,7 +116,7 @@ async def run(build: Build) -> None:
         loop.add_signal_handler(name, on_signal)
     service = await build()
     await service.start()
-    gc.set_threshold(service.collect_after)
+    gc.set_threshold(COLLECT_AFTER)
     await stop.wait()
     draining = asyncio.create_task(service.stop())
     hurried = asyncio.create_task(hurry.wait())

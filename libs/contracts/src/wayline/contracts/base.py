@@ -30,20 +30,25 @@ class Frozen(BaseModel):
 _SAME_FIELDS: dict[frozenset[str], set[str]] = {}
 
 
-def slim(value: Any) -> None:
-    """Let a value that stays for long, and all it holds, share with its like the notes on which fields were given.
+def slim(value: Frozen) -> None:
+    """Let a value that stays for long share with its like the note on which of its fields were given.
 
     Pydantic keeps a set of names with each instance: of what a waiting job holds, a third.
     """
+    given = value.__pydantic_fields_set__
+    object.__setattr__(value, "__pydantic_fields_set__", _SAME_FIELDS.setdefault(frozenset(given), given))
+
+
+def slim_all(value: Any) -> None:
+    """The same for a value and all it holds."""
     if isinstance(value, Frozen):
-        given = value.__pydantic_fields_set__
-        object.__setattr__(value, "__pydantic_fields_set__", _SAME_FIELDS.setdefault(frozenset(given), given))
+        slim(value)
         inside: Iterable[Any] = vars(value).values()
     else:
-        inside = value if isinstance(value, tuple) else ()
+        inside = value
     for held in inside:
         if isinstance(held, (Frozen, tuple)):
-            slim(held)
+            slim_all(held)
 
 
 class Message(Frozen):

@@ -131,6 +131,13 @@ class JobClaimed(Event):
     attempt: int = Field(description="Claims in a row without progress, this one included.")
 
 
+class JobHandedBack(Event):
+    """Its holder gave it back alive, for instance to be stopped: a claim that ends so is none without progress."""
+
+    type: Literal["job.handed_back"] = "job.handed_back"
+    reason: str = ""
+
+
 class Segment(Frozen):
     """A part of a prompt by its hash: what two calls have in common is what a provider's cache can keep.
 
@@ -398,6 +405,7 @@ AnyEvent = Annotated[
     | JobRouted
     | JobRerouted
     | JobClaimed
+    | JobHandedBack
     | ModelRequested
     | ModelCompleted
     | ModelFailed

@@ -16,18 +16,19 @@ from wayline.contracts.money import JobCosts
 from wayline.journal.costs import cached, plus, spent, unsettled
 from wayline.journal.state import Call, Job
 
+_PLACES = {name: place for place, name in enumerate(Job._fields)}
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 
 
 def evolve(job: Job, event: e.Event) -> Job:
     """What one event means; a type this build does not know changes nothing but the place in the log."""
     meaning = _MEANING.get(type(event))
-    changes = meaning(job, event) if meaning else {}
-    # Not `dataclasses.replace`: it runs the constructor over every field, for every event of every log.
-    after = object.__new__(Job)
-    vars(after).update(vars(job))
-    vars(after).update(changes, seq=event.seq, at=event.at)
-    return after
+    # Not `_replace`, which looks every field up by its name, for every event of every log.
+    values = list(job)
+    values[_PLACES["seq"]], values[_PLACES["at"]] = event.seq, event.at
+    for name, value in (meaning(job, event) if meaning else {}).items():
+        values[_PLACES[name]] = value
+    return Job._make(values)
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:

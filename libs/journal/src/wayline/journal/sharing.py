@@ -9,39 +9,56 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.base import Frozen
+from wayline.contracts.base import Frozen, slim_all
+from wayline.contracts.jobs import JobOptions, Route
 
-ALIKE: dict[str, type[Frozen]] = {"config": AgentConfig, "candidates": e.Candidates}
-"""The largest fields of `job.routed`."""
+Values = dict[str, Any]
+
+ROUTED: dict[str, type[Frozen]] = {
+    "config": AgentConfig,
+    "candidates": e.Candidates,
+    "limits": e.Limits,
+    "route": Route,
+}
+"""The fields of `job.routed` that many jobs have alike."""
 KEPT_MAX_BYTES = 16 * 1024 * 1024
-"""Of the JSON of what is kept; the oldest goes first."""
+"""Of what is kept, by its JSON and what an object costs beside it; the oldest goes first."""
+OBJECT_BYTES = 1_024
 
 
 class Shared:
-    """The largest values of a log's first record, the same object wherever their JSON is the same.
+    """The values of a log's first record that jobs have alike: the same object wherever their JSON is the same.
 
     To validate them is much of what a claim costs, and a thousand waiting jobs of one agent would hold a thousand.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bytes], Frozen] = {}
+        self._known: dict[tuple[type[Frozen], bytes], Frozen] = {}
         self._bytes = 0
 
-    def events(self, values: Iterable[dict[str, Any]]) -> list[e.Event]:
+    def events(self, values: Iterable[Values]) -> list[e.Event]:
         """The events of decoded records; raises pydantic's ValidationError."""
-        return [e.read_event(self._shared(value) if value.get("type") == "job.routed" else value) for value in values]
+        return [e.read_event(self._shared(value)) for value in values]
 
-    def _shared(self, routed: dict[str, Any]) -> dict[str, Any]:
-        return routed | {field: self._one(field, routed[field]) for field in ALIKE if field in routed}
+    def _shared(self, value: Values) -> Values:
+        match value:
+            case {"type": "job.routed"}:
+                alike = {field: self._one(kind, value[field]) for field, kind in ROUTED.items() if field in value}
+                return value | alike
+            case {"type": "job.submitted", "job": {"options": options} as job}:
+                return value | {"job": job | {"options": self._one(JobOptions, options)}}
+            case _:
+                return value
 
-    def _one(self, field: str, value: Any) -> Frozen:
-        key = field, orjson.dumps(value)
+    def _one(self, kind: type[Frozen], value: Any) -> Frozen:
+        key = kind, orjson.dumps(value)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = ALIKE[field].model_validate(value, extra="ignore")
-            self._bytes += len(key[1])
+            known = self._known[key] = kind.model_validate(value, extra="ignore")
+            slim_all(known)
+            self._bytes += len(key[1]) + OBJECT_BYTES
             while self._bytes > KEPT_MAX_BYTES:
                 oldest = next(iter(self._known))
                 del self._known[oldest]
-                self._bytes -= len(oldest[1])
+                self._bytes -= len(oldest[1]) + OBJECT_BYTES
         return known

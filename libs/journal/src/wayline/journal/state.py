@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
 import orjson
 
@@ -60,9 +61,11 @@ class Call:
         return self.decision_id is not None and self.decision is None and self.done is None
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job's state; begins empty and changes only through `evolve`."""
+class Job(NamedTuple):
+    """A job's state; begins empty and changes only through `evolve`.
+
+    A tuple, because an executor holds thousands and makes a new one for each event.
+    """
 
     job_id: str = ""
     tenant: str = ""

@@ -25,6 +25,7 @@ from opentelemetry.util.types import Attributes, AttributeValue
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+UNSET = Status(StatusCode.UNSET)
 
 
 class Span(trace.Span):
@@ -54,7 +55,7 @@ class Span(trace.Span):
         self.attributes = dict(attributes or ())
         self.links = tuple(links)
         self.events: tuple[tuple[str, int, Attributes], ...] = ()
-        self.status = Status(StatusCode.UNSET)
+        self.status = UNSET
         self.start_time = start_time or time.time_ns()
         self.end_time: int | None = None
         self._collect = collect

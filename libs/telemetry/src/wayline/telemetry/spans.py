@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from opentelemetry import context, trace
@@ -54,6 +55,29 @@ def remote(headers: Mapping[str, str] | None) -> SpanContext | None:
     return context if context.is_valid else None
 
 
+class _Under(AbstractContextManager[Span]):
+    """A block that runs under a span.
+
+    By hand: the API's own `start_as_current_span` is four generators deep, and one lives for as long as its job.
+    """
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+
+    def __enter__(self) -> Span:
+        self._token = context.attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is not None:
+            self._span.set_attribute(names.ERROR_TYPE, type(error).__name__)
+            self._span.set_status(StatusCode.ERROR)
+        context.detach(self._token)
+        self._span.end()
+
+
 class Telemetry:
     """A service's tracer: spans go to the collectors it was made with, never to a global."""
 
@@ -64,7 +88,6 @@ class Telemetry:
         self._tracer = Tracer(service, self._collectors)
         self.provider = TracerProvider(self._tracer)
 
-    @contextmanager
     def span(
         self,
         name: str,
@@ -73,21 +96,12 @@ class Telemetry:
         *,
         parent: SpanContext | None = None,
         links: tuple[SpanContext, ...] = (),
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """Run a block under a span; an exception marks it as an error and passes on."""
         above = parent or trace.get_current_span().get_span_context()
-        span = self._tracer.begin(name, above, kind=kind, attributes=attributes, links=[Link(link) for link in links])
-        # By hand: the API's own `start_as_current_span` is three more generators deep.
-        token = context.attach(trace.set_span_in_context(span))
-        try:
-            yield span
-        except BaseException as error:
-            span.set_attribute(names.ERROR_TYPE, type(error).__name__)
-            span.set_status(StatusCode.ERROR)
-            raise
-        finally:
-            context.detach(token)
-            span.end()
+        return _Under(
+            self._tracer.begin(name, above, kind=kind, attributes=attributes, links=[Link(link) for link in links])
+        )
 
     def handling(
         self,

@@ -43,7 +43,9 @@ async def build(
         afterwards=Afterwards(bus, budgets),
         gates=gates,
         budgets=budgets,
-        files=Files(bus, cached_max_bytes=settings.files_cached_max_bytes),
+        files=Files(
+            bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
+        ),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
@@ -63,8 +65,6 @@ async def build(
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates, warming],
         close=models.close,
-        # Python's own number: with fewer collections a thousand jobs in flight were measured to take 10 MB more.
-        collect_after=700,
     )
 
 

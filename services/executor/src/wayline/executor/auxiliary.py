@@ -6,6 +6,7 @@ A job can do without their answers: where a call may not be made, or brings noth
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -43,36 +44,38 @@ class Unasked:
     why: str
 
 
-class Failed:
-    """A call that brought no answer: the log says why."""
-
-
-Outcome = Finished | Unasked | Failed
+Answered = Callable[[Finished], None]
+"""Notes what an answer means, in the record that says that it was paid for: nothing may come between them."""
 
 
 async def classify(hands: Hands, hold: Hold, action: Classify) -> None:
     """Ask for the job's type of task, and note what came of it."""
-    request = classifying.question(hold.pen.job, action, attempt_id=next_id(hold))
-    outcome = await ask(hands, hold, Aside("classification", request, classifying.SECONDS_MAX))
-    if isinstance(outcome, Unasked):
-        hold.pen.note(e.TaskClassified, task_type=None, reason=outcome.why)
-    elif isinstance(outcome, Finished):
-        said = outcome.message.text
+
+    def answered(finished: Finished) -> None:
+        said = finished.message.text
         found = classifying.label(said, action.labels)
         why = "" if found else classifying.unreadable(said)
         hold.pen.note(e.TaskClassified, task_type=found, reason=why)
 
+    request = classifying.question(hold.pen.job, action, attempt_id=next_id(hold))
+    unasked = await ask(hands, hold, Aside("classification", request, classifying.SECONDS_MAX), answered)
+    if unasked is not None:
+        hold.pen.note(e.TaskClassified, task_type=None, reason=unasked.why)
+
 
 async def compact(hands: Hands, hold: Hold, action: Compact) -> None:
     """Ask for a summary and put it in the place of what it is about; without one, the conversation stays as it is."""
+
+    def answered(finished: Finished) -> None:
+        if finished.stop_reason == "end" and finished.message.text.strip():
+            hold.pen.note(e.ContextCompacted, note=compacting.note(finished.message.text), kept=action.kept)
+
     request = compacting.question(hold.pen.job, action, attempt_id=next_id(hold))
     aside = Aside("compaction", request, compacting.SECONDS_MAX)
-    outcome = await ask(hands, hold, aside)
-    if isinstance(outcome, Unasked):
-        error = Failure(code="not_made", message=outcome.why)
+    unasked = await ask(hands, hold, aside, answered)
+    if unasked is not None:
+        error = Failure(code="not_made", message=unasked.why)
         hold.pen.note(e.AuxiliaryFailed, _span(hold, request.attempt_id), **_named(aside), error=error)
-    elif isinstance(outcome, Finished) and outcome.stop_reason == "end" and outcome.message.text.strip():
-        hold.pen.note(e.ContextCompacted, note=compacting.note(outcome.message.text), kept=action.kept)
 
 
 def next_id(hold: Hold) -> str:
@@ -81,7 +84,7 @@ def next_id(hold: Hold) -> str:
     return ids.aux_id(job.tenant, job.job_id, job.step, job.aux_calls + 1)
 
 
-async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
+async def ask(hands: Hands, hold: Hold, aside: Aside, answered: Answered) -> Unasked | None:
     """Make a call if it may be made now and can be paid: there is no waiting for it, and no second try."""
     name = aside.request.card.name
     shut = await hands.gates.enter(name)
@@ -100,10 +103,11 @@ async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
         if isinstance(ended, Finished):
             spoke = True
             _note_completed(hold, aside, heard, ended)
-            return ended
-        error = ended.error
-        _note_failed(hold, aside, heard, ended)
-        return Failed()
+            answered(ended)
+        else:
+            error = ended.error
+            _note_failed(hold, aside, heard, ended)
+        return None
     finally:
         await hands.gates.leave(name, error=error, spoke=spoke)
 
@@ -114,7 +118,8 @@ async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | Non
     need = spending.shortfall(job, worst_usd)
     if need is None:
         return None
-    asking = hands.budgets.extend(job, attempt_id=aside.request.attempt_id, total_usd=need.total_usd)
+    attempt_id = aside.request.attempt_id
+    asking = hands.budgets.extend(job, attempt_id=attempt_id, total_usd=need.total_usd, waits=False)
     try:
         extended = await hold.listening(asking, finish_when_draining=False)
     except Cancelled:

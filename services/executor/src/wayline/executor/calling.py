@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -107,57 +107,54 @@ class Models:
             attachments=prompt.attachments,
         )
 
-    async def call(
+    def call(
         self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
-    ) -> Finished:
+    ) -> Coroutine[Any, Any, Finished]:
         """Ask the job's model and stream what it writes as deltas; say `answering` once it does. Raises ModelError."""
-        return await self._ask(request, heard, _Deltas(self._bus, job, heard), answering=answering)
+        return self._ask(request, heard, _Deltas(self._bus, job, heard), answering=answering)
 
-    async def ask_aside(
+    def ask_aside(
         self, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard
-    ) -> Finished:
+    ) -> Coroutine[Any, Any, Finished]:
         """Ask a model beside the conversation: nobody is shown what it writes. Raises ModelError."""
-        return await self._ask(request, heard, None, answering=answering)
+        return self._ask(request, heard, None, answering=answering)
 
     async def _ask(
         self, request: ModelRequest, heard: Heard, deltas: _Deltas | None, *, answering: Callable[[], Awaitable[None]]
     ) -> Finished:
+        began, finished = False, None
         try:
-            return await self._call(request, heard, deltas, answering=answering)
+            async with aclosing(self._model(request, aside=deltas is None).stream(request)) as pieces:
+                async for piece in pieces:
+                    if not began:
+                        began = True
+                        await answering()
+                    if isinstance(piece, Finished):
+                        finished = piece
+                    elif isinstance(piece, TextDelta):
+                        heard.hear(piece.text)
+                        if deltas is not None:
+                            await deltas.add(piece.text)
+                    elif isinstance(piece, UsageSeen):
+                        heard.usage = piece.usage
         except ModelError as error:
             error.args = (without(self._secrets, str(error))[:ERROR_MAX_CHARS],)
             raise
+        if deltas is not None:
+            await deltas.flush()
+        if finished is None:
+            raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True, billable=True)
+        return finished
 
-    async def _call(
-        self, request: ModelRequest, heard: Heard, deltas: _Deltas | None, *, answering: Callable[[], Awaitable[None]]
-    ) -> Finished:
+    def _model(self, request: ModelRequest, *, aside: bool) -> Model:
         provider = self._providers.get(request.card.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers))
             raise ModelError(
                 "unknown_provider", f"no provider {request.card.provider!r} here; there is {known}", retryable=False
             )
-        began, finished = False, None
         # The protocol is for tools and for answers to a user: a question beside the conversation has neither.
-        model = JsonProtocol(provider) if request.card.tools == "json" and deltas is not None else provider
-        async with aclosing(model.stream(request)) as pieces:
-            async for piece in pieces:
-                if not began:
-                    began = True
-                    await answering()
-                if isinstance(piece, Finished):
-                    finished = piece
-                elif isinstance(piece, TextDelta):
-                    heard.hear(piece.text)
-                    if deltas is not None:
-                        await deltas.add(piece.text)
-                elif isinstance(piece, UsageSeen):
-                    heard.usage = piece.usage
-        if deltas is not None:
-            await deltas.flush()
-        if finished is None:
-            raise ModelError("stream_cut", "the model's stream ended without a message", retryable=True, billable=True)
-        return finished
+        return JsonProtocol(provider) if request.card.tools == "json" and not aside else provider
 
     async def close(self) -> None:
         for provider in self._providers.values():
@@ -181,13 +178,8 @@ class _Deltas:
 
     def __init__(self, bus: Bus, job: Job, heard: Heard) -> None:
         self._bus = bus
+        self._job = job
         self._heard = heard
-        self._address = {
-            "tenant": job.tenant,
-            "job_id": job.job_id,
-            "step": job.step,
-            "attempt": job.model_attempt,
-        }
         self._held: list[str] = []
         self._sent_at = time.perf_counter()
 
@@ -201,7 +193,9 @@ class _Deltas:
             text, self._held = "".join(self._held), []
             # Counted first: what may have gone out has to be taken back.
             self._heard.chars += len(text)
-            await self._bus.send(Delta.model_validate({**self._address, "text": text}))
+            job = self._job
+            address = {"tenant": job.tenant, "job_id": job.job_id, "step": job.step, "attempt": job.model_attempt}
+            await self._bus.send(Delta(**address, text=text))
         self._sent_at = time.perf_counter()
 
 

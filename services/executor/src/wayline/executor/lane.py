@@ -6,8 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Coroutine, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import structlog
@@ -18,18 +17,19 @@ from pydantic import ValidationError
 from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
+from wayline.chassis.worker import pause_s
 from wayline.contracts import events as e
-from wayline.contracts.base import explain, slim
-from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.base import explain, slim_all
+from wayline.contracts.errors import Full, Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
-from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, wrote_nothing
+from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.steps import Hands
-from wayline.journal import Head, Job, JobLog, Shared, State, fold, unknown_types
-from wayline.telemetry import Home, Telemetry, metrics, names
+from wayline.journal import Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
+from wayline.telemetry import Home, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
 
@@ -43,6 +43,10 @@ GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
 def own_name() -> str:
     """What this executor is called in logs of jobs, and to whoever asks."""
     return f"{socket.gethostname()}-{os.getpid()}"
+
+
+class _Unreadable(Exception):
+    """A log that a newer build has written to."""
 
 
 class Lane:
@@ -89,26 +93,36 @@ class Lane:
             hold.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
+        ticket = await self._ticket(message)
+        if ticket is None:
+            return
+        try:
+            with self._handling(ticket, message):
+                await self._take(ticket, message)
+        except (Retry, Full) as error:
+            log.warning("ticket given back", job=ticket.job_id, why=str(error))
+            with suppress(nats_errors.Error):
+                await message.nak(delay=error.after_s)
+
+    async def _ticket(self, message: Msg) -> Ticket | None:
+        """The ticket that a message is; None: it has been dealt with."""
         delivery = Delivery.of(message)
         held = self._held.get(delivery.sequence)
         if held is not None:
             held.adopt(message)
-            return
+            return None
         try:
-            ticket = _ticket(await self._bus.hear(RunJob, message), delivery)
+            run = await self._bus.hear(RunJob, message)
+            return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
         except Reject as error:
-            await self._bus.put_aside(Delivery.of(message), code=error.code, reason=str(error))
+            await self._bus.put_aside(delivery, code=error.code, reason=str(error))
             await message.ack()
-            return
+            return None
+
+    def _handling(self, ticket: Ticket, message: Msg) -> AbstractContextManager[Span]:
         home = Home.of(ticket.tenant, ticket.job_id)
         attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
-        try:
-            with self._telemetry.handling(RunJob.subject_template, delivery.headers, home=home, attributes=attributes):
-                await self._take(ticket, message)
-        except Retry as error:
-            log.warning("ticket given back", job=ticket.job_id, why=str(error))
-            with suppress(nats_errors.Error):
-                await message.nak(delay=error.after_s)
+        return self._telemetry.handling(RunJob.subject_template, message.headers, home=home, attributes=attributes)
 
     async def _take(self, ticket: Ticket, message: Msg) -> None:
         """Judge a ticket by the log's last record and do what that says; a lost race is judged again."""
@@ -148,25 +162,43 @@ class Lane:
         if attempt > CLAIMS_MAX:
             await self._give_up(jobs, head, ticket, message, attempt)
             return None
-        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
-        unknown = unknown_types([value for record in records for value in record])
-        if unknown:
-            return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
+        # What may kill comes next: such a claim has to count, whatever becomes of us.
+        early = await self._claimed(jobs, head, ticket, attempt) if reading_may_kill(head, ticket) else None
         try:
-            events = self._shared.events(value for record in records for value in record)
-        except ValidationError as error:
-            return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
-        if wrote_nothing(head, ticket):
-            # What killed may be the fold that comes next: this claim has to count, whatever becomes of us.
-            pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
-            await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
-            pen = Pen(jobs, pen.head, self._folded([*events, *claim]))
+            events = await self._read(jobs, head)
+        except (_Unreadable, Retry) as error:
+            if early is not None and not await self._handed_back(early[0], str(error)):
+                return None
+            if isinstance(error, Retry):
+                raise
+            return await self._leave(ticket, message, str(error))
+        if early is None and wrote_nothing(head, ticket):
+            early = await self._claimed(jobs, head, ticket, attempt)
+        if early is not None:
+            pen = Pen(jobs, early[0].head, self._folded([*events, *early[1]]))
         else:
             pen, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
         hold = Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
         if signalled > head.signals_seen:
             hold.tell()
         return hold
+
+    async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
+        """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
+        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
+        unknown = unknown_types([value for record in records for value in record])
+        if unknown:
+            raise _Unreadable(f"it has events of types {sorted(unknown)}")
+        try:
+            return self._shared.events(value for record in records for value in record)
+        except ValidationError as error:
+            raise _Unreadable(f"its log cannot be read: {explain(error)}") from None
+
+    async def _claimed(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> tuple[Pen, list[e.Event]]:
+        """Claim by a record of its own, written from the last record alone, and what it says."""
+        pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
+        await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+        return pen, claim
 
     def _claiming(self, jobs: JobLog, head: Head, job: Job, ticket: Ticket, attempt: int) -> tuple[Pen, list[e.Event]]:
         """A pen whose first record claims the job, and the events that say so."""
@@ -181,15 +213,23 @@ class Lane:
     def _folded(self, events: Sequence[e.Event]) -> Job:
         """The job as its log says, in as little memory as a thousand like it should take."""
         job = fold(events)
-        for held in (job.submitted, job.route, job.limits, job.messages):
-            slim(held)
+        slim_all((job.submitted, job.messages))
         return job
 
+    async def _handed_back(self, pen: Pen, why: str) -> bool:
+        """Take back a claim that leads to nothing here; False: the job is somebody else's already."""
+        pen.note(e.JobHandedBack, reason=why)
+        try:
+            await pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+        except Fenced:
+            return False
+        return True
+
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
-        """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
+        """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""
         metrics.unknown_events.labels("executor").inc()
         log.warning("job left to a newer build", job=ticket.job_id, why=why)
-        await message.nak(delay=UNKNOWN_RETRY_S)
+        await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
 
     async def _hold(self, hold: Hold) -> None:
         key = (hold.ticket.tenant, hold.ticket.job_id)
@@ -217,7 +257,7 @@ class Lane:
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
-        job = replace(job, costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
+        job = job._replace(costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
         await self._kept(message, self._hands.afterwards.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
@@ -239,7 +279,3 @@ class Lane:
 def _unread(head: Head, ticket: Ticket) -> Job:
     """What a log's last record says by itself: enough to write on."""
     return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
-
-
-def _ticket(run: RunJob, delivery: Delivery) -> Ticket:
-    return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)

@@ -10,7 +10,7 @@ from wayline.chassis import Bus, Delivery, Failpoint, reach
 from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
 from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
-from wayline.contracts.errors import Conflict, NotFound, Reject
+from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
@@ -71,14 +71,25 @@ class Router:
         job_id = admission.job_id_of(job.job_id, delivery)
         admission.reply_to_of(job.tenant, delivery)
         log = JobLog(self._bus, job.tenant, job_id)
-        head = await log.last()
+        # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
+        head = await log.last() if delivery.deliveries > 1 else None
         if head is None:
-            await self._room.require()
-            head = await self._begin(log, job, job_id, delivery)
+            head = await self._new(log, job, job_id, delivery)
         said = self._spoken(job, job_id, head)
         if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
         return said
+
+    async def _new(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
+        """Write a job's first record; only what is new can be refused or has to wait."""
+        try:
+            await self._room.require()
+            return await self._begin(log, job, job_id, delivery)
+        except (Reject, Retry):
+            head = await log.last()
+            if head is None:
+                raise
+            return head
 
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
@@ -105,6 +116,9 @@ class Router:
             # Somebody was faster: their record stands, and we speak from it.
             head = await log.last()
             assert head is not None
+            if head.state is State.ENDED and head.epoch == 0:
+                # No executor will settle what we have just reserved beside it.
+                await self._budgets.settle(job.tenant, job_id, Decimal(0))
             return head
 
     async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> Asked:

@@ -87,6 +87,10 @@ class Drawing:
         root.note("claimed", event.at, executor=event.executor, epoch=event.epoch)
         self._span(root, event)
 
+    def _handed_back(self, event: e.JobHandedBack, root: Draft, job: Job) -> None:
+        root.note("handed back", event.at, reason=event.reason)
+        self._span(root, event)
+
     def _interrupt(self, event: e.Event, *, error: str | None, status: str = "error") -> None:
         """Close the model calls that are under way: their outcome will not come."""
         for chat, entry in self._chats.values():
@@ -318,6 +322,7 @@ _MEANING: dict[type[e.Event], Callable[[Drawing, Any, Draft, Job], None]] = {
     e.JobRouted: Drawing._routed,
     e.JobRerouted: Drawing._rerouted,
     e.JobClaimed: Drawing._claimed,
+    e.JobHandedBack: Drawing._handed_back,
     e.ModelRequested: Drawing._model_requested,
     e.ModelCompleted: Drawing._model_completed,
     e.ModelFailed: Drawing._model_failed,
