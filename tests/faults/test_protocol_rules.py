@@ -287,6 +287,7 @@ async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_i
 async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World, wire: Wire):
     """The ack comes after the record that ends or parks the job; without it a crash in between loses the job."""
     await world.forget_outcome("r4-park", 1, "1")
+    before = (await world.bus.js.stream_info("RUN")).state.last_seq
     async with running(world, *ALL):
         await world.submit("r4-end", calls(CLOCK), says("done"))
         await world.submit("r4-park", calls(ONCE), says("done"))
@@ -304,9 +305,10 @@ async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World,
             owner = said["owner"]
             if owner:
                 living[int(owner.partition(":")[0])] = said["state"]
-        elif ack("RUN")(message):
+        # A redelivered ticket of a rule before may still be answered.
+        elif ack("RUN")(message) and (ticket := int(message.subject.split(".")[5])) > before:
             acked += 1
-            assert living.get(int(message.subject.split(".")[5])) in {"ended", "parked"}
+            assert living.get(ticket) in {"ended", "parked"}
     assert acked == 4
 
 
