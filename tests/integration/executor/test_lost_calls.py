@@ -13,7 +13,7 @@ from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, RaiseBudget
 from wayline.executor import signals
-from wayline.executor.calling import Models
+from wayline.executor.models import Models
 from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say

@@ -18,9 +18,9 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor import priced, spending
 from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
-from wayline.executor.calling import Heard
 from wayline.executor.failures import when_shut
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Heard
 from wayline.executor.priced import STOPPED, Lapse
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered

@@ -18,8 +18,8 @@ from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.executor import classifying, compacting, priced, spending
 from wayline.executor.actions import Classify, Compact
-from wayline.executor.calling import Heard
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Heard
 from wayline.executor.priced import STOPPED, Lapse
 from wayline.executor.prompt import Prints
 from wayline.executor.steps import Hands

@@ -13,8 +13,8 @@ from wayline.contracts.budgets import Extended
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.executor import spending
-from wayline.executor.calling import Heard
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Heard
 from wayline.executor.steps import Hands
 from wayline.llm import Finished, ModelError, ModelRequest, cost
 from wayline.llm.labels import provider_label
