@@ -38,11 +38,7 @@ class Part(Protocol):
 
 @dataclass
 class Service:
-    """What a service is made of; `app.py` builds one.
-
-    `open` runs first and returns what must be closed last; handlers are bound only when it is done, so a handler never
-    meets a pool that is not there.
-    """
+    """What a service is made of; `app.py` builds one, connected. `close` gives back last what handlers work with."""
 
     name: str
     settings: BusSettings

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from nats import errors as nats_errors
 from nats.js import errors as js_errors
 
-from wayline.chassis import Bus, BusSettings, Failpoint, Service, Work, asks, reach
+from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
-from wayline.contracts.errors import Bug, Unavailable
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
@@ -41,15 +43,13 @@ INDEX_ATTEMPTS_MAX = 5
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """The retrieval service, connected and not yet listening."""
-    settings = settings or Settings()
-    bus_settings = bus_settings or BusSettings()
-    if bus_settings.postgres_dsn is None:
-        raise Bug("retrieval needs Postgres: set WAYLINE_POSTGRES_DSN to its role's address (`wayline up` does)")
-    store = await open_store(bus_settings.postgres_dsn, pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    bus = await Bus.connect(shared, service=NAME)
     try:
-        bus = await Bus.connect(bus_settings, service=NAME)
+        dsn = shared.dsn_of(NAME)
+        store = await open_store(dsn, pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
     except BaseException:
-        await store.close()
+        await bus.close()
         raise
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
@@ -60,37 +60,15 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         await embedder.close()
         await store.close()
 
-    async def postgres() -> None:
-        async with store.system() as conn:
-            await conn.execute("SELECT 1")
-
     return Service(
         name=NAME,
-        settings=bus_settings,
+        settings=shared,
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
-        work=[
-            Work(
-                INDEX_RETRIEVAL,
-                IndexDocument,
-                handlers.on_index,
-                slots=settings.index_slots,
-                attempts_max=INDEX_ATTEMPTS_MAX,
-                before_dead=handlers.on_given_up,
-                after_ack=lambda: reach(Failpoint.RETRIEVAL_ACK_AFTER),
-            )
-        ],
-        asks=[
-            asks(AcceptDocument, handlers.on_accept),
-            asks(GetDocument, handlers.on_get),
-            asks(ListDocuments, handlers.on_list),
-            asks(DeleteDocument, handlers.on_delete),
-            asks(DescribeAttachments, handlers.on_describe),
-            asks(ReadAttachment, handlers.on_read),
-            asks(SearchKnowledge, handlers.on_search, slots=settings.search_slots),
-        ],
-        needs={"postgres": postgres},
+        work=[_work(handlers, slots=settings.index_slots)],
+        asks=_asks(handlers, search_slots=settings.search_slots),
+        needs={"postgres": store.check},
         close=close,
     )
 
@@ -130,6 +108,30 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
         searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
         queue=lambda: _queue(bus),
     )
+
+
+def _work(handlers: Handlers, *, slots: int) -> Work[IndexDocument]:
+    return Work(
+        INDEX_RETRIEVAL,
+        IndexDocument,
+        handlers.on_index,
+        slots=slots,
+        attempts_max=INDEX_ATTEMPTS_MAX,
+        before_dead=handlers.on_given_up,
+        after_ack=partial(reach, Failpoint.RETRIEVAL_ACK_AFTER),
+    )
+
+
+def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
+    return [
+        asks(AcceptDocument, handlers.on_accept),
+        asks(GetDocument, handlers.on_get),
+        asks(ListDocuments, handlers.on_list),
+        asks(DeleteDocument, handlers.on_delete),
+        asks(DescribeAttachments, handlers.on_describe),
+        asks(ReadAttachment, handlers.on_read),
+        asks(SearchKnowledge, handlers.on_search, slots=search_slots),
+    ]
 
 
 async def _queue(bus: Bus) -> Queue:

@@ -72,7 +72,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         work=_work(router, bus, slots=settings.slots),
         asks=[*_asks_of_router(router), *_asks_about_money(money)],
         parts=[waker, availability],
-        needs={"postgres": desk.ready},
+        needs={"postgres": store.check},
         close=store.close,
     )
 

@@ -95,9 +95,6 @@ class Desk:
         status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)
         return not status.endswith(" 0")
 
-    async def ready(self) -> None:
-        await self._store.fetchval("default", "SELECT 1")
-
     async def seed(self, agents: dict[str, AgentConfig]) -> None:
         """Give every tenant the bundled agents it does not have."""
         async with self._store.system() as conn:
