@@ -10,6 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import pytest
 
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.topology import Limits, declare
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.testkit.databases import Database, clone, drop, make_template
 
@@ -75,6 +77,17 @@ async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
     yield start
     for server in started:
         await server.kill()
+
+
+@pytest.fixture
+async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
+    """A bus of the test's own, with every stream and consumer there is, in memory."""
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits(memory=True)):
+        pass
+    yield bus
+    await bus.close()
 
 
 @pytest.fixture
