@@ -5,9 +5,10 @@ WaylineError
 │   └── Unavailable         a dependency is away
 ├── Reject              it never will: dead letter on the bus, problem over HTTP
 │   ├── InvalidMessage      the body, its headers or its schema version are wrong
-│   ├── NotFound
+│   ├── NotFound            no such thing for this tenant
 │   ├── Conflict            the same id with other content
-│   └── Full                a bounded stream refuses more (HTTP 429)
+│   ├── Full                a bounded stream refuses more (HTTP 429)
+│   └── Refused             another service answered with such an error
 └── Bug                 a promise of our own code is broken: crash, do not guess
 """
 
@@ -117,17 +118,17 @@ class Full(Reject):
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
 
 
-class Bug(WaylineError):
-    """A promise of our own code is broken."""
-
-    code = "bug"
-
-
 class Refused(Reject):
     """A request on the bus was answered with a Problem that will not change by asking again."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail, code=problem.code, status=problem.status)
+
+
+class Bug(WaylineError):
+    """A promise of our own code is broken."""
+
+    code = "bug"
 
 
 def raised(problem: Problem) -> WaylineError:

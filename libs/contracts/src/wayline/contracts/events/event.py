@@ -17,6 +17,8 @@ class SpanRef(Frozen):
 
 
 class Event(Frozen):
+    """Something that happened to a job, and is true from then on."""
+
     job_id: str
     seq: int = Field(ge=1, description="Place in the job's log, from 1 without gaps; the SSE id.")
     at: datetime

@@ -14,6 +14,8 @@ from wayline.contracts.money import Usage
 
 
 class JobSubmitted(Event):
+    """A job was asked for, in these words; the first event of every log."""
+
     type: Literal["job.submitted"] = "job.submitted"
     tenant: str
     job: SubmitJob
@@ -23,6 +25,8 @@ class JobSubmitted(Event):
 
 
 class JobClaimed(Event):
+    """An executor has taken the job, and is the only one to append from here on."""
+
     type: Literal["job.claimed"] = "job.claimed"
     executor: str
     epoch: int = Field(description="How often the job was claimed, this claim included.")
@@ -31,6 +35,8 @@ class JobClaimed(Event):
 
 
 class JobParked(Event):
+    """The job waits for somebody, and no executor holds it."""
+
     type: Literal["job.parked"] = "job.parked"
     waiting: Waiting
     signals_seen: int
@@ -40,16 +46,22 @@ class JobParked(Event):
 
 
 class JobResumed(Event):
+    """The job waits no more and goes on."""
+
     type: Literal["job.resumed"] = "job.resumed"
 
 
 class CancelRequested(Event):
+    """Somebody wants the job to stop."""
+
     type: Literal["job.cancel_requested"] = "job.cancel_requested"
     reason: str = ""
     by: str = ""
 
 
 class BudgetRaised(Event):
+    """Somebody lets the job spend more."""
+
     type: Literal["budget.raised"] = "budget.raised"
     budget_usd: Decimal
     by: str = ""
@@ -64,6 +76,8 @@ class Ended(Event):
 
 
 class JobCompleted(Ended):
+    """The job has its answer, or what there was of one at a limit."""
+
     type: Literal["job.completed"] = "job.completed"
     answer: str
     citations: tuple[Citation, ...] = ()
@@ -74,11 +88,15 @@ class JobCompleted(Ended):
 
 
 class JobFailed(Ended):
+    """The job ended without an answer."""
+
     type: Literal["job.failed"] = "job.failed"
     error: Failure
 
 
 class JobCancelled(Ended):
+    """The job was stopped because somebody wanted it."""
+
     type: Literal["job.cancelled"] = "job.cancelled"
     reason: str = ""
     by: str = ""

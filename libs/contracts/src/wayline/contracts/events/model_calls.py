@@ -33,6 +33,8 @@ CacheBreak = Literal["model_changed", "tools_changed", "system_changed", "compac
 
 
 class ModelRequested(Event):
+    """A model is about to be called: what it is asked, and the most that can cost."""
+
     type: Literal["model.requested"] = "model.requested"
     step: int
     attempt: int
@@ -60,6 +62,8 @@ class Bounds(Frozen):
 
 
 class ModelCompleted(Event):
+    """A model has answered; this call is never made again."""
+
     type: Literal["model.completed"] = "model.completed"
     step: int
     attempt: int

@@ -68,6 +68,8 @@ class Away(Frozen):
 
 
 class JobRouted(Event):
+    """The agent's version, the model and the limits of a job: fixed here, whatever is saved later."""
+
     type: Literal["job.routed"] = "job.routed"
     agent: str
     agent_version: int

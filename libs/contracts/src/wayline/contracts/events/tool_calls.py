@@ -21,6 +21,8 @@ class ToolsDiscovered(Event):
 
 
 class ToolRequested(Event):
+    """A tool is about to be called: whoever calls it again does so with the same key."""
+
     type: Literal["tool.requested"] = "tool.requested"
     step: int
     call: str
@@ -31,6 +33,8 @@ class ToolRequested(Event):
 
 
 class ToolCompleted(Event):
+    """A tool call is over, and what came of it is what the model is shown."""
+
     type: Literal["tool.completed"] = "tool.completed"
     step: int
     call: str
