@@ -6,12 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nats import errors as nats_errors
-from nats.js import errors as js_errors
-
 from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
-from wayline.contracts.errors import Unavailable
 from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
@@ -27,8 +23,9 @@ from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import Passages
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.embedding import Embedder, LexicalHash
-from wayline.retrieval.handlers import Handlers, Queue
+from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import Limits
 from wayline.retrieval.searching import Searcher
@@ -106,7 +103,7 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
         originals=Originals(store),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
         searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
-        queue=lambda: _queue(bus),
+        queue=partial(read_queue, bus),
     )
 
 
@@ -132,11 +129,3 @@ def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
         asks(ReadAttachment, handlers.on_read),
         asks(SearchKnowledge, handlers.on_search, slots=search_slots),
     ]
-
-
-async def _queue(bus: Bus) -> Queue:
-    try:
-        state = (await bus.js.stream_info(INDEX_RETRIEVAL.stream)).state
-    except (nats_errors.Error, js_errors.Error, TimeoutError) as error:
-        raise Unavailable("the bus", detail=type(error).__name__) from error
-    return Queue(waiting=state.messages, first=state.first_seq, last=state.last_seq)

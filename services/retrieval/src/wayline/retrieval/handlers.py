@@ -31,6 +31,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.adapters.originals import Originals
+from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
@@ -38,15 +39,6 @@ from wayline.retrieval.searching import Searcher
 CURSOR_SIGN = "\n"
 GIVEN_UP = "This document could not be indexed ({code}): {reason}. Send it again when that is mended."
 REASON_MAX = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Where the stream of index messages is: how many wait, its first and its last sequence."""
-
-    waiting: int
-    first: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +102,7 @@ class Handlers:
 
     async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
         """Delete a document and its chunks. An index message that was sent before and comes late is dropped."""
-        queue = await self.queue()
-        deleted = await self.documents.delete(
-            asked.tenant, asked.document_id, queue=(queue.waiting, queue.first, queue.last)
-        )
+        deleted = await self.documents.delete(asked.tenant, asked.document_id, queue=await self.queue())
         if deleted is None:
             raise NotFound("document", asked.document_id)
         return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document
 from wayline.retrieval.adapters.postgres import reachable
+from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.reading import Original, Reading
 from wayline.store import Connection, Record, Store
 
@@ -128,12 +129,8 @@ class Documents:
                 await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
         return True
 
-    async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> int | None:
-        """Delete a document with its chunks; None when there is none.
-
-        `queue`: how many index messages wait, and the first and last sequence of their stream.
-        """
-        waiting, first, last = queue
+    async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> int | None:
+        """Delete a document with its chunks, and say how many; None when there is no such document."""
         with reachable():
             async with self._store.tenant(tenant) as conn:
                 sequence = await conn.fetchval(self._sql.lock_document, tenant, document_id)
@@ -143,11 +140,11 @@ class Documents:
                 await conn.execute(self._sql.delete_chunks, tenant, document_id)
                 await conn.execute(self._sql.delete_original, tenant, document_id)
                 await self._count(conn, tenant, before, _Census(Counter(), {}))
-                if waiting:
-                    await conn.execute(self._sql.bury_document, tenant, document_id, last)
+                if queue.waiting:
+                    await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
                 else:
                     await conn.execute(self._sql.forget_document, tenant, document_id)
-                await conn.execute(self._sql.clear_tombstones, tenant, first)
+                await conn.execute(self._sql.clear_tombstones, tenant, queue.first)
         return before.chunks
 
     async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:
