@@ -11,8 +11,6 @@ from wayline.contracts.errors import NotFound
 from wayline.router.admission import Admitted, Wish
 from wayline.store import Record, Store, Together
 
-Row = dict[str, object]
-
 
 class Desk:
     """What the router keeps in Postgres."""
@@ -102,5 +100,5 @@ class Desk:
                 await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
 
 
-def _agent(name: str, row: object) -> Agent:
-    return Agent(name=name, version=row["version"], config=AgentConfig.model_validate(row["config"]))  # type: ignore[index]
+def _agent(name: str, row: Record) -> Agent:
+    return Agent(name=name, version=row["version"], config=AgentConfig.model_validate(row["config"]))
