@@ -51,6 +51,7 @@ class Retry(WaylineError):
         self.after_s = after_s
 
     def problem(self) -> Problem:
+        """This error, saying when to come back."""
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
 
 
@@ -110,11 +111,13 @@ class Full(Reject):
     code = "full"
     status = 429
 
-    def __init__(self, what: str, *, after_s: float = 1.0) -> None:
-        super().__init__(f"{what} is full; send it again after {after_s:g} s")
-        self.after_s = after_s
+    after_s = 1.0
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is full; send it again after {self.after_s:g} s")
 
     def problem(self) -> Problem:
+        """This error, saying when to come back."""
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
 
 

@@ -14,8 +14,8 @@ WIDTH = 58
 class Teller:
     """Lines on the terminal; a spinner stands where a step is under way."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+    def __init__(self) -> None:
+        self.console = Console(highlight=False)
         self._began = time.monotonic()
 
     @contextmanager
