@@ -41,11 +41,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
+    """One message of the history as the wire has it."""
+
     role: str
     blocks: list[Block]
 
 
 def body(request: ModelRequest) -> Json:
+    """The body alone."""
     return asked(request)[0]
 
 

@@ -41,10 +41,12 @@ def kind_of(media_type: str) -> Kind | None:
 
 
 def base64(file: File) -> str:
+    """A file's bytes as JSON carries them."""
     return b64encode(file.data).decode()
 
 
 def text(file: File) -> str:
+    """A file as text, under its name."""
     return f"[FILE {file.name}]\n{file.data.decode(errors='replace')}"
 
 

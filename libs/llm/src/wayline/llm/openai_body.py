@@ -40,6 +40,7 @@ class Item:
 
 
 def body(request: ModelRequest) -> Json:
+    """The body alone."""
     return asked(request)[0]
 
 

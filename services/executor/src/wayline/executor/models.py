@@ -43,9 +43,11 @@ class Heard:
 
     @property
     def ms(self) -> float:
+        """Since the call began."""
         return (time.perf_counter() - self._since) * 1_000
 
     def hear(self, text: str) -> None:
+        """Count a piece of text."""
         self.first_token_ms = self.first_token_ms or self.ms
         self.bytes += len(text.encode())
 

@@ -43,6 +43,8 @@ class InvalidBody(Exception):
 
 
 class WrongField(BaseModel):
+    """One field of a request that is wrong, and how."""
+
     field: str = Field(description="Where it is, for instance `body.options.max_steps`.")
     message: str
 

@@ -73,6 +73,7 @@ class Handlers:
         await self.documents.give_up(tenant, str(document_id), delivery.sequence, said)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
+        """Note a document as queued, and say how far it is."""
         name = storable(asked.name) or asked.document_id
         found = await self.documents.accept(asked, name=name, metadata=storable_json(asked.metadata))
         if found is None:
@@ -80,15 +81,18 @@ class Handlers:
         return found
 
     async def on_get(self, asked: GetDocument) -> Document:
+        """Say how far a document is."""
         found = await self.documents.get(asked.tenant, asked.document_id)
         if found is None:
             raise NotFound("document", asked.document_id)
         return found
 
     async def on_describe(self, asked: DescribeAttachments) -> AttachmentList:
+        """Say what is kept of documents."""
         return await self.originals.describe(asked.tenant, asked.document_ids)
 
     async def on_read(self, asked: ReadAttachment) -> AttachmentPiece:
+        """Give a piece of the bytes that are meant."""
         return await self.originals.piece(asked)
 
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
@@ -108,10 +112,12 @@ class Handlers:
         return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted)
 
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
+        """Find the best passages."""
         return await self.searcher.search(asked)
 
 
 def cursor_after(document: Document) -> str:
+    """The cursor of the page that begins after a document."""
     assert document.created_at is not None
     return base64.urlsafe_b64encode(
         f"{document.created_at.isoformat()}{CURSOR_SIGN}{document.document_id}".encode()

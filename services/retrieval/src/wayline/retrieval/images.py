@@ -14,6 +14,8 @@ _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})
 
 @dataclass(frozen=True, slots=True)
 class Image:
+    """What an image says of itself."""
+
     media_type: str
     width: int
     height: int

@@ -180,6 +180,7 @@ def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
 
 
 def size_of(text: str) -> int:
+    """How many bytes a text takes, also one that no encoding takes as it is."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 

@@ -32,6 +32,7 @@ SCHEMA = "router"
 
 
 def migrations() -> Path:
+    """Where the files are that make the router's tables."""
     return Path(str(files("wayline.router") / "migrations"))
 
 

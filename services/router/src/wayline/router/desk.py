@@ -77,6 +77,7 @@ class Desk:
         return _agent(name, row)
 
     async def agents(self, tenant: str) -> AgentList:
+        """The newest version of each."""
         rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
         return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
 

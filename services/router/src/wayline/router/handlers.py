@@ -205,12 +205,15 @@ class Router:
         return settled
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
+        """Give the newest version of an agent."""
         return await self._desk.agent(asked.tenant, asked.name)
 
     async def on_list_agents(self, asked: ListAgents) -> AgentList:
+        """Give the newest version of every agent."""
         return await self._desk.agents(asked.tenant)
 
     async def on_put_agent(self, asked: PutAgent) -> Agent:
+        """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
         config = asked.config
@@ -221,15 +224,19 @@ class Router:
         return await self._desk.put_agent(asked.tenant, asked.name, config)
 
     async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
+        """Retire an agent."""
         return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
 
     async def on_list_models(self, asked: ListModels) -> ModelList:
+        """Give every model that the tenant can use."""
         return await self._catalogue.all(asked.tenant)
 
     async def on_put_model(self, asked: PutModel) -> ModelCard:
+        """Keep a card of the tenant's own."""
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
         return await self._catalogue.put(asked.tenant, asked.card)
 
     async def on_delete_model(self, asked: DeleteModel) -> ModelDeleted:
+        """Take a card of the tenant's own back."""
         return ModelDeleted(deleted=await self._catalogue.delete(asked.tenant, asked.provider, asked.model))

@@ -30,10 +30,12 @@ class Teller:
         self.console.print(f"  {step.done:<{WIDTH}} [dim]{time.monotonic() - began:6.2f} s[/dim]")
 
     def say(self, text: str) -> None:
+        """Print a line."""
         self.console.print(text, soft_wrap=True)
 
     @property
     def elapsed_s(self) -> float:
+        """Since the start."""
         return time.monotonic() - self._began
 
 

@@ -64,6 +64,7 @@ class Documents:
         return _document(row) if row else None
 
     async def get(self, tenant: str, document_id: str) -> Document | None:
+        """A document and how far it is; None: there is none."""
         with reachable():
             row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
@@ -97,12 +98,14 @@ class Documents:
         return (row["sequence"], False) if deleted is None else (deleted, True)
 
     async def progress(self, taken: Taken, *, done: int, total: int) -> None:
+        """Note how many of its passages are embedded."""
         with reachable():
             await self._store.execute(
                 taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
             )
 
     async def fail(self, taken: Taken, error: str) -> None:
+        """Note a document as failed, if its message still has it in hand."""
         await self.give_up(taken.tenant, taken.document_id, taken.sequence, error)
 
     async def give_up(self, tenant: str, document_id: str, sequence: int, error: str) -> None:
