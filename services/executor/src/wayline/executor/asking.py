@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.failures import when_shut
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.models import Heard
-from wayline.executor.priced import STOPPED, Lapse
+from wayline.executor.priced import Lapse
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
 from wayline.llm import Finished, ModelError, ModelRequest, saved
@@ -56,7 +57,8 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
         request = await _intend(hands, hold, action, tools)
         if not isinstance(request, ModelRequest):
             return request
-        return await _hear(hands, hold, request, passage)
+        await _hear(hands, hold, request, passage)
+        return None
     finally:
         await hands.gates.leave(name, error=passage.error, spoke=passage.spoke)
 
@@ -151,28 +153,27 @@ async def _intend(
     return request
 
 
-async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
+def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> Coroutine[Any, Any, Finished | Lapse]:
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
-    call = hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name))
-    try:
-        ended = await priced.hear(
-            hold,
-            call,
-            request,
-            seconds=hold.seconds_left,
-            cancelled="the job was cancelled while the model was writing",
-            late="the job's time was over before the model had answered",
-        )
-    except asyncio.CancelledError:
-        _note_failed(hold, request, heard, STOPPED)
-        raise
-    if isinstance(ended, Finished):
+
+    def note(ended: Finished | Lapse) -> None:
+        if isinstance(ended, Lapse):
+            passage.error = ended.error
+            return _note_failed(hold, request, heard, ended)
         reach(Failpoint.EXECUTOR_MODEL_AFTER)
         passage.spoke = True
-        return _note_finished(hold, request, heard, ended)
-    passage.error = ended.error
-    _note_failed(hold, request, heard, ended)
+        _note_finished(hold, request, heard, ended)
+
+    return priced.hear(
+        hold,
+        hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name)),
+        request,
+        seconds=hold.seconds_left,
+        cancelled="the job was cancelled while the model was writing",
+        late="the job's time was over before the model had answered",
+        note=note,
+    )
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:

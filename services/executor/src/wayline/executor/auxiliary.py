@@ -5,9 +5,10 @@ A job can do without their answers: where a call may not be made, or brings noth
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from wayline.chassis import Failpoint, reach
@@ -20,7 +21,7 @@ from wayline.executor import classifying, compacting, priced, spending
 from wayline.executor.actions import Classify, Compact
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.models import Heard
-from wayline.executor.priced import STOPPED, Lapse
+from wayline.executor.priced import Lapse
 from wayline.executor.prompt import Prints
 from wayline.executor.steps import Hands
 from wayline.llm import Finished, ModelError, ModelRequest
@@ -94,15 +95,12 @@ async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
         if isinstance(held_usd, Unasked):
             return held_usd
         await _intend(hold, aside, worst_usd=worst_usd, held_usd=held_usd)
-        heard = Heard()
-        ended = await _hear(hands, hold, aside, heard)
-        if isinstance(ended, Finished):
-            spoke = True
-            _note_completed(hold, aside, heard, ended)
-            return ended
-        error = ended.error
-        _note_failed(hold, aside, heard, ended)
-        return Failed()
+        ended = await _hear(hands, hold, aside)
+        if isinstance(ended, Lapse):
+            error = ended.error
+            return Failed()
+        spoke = True
+        return ended
     finally:
         await hands.gates.leave(name, error=error, spoke=spoke)
 
@@ -136,24 +134,26 @@ async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_u
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
 
 
-async def _hear(hands: Hands, hold: Hold, aside: Aside, heard: Heard) -> Finished | Lapse:
+def _hear(hands: Hands, hold: Hold, aside: Aside) -> Coroutine[Any, Any, Finished | Lapse]:
+    """Make the call, and note how it ended."""
     name, seconds = aside.request.card.name, min(aside.seconds_max, hold.seconds_left)
-    call = hands.models.ask_aside(aside.request, heard, answering=lambda: hands.gates.well(name))
-    try:
-        ended = await priced.hear(
-            hold,
-            call,
-            aside.request,
-            seconds=seconds,
-            cancelled=f"the job was cancelled during its {aside.purpose}",
-            late=f"{name} had not answered within {seconds:g} s",
-        )
-    except asyncio.CancelledError:
-        _note_failed(hold, aside, heard, STOPPED)
-        raise
-    if isinstance(ended, Finished):
+    heard = Heard()
+
+    def note(ended: Finished | Lapse) -> None:
+        if isinstance(ended, Lapse):
+            return _note_failed(hold, aside, heard, ended)
         reach(Failpoint.EXECUTOR_AUX_AFTER)
-    return ended
+        _note_completed(hold, aside, heard, ended)
+
+    return priced.hear(
+        hold,
+        hands.models.ask_aside(aside.request, heard, answering=partial(hands.gates.well, name)),
+        aside.request,
+        seconds=seconds,
+        cancelled=f"the job was cancelled during its {aside.purpose}",
+        late=f"{name} had not answered within {seconds:g} s",
+        note=note,
+    )
 
 
 def _note_completed(hold: Hold, aside: Aside, heard: Heard, finished: Finished) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from wayline.chassis import Bus
 from wayline.contracts import ids

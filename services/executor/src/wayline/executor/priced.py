@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -60,19 +60,28 @@ async def hear(
     seconds: float,
     cancelled: str,
     late: str,
+    note: Callable[[Finished | Lapse], None],
 ) -> Finished | Lapse:
-    """Make a call, for so many seconds; `cancelled` and `late` are what is said of one that was not let finish."""
+    """Make a call, for so many seconds, and note how it ended, also where the process is stopped meanwhile.
+
+    `cancelled` and `late` are what is said of one that was not let finish.
+    """
     try:
         async with asyncio.timeout(seconds):
-            return await hold.listening(call, finish_when_draining=True)
+            ended = await hold.listening(call, finish_when_draining=True)
     except ModelError as error:
         metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
-        return Lapse(Failure(code=error.code, message=str(error)), error, retryable=error.retryable)
+        ended = Lapse(Failure(code=error.code, message=str(error)), error, retryable=error.retryable)
     except Cancelled:
-        return Lapse(Failure(code="cancelled", message=cancelled))
+        ended = Lapse(Failure(code="cancelled", message=cancelled))
     except TimeoutError:
         # Not for another try: where it was the job's own limit, that ends the job with what it has.
-        return Lapse(Failure(code="time_limit", message=late), retryable=True)
+        ended = Lapse(Failure(code="time_limit", message=late), retryable=True)
+    except asyncio.CancelledError:
+        note(STOPPED)
+        raise
+    note(ended)
+    return ended
 
 
 def owed(request: ModelRequest, heard: Heard, asked: Asked, used: Usage | None) -> dict[str, Any]:
