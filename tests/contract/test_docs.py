@@ -84,8 +84,8 @@ def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[st
 
 @every_page
 def test_every_make_target_that_is_named_exists(page: Path):
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = set(re.findall(r"(?:^|`)make ([a-z0-9]+)", page.read_text(), re.MULTILINE))
 
     assert said - targets == set()
 

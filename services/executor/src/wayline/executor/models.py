@@ -12,9 +12,7 @@ from wayline.chassis import Bus
 from wayline.contracts import ids
 from wayline.contracts.jobs import Delta
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import (
-    ToolDefinition,
-)
+from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt import assemble
 from wayline.journal import Job
 from wayline.llm import File, Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen
