@@ -17,6 +17,10 @@ class TextPart(Frozen):
     text: str
 
 
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The formats of images that models are sent; others they refuse."""
+PDF = "application/pdf"
+
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 

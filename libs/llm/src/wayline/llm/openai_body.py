@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from wayline.contracts.chat import (
+    PDF,
     AssistantMessage,
     FilePart,
     ImagePart,
@@ -164,7 +165,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
         url = f"data:{file.media_type};base64,{inputs.base64(file)}"
         # `auto` has no limit that is told: a photo was measured to cost five times as much.
         return {"type": "input_image", "image_url": url, "detail": "high"}
-    data = f"data:{inputs.PDF};base64,{inputs.base64(file)}"
+    data = f"data:{PDF};base64,{inputs.base64(file)}"
     return {"type": "input_file", "filename": file.name, "file_data": data}
 
 

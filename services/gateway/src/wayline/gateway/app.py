@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from wayline.chassis import Bus, BusSettings, Service
+from wayline.chassis import BusSettings, Service, connected
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.doors import Gateway
@@ -28,12 +29,8 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect to the bus and to Postgres, and put the service together; nothing listens yet."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
-    try:
-        store = await open_store(shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
-    except BaseException:
-        await bus.close()
-        raise
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     service = Service(
         name=NAME,

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, reach
+from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.knowledge import (
     AcceptDocument,
@@ -41,13 +41,9 @@ INDEX_ATTEMPTS_MAX = 5
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """The retrieval service, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
-    try:
-        dsn = shared.dsn_of(NAME)
-        store = await open_store(dsn, pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
-    except BaseException:
-        await bus.close()
-        raise
+    dsn, wait_s = shared.dsn_of(NAME), settings.postgres_wait_s
+    opening = partial(open_store, dsn, pool_size=settings.pool_size, wait_s=wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Service, asks, hears
+from wayline.chassis import Ask, Bus, BusSettings, Service, asks, connected, hears
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool
 from wayline.store import Store
@@ -35,12 +36,8 @@ def migrations() -> Path:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """The registry, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
-    try:
-        store = await open_store(shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
-    except BaseException:
-        await bus.close()
-        raise
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
     arguments = Arguments()

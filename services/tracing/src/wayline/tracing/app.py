@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks
+from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs
 from wayline.store import Store
@@ -42,12 +43,8 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect and wire everything; nothing runs until the service is started."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
-    try:
-        store = await open_store(shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
-    except BaseException:
-        await bus.close()
-        raise
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     tables = Tables(store, spans_days=settings.spans_days)
     collector = _collector(settings)
     records, spans = _readers(settings, bus, tables, collector)
