@@ -8,13 +8,15 @@ import pytest_asyncio
 from wayline.chassis import Failpoint
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, PutModel, Tier
+from wayline.testkit import until
 
 from .conftest import MakeWorld
 from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, World, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-POINTS = [point for point in Failpoint if point.startswith("executor.")]
+HAND_BACKS = [point for point in Failpoint if point.startswith("executor.hand_back.")]
+POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in HAND_BACKS]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -60,4 +62,26 @@ async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_o
     assert {(await world.job(job)).status for job in (both, asking, sorted_)} == {"completed"}
     asked = [attempt for attempt, _ in world.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"
+    assert await world.dead_letters() == []
+
+
+@pytest.mark.parametrize("point", HAND_BACKS)
+async def test_an_executor_killed_as_it_hands_a_job_back_is_followed_by_one_that_ends_it(
+    world: World, point: Failpoint
+):
+    name = point.replace(".", "-")
+    doomed = await world.fleet.start("executor", point)
+    await world.submit(name, calls(ONCE, hold=name), says("done"))
+    await until(lambda: name in world.holds, within=20, why="the model call is under way")
+    doomed.drain()
+    world.holds[name].set()
+    await world.until_dead(doomed)
+
+    await world.fleet.start("executor")
+    await world.until_ended(name)
+    await world.until_quiet()
+    await world.fleet.stop("executor")
+
+    await world.check(name)
+    assert (await world.job(name)).status == "completed"
     assert await world.dead_letters() == []

@@ -76,6 +76,7 @@ async def test_at_its_cap_with_nothing_said_a_job_fails_without_a_call(stage: St
 
     assert done.error is not None and done.error.code == "budget_exhausted"
     assert chat.calls == []
+    assert [one.waits for one in stage.purse.of(ExtendBudget)] == [False]
 
 
 async def test_a_job_at_its_cap_parks_is_raised_and_finishes_with_no_call_repeated(stage: Stage):

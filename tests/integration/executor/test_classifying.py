@@ -11,8 +11,9 @@ from wayline.chassis.topology import PROVIDERS
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.budgets import ExtendBudget, SettleJob
-from wayline.contracts.jobs import Cancel, Route
+from wayline.contracts.jobs import Cancel, JobOptions, Route
 from wayline.executor import classifying
+from wayline.executor.gates import Gates
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -202,6 +203,16 @@ async def test_a_question_that_the_budget_has_no_room_for_is_not_asked(stage: St
     assert done.error is not None and done.error.code == "budget_exhausted", "the job itself had no money either"
 
 
+async def test_a_job_that_would_wait_for_its_own_call_does_not_wait_for_a_question(stage: Stage):
+    async with ChatServer(answering()) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", **ASKING, held_usd=Decimal(0), options=JobOptions(at_cap="park"))
+        await stage.parked("j1")
+
+    asked = stage.purse.of(ExtendBudget)
+    assert [(one.attempt_id, one.waits) for one in asked] == [(ASIDE, False), ("default/j1/1/m1", True)]
+
+
 async def test_a_cancelled_question_is_unsettled_and_the_job_is_cancelled(stage: Stage):
     async with ChatServer(answering(Say(text="nego tiation", hold=asyncio.Event()))) as chat:
         await stage.executor(chat)
@@ -265,3 +276,30 @@ async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard_of_
     assert (lost.error.code, lost.unsettled is not None) == ("lost", True)
     assert done.answer == "done"
     assert [body["model"] for _, body in chat.calls] == ["three", "one"]
+
+
+async def test_an_answer_that_was_paid_for_is_kept_though_its_executor_is_stopped_right_then(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """After a call others are told how its model is: a hurried stop may fall into that."""
+    real, telling = Gates.leave, asyncio.Event()
+
+    async def leave(self: Gates, name: str, **ended: Any) -> None:
+        if name == "chat/three":
+            telling.set()
+            await asyncio.Event().wait()
+        await real(self, name, **ended)
+
+    monkeypatch.setattr(Gates, "leave", leave)
+    async with ChatServer(answering(Say(text="negotiation"))) as chat:
+        service = await stage.executor(chat)
+        await stage.begin("j1", **ASKING)
+        await asyncio.wait_for(telling.wait(), 10)
+        await service.stop(0.1)
+        await stage.executor(chat)
+
+        assert (await stage.ended("j1")).status == "completed"
+
+    [classified] = await asides(stage, e.TaskClassified)
+    assert (classified.task_type, classified.reason) == ("negotiation", "")
+    assert [body["model"] for _, body in chat.calls] == ["three", "two"]

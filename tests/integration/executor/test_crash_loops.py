@@ -1,5 +1,6 @@
 """A job that kills whoever folds it is given up from its log's ends, and everybody else's jobs go on."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.chat import NoteMessage
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
-from wayline.executor.claim import CLAIMS_MAX
+from wayline.executor import lane
+from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
 from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
-from wayline.journal import JobLog, folding
+from wayline.journal import JobLog, State, folding
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -87,22 +90,79 @@ async def test_a_job_that_was_given_up_keeps_held_what_nobody_knows_of(stage: St
     assert [(one.job_id, one.cost_usd) for one in stage.purse.of(SettleJob)] == [("poison", None)]
 
 
-async def test_a_log_that_cannot_even_be_read_is_given_up_too(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_log_that_kills_whoever_reads_it_is_given_up_too(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    present = (await stage.bus.js.consumer_info("RUN", "interactive")).config
+    await stage.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.2))
+    reads: list[str] = []
+
     async def kill(self: JobLog, upto: int | None = None) -> Any:
+        reads.append(self.job_id)
         raise Killed
 
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
+        await poisoned(stage, "poison")
         monkeypatch.setattr(JobLog, "records", kill)
         await stage.executor(chat)
-
-        async def settled() -> bool:
-            return bool(stage.purse.of(SettleJob))
-
-        await until(settled, why="it is settled")
+        await until(lambda: stage.purse.of(SettleJob), within=20, why="it is settled")
 
     monkeypatch.undo()
-    assert (await types(stage, "poison"))[-1] == "job.failed"
+    # Nothing tells the first ones from a ticket that was given back; then each claims before it reads.
+    assert len(reads) == SILENT_MAX + CLAIMS_MAX - 1
+    assert (await types(stage, "poison"))[4:] == ["job.claimed"] * CLAIMS_MAX + ["job.failed"]
+
+
+async def test_a_log_that_cannot_be_read_for_now_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Its holder before left a claim and died, so each claims before it reads; who then cannot read is not dead."""
+    real, tries = JobLog.records, count(1)
+
+    async def records(self: JobLog, upto: int | None = None) -> Any:
+        if next(tries) <= CLAIMS_MAX + 1:
+            raise Unavailable("the bus", after_s=0.05)
+        return await real(self, upto)
+
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        head = await stage.begin("away", ticket=False)
+        await stage.claimed("away", head, owner=f"{await stage.ticket('away', head)}:0")
+        monkeypatch.setattr(JobLog, "records", records)
+        await stage.executor(chat)
+        await until(lambda: stage.purse.of(SettleJob), within=20, why="it is settled")
+
+    monkeypatch.undo()
+    assert (await stage.job("away")).status == "completed"
+
+
+class Newer(e.Event):
+    """An event that this build does not know."""
+
+    type: str = "job.foreseen"
+
+
+async def test_a_build_that_cannot_read_a_log_leaves_it_as_often_as_it_likes(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """Its holder before had claimed it and died: this one claims before it reads, and takes that back."""
+    monkeypatch.setattr(lane, "UNKNOWN_RETRY_S", 0.1)
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        head = await stage.begin("newer", ticket=False)
+        log = JobLog(stage.bus, "default", "newer")
+        head = await log.append([Newer(**stamp("newer", 3))], head)
+        sequence = await stage.ticket("newer", head)
+        await stage.claimed("newer", head, owner=f"{sequence}:0")
+        await stage.executor(chat)
+
+        async def offered() -> int:
+            return (await stage.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq
+
+        async def often() -> bool:
+            return await offered() >= 4
+
+        await until(often, why="its ticket has come again and again")
+        last = await log.last()
+
+    assert last is not None and (last.state, last.attempt) == (State.ACTIVE, 1)
+    assert [value["type"] for value in last.values] == ["job.handed_back"]
+    records = [[value["type"] for value in record] for record in await log.records()]
+    assert records[2:] == [["job.claimed"], ["job.claimed"], ["job.handed_back"]]
 
 
 async def test_whoever_finds_a_job_given_up_settles_it_without_folding_it(stage: Stage, fatal: list[e.Event]):

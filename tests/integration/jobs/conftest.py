@@ -23,6 +23,7 @@ from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.server import HttpServer
+from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.journal import Job, JobLog, fold, follow, view
 from wayline.store import migrate
 from wayline.testkit import Database, until
@@ -82,7 +83,8 @@ class Platform:
                 dsn = self.database.as_role(role, PASSWORD)
             shared = BusSettings(nats_url=self.url, postgres_dsn=dsn, drain_grace_s=5)
             more = {"notes": notes} if name == "executor" else {}
-            service = await app.build(settings.get(name), bus_settings=shared, **more)
+            given = settings.get(name) or (GatewaySettings(http_port=0) if name == "gateway" else None)
+            service = await app.build(given, bus_settings=shared, **more)
             await service.start()
             self.services[name] = service
 

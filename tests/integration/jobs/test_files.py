@@ -70,8 +70,8 @@ class World:
             f"/v1/agents/{name}", json={"instructions": "Look.", "tools": ["get_current_time"], **config}
         )
 
-    async def executor(self) -> None:
-        await self.platform.start("executor", executor=ExecutorSettings(**endpoints(self.simulator)))
+    async def executor(self, **settings: Any) -> None:
+        await self.platform.start("executor", executor=ExecutorSettings(**endpoints(self.simulator), **settings))
 
     def sent(self, job_id: str) -> list[list[bytes]]:
         """The images and files in each of a job's requests, as the provider got them."""
@@ -260,14 +260,52 @@ async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its
     files = Files(world.platform.bus)
     read = await asyncio.gather(*(files.of("default", known.attachments) for _ in range(3)))
 
-    assert [each["cat"] for each in read] == [File("cat.png", "image/png", content)] * 3
-    assert len({id(each["cat"].data) for each in read}) == 1
+    assert [each["cat"] for each in read] == [File("cat.png", "image/png", base64.b64encode(content).decode())] * 3
+    assert len({id(each["cat"].content) for each in read}) == 1
     # Once piece by piece, then two looks at whether it is still there.
     assert pieces == [PIECE_MAX_BYTES] * -(-len(content) // PIECE_MAX_BYTES) + [0, 0]
     assert (await world.http.delete("/v1/documents/cat")).status_code == 200
     with pytest.raises(Reject) as gone:
         await files.of("default", known.attachments)
     assert gone.value.code == "unknown_document"
+    assert await files.of("default", known.attachments, again=True) == read[0], "who has it goes on with it"
+
+
+async def test_what_is_not_kept_between_calls_is_read_again_and_is_the_same(world: World):
+    await world.executor(files_cached_max_bytes=0)
+    await world.upload("cat", "cat.png", IMAGE)
+    await world.upload("story", "story.pdf", PDF)
+
+    ended = await world.run("j1", image("cat"), file("story"), model=CLAUDE)
+
+    assert (ended.status, world.sent("j1")) == ("completed", [[IMAGE, PDF], [IMAGE, PDF]])
+
+
+async def test_calls_whose_files_are_too_much_at_once_wait_for_each_other_and_for_nobody_else(platform: Platform):
+    go = asyncio.Event()
+
+    async def script(asked: Asked) -> Say:
+        if [*files_in(asked.body)]:
+            await go.wait()
+        return Say(text="A cat.")
+
+    async with opened(platform, script) as world:
+        await world.executor(files_sent_max_bytes=1)
+        await world.upload("cat", "cat.png", IMAGE)
+        await world.submit("sends", image("cat"), model=CLAUDE)
+        await until(lambda: len(world.simulator.requests) == 1, why="one image is on its way")
+        await world.submit("waits", image("cat"), model=CLAUDE)
+        await world.submit("stops", image("cat"), model=CLAUDE)
+
+        assert (await world.run("words", model=CLAUDE)).status == "completed"
+        assert (await world.http.post("/v1/jobs/stops/cancel")).status_code == 202
+        assert (await platform.wait_for("stops")).status == "cancelled"
+        assert world.sent("waits") == world.sent("stops") == []
+        go.set()
+
+        for job_id in ("sends", "waits"):
+            assert (await platform.wait_for(job_id)).status == "completed"
+            assert world.sent(job_id) == [[IMAGE]]
 
 
 async def test_the_command_line_uploads_what_a_job_is_given(world: World, tmp_path: Path):

@@ -139,6 +139,7 @@ async def test_an_executor_that_stops_while_an_answer_waits_for_the_ledger_hands
         types = [event.type for event in await platform.events("j1")]
         assert types[types.index("decision.made") :] == [
             "decision.made",
+            "job.handed_back",
             "job.claimed",
             "tool.completed",
             "model.requested",

@@ -2,10 +2,12 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
 import pytest
+from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
 from wayline.chassis.claims import MESSAGE_MAX
@@ -14,7 +16,7 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.journal import Fenced, JobLog, State, follow
+from wayline.journal import Fenced, JobLog, State, bulk_read, follow, leader_read
 from wayline.journal import log as journal_log
 from wayline.testkit import until
 
@@ -127,6 +129,29 @@ async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monk
     assert len(await log.records(upto=head.sequence)) == 1
 
 
+async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_given_up(bus, monkeypatch):
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await real(0)
+
+    async def no_leader(*_: object, **__: object) -> Msg:
+        return Msg(bus.nc, data=b'{"error": {"code": 503, "description": "no leader"}}')
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(Unavailable):
+        await anext(bulk_read(bus, "NOWHERE", "events.default.j1"))
+    assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
+
+    pauses.clear()
+    monkeypatch.setattr(bus, "request", no_leader)
+    with pytest.raises(Unavailable):
+        await leader_read(bus, "EVENTS", "events.default.j1")
+    assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
+
+
 async def test_a_first_record_that_is_not_here_is_waited_for_by_whoever_asked(bus):
     with pytest.raises(Unavailable, match="no first record"):
         await JobLog(bus, "default", "nobody").first()
@@ -140,6 +165,17 @@ async def test_progress_resets_the_count_of_claims_and_an_intent_does_not(bus):
     assert head.attempt == 3
     failed = e.ModelFailed(**stamp(3), **attempt, error={"code": "c", "message": "m"}, retryable=True)
     assert (await log.append([failed], head)).attempt == 0
+
+
+async def test_a_claim_that_ends_in_a_hand_back_is_not_counted_and_those_before_it_are(bus):
+    log, head = await begun(bus)
+
+    claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:3", attempt=3)
+    head = await log.append([claimed, e.JobHandedBack(**stamp(3), reason="r")], head, attempt=3)
+
+    assert (head.state, head.attempt) == (State.ACTIVE, 2)
+    head = await log.append([e.JobHandedBack(**stamp(4))], replace(head, attempt=0))
+    assert head.attempt == 0
 
 
 async def test_large_fields_move_to_the_object_store_and_come_back_whole(bus):

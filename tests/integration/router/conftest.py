@@ -74,7 +74,7 @@ class Office:
         )
         return admitted
 
-    async def extend(self, job_id: str, total: str | None, *, cap: str | None = None) -> Extended:
+    async def extend(self, job_id: str, total: str | None, *, cap: str | None = None, waits: bool = True) -> Extended:
         return await self.budgets.on_extend(
             ExtendBudget(
                 tenant=TENANT,
@@ -82,6 +82,7 @@ class Office:
                 attempt_id=f"{TENANT}/{job_id}/1/m1",
                 total_usd=None if total is None else Decimal(total),
                 cap_usd=None if cap is None else Decimal(cap),
+                waits=waits,
             )
         )
 

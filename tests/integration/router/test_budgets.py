@@ -32,7 +32,7 @@ async def test_sixty_jobs_of_three_cents_under_a_dollar_are_thirty_three_on_any_
 async def test_jobs_that_ask_alone_on_many_connections_are_decided_one_by_one(office: Office, database: Database):
     await office.put("cap", "1.00")
     await asyncio.gather(*(office.admit(f"j{n}") for n in range(60)))
-    hold = "SELECT granted FROM hold_money('default', ARRAY[$1], '{0.03}', '{null}', '{0}', $2)"
+    hold = "SELECT granted FROM hold_money('default', ARRAY[$1], '{0.03}', '{null}', '{0}', '{true}', $2)"
 
     async def ask(jobs: range) -> int:
         conn = await asyncpg.connect(database.as_role(ROLE, PASSWORD))
@@ -331,6 +331,20 @@ async def test_an_alert_is_raised_once_a_window_and_again_when_the_limit_was_rai
     assert (await office.budget("cap")).raised == ()
 
 
+async def test_a_job_that_goes_on_without_what_it_was_refused_is_not_woken(office: Office, clock: Clock):
+    await office.put("cap", "0.02")
+    await office.admit("waits")
+    await office.admit("goes-on")
+
+    refused = await office.extend("goes-on", "0.03", waits=False)
+    await office.extend("waits", "0.03")
+
+    assert (refused.granted, refused.limited_by, refused.held_usd) == (False, "cap", 0)
+    assert (await office.budget("cap")).waiting_jobs == 1
+    await office.extend("waits", "0.03", waits=False)
+    assert (await office.budget("cap")).waiting_jobs == 0
+
+
 async def test_a_job_that_was_refused_again_while_it_was_woken_waits_on(office: Office, clock: Clock):
     sql = office.store.sql
     await office.put("cap", "0.01")
@@ -377,7 +391,7 @@ async def test_no_tenant_sees_or_changes_anothers_money(office: Office, database
         await conn.execute("SET search_path TO router; SELECT set_config('wayline.tenant', 'globex', false)")
         for table in ("budgets", "budget_windows", "budget_holds", "budget_alerts", "reservations"):
             assert await conn.fetchval(f"SELECT count(*) FROM {table}") == 0, table
-        held = await conn.fetch("SELECT * FROM hold_money('default', '{j1}', '{1}', '{9}', '{0}', now())")
+        held = await conn.fetch("SELECT * FROM hold_money('default', '{j1}', '{1}', '{9}', '{0}', '{true}', now())")
         settled = await conn.fetch("SELECT settle_money('default', '{j1}', '{1}', '{0}', now())")
         assert (held, settled) == ([], [])
         assert await conn.fetchval("SELECT release_money('default', 'j1', 0, 0)") == 0

@@ -38,7 +38,7 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
                 jobs, cents = [f"j{number}-{n}" for n in range(BATCH)], [Decimal("0.01")] * BATCH
                 none, read = [None] * BATCH, await conn.fetchval(READ)
                 await conn.fetch(sql.admit, TENANT, jobs, ["assistant"] * BATCH, none, none, None, None, True)
-                await conn.fetch(sql.hold, TENANT, jobs, cents, none, [1] * BATCH, None)
+                await conn.fetch(sql.hold, TENANT, jobs, cents, none, [1] * BATCH, [False] * BATCH, None)
                 await conn.fetch(sql.release, TENANT, jobs[0], Decimal("0.005"), 2)
                 await conn.fetch(sql.wakeable, None, 10)
                 settled = await conn.fetch(sql.settle, TENANT, jobs, cents, [Decimal(0)] * BATCH, None)

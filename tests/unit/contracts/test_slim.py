@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from wayline.contracts.base import slim
+from wayline.contracts.base import slim_all
 from wayline.contracts.chat import AssistantMessage, ToolCall
 from wayline.contracts.jobs import JobOptions, SubmitJob
 
@@ -22,7 +22,7 @@ def an_answer() -> AssistantMessage:
 def test_it_says_the_same_and_compares_equal(make):
     plain, slimmed = make(), make()
 
-    slim(slimmed)
+    slim_all(slimmed)
 
     assert slimmed == plain
     assert slimmed.model_dump_json() == plain.model_dump_json()
@@ -37,7 +37,7 @@ def test_its_like_share_their_notes_down_to_the_last_part():
     jobs = [a_job(str(n)) for n in range(10)]
     answers = [an_answer() for _ in range(10)]
     for one in (*jobs, tuple(answers)):
-        slim(one)
+        slim_all(one)
 
     def kept(values: list) -> int:
         return len({id(value.__pydantic_fields_set__) for value in values})
@@ -48,8 +48,8 @@ def test_its_like_share_their_notes_down_to_the_last_part():
 
 def test_those_that_were_given_other_fields_keep_notes_of_their_own():
     few, many = a_job(), a_job(budget_usd="1")
-    slim(few)
-    slim(many)
+    slim_all(few)
+    slim_all(many)
 
     assert few.options.model_fields_set == {"max_steps"}
     assert many.options.model_fields_set == {"max_steps", "budget_usd"}
@@ -57,8 +57,8 @@ def test_those_that_were_given_other_fields_keep_notes_of_their_own():
 
 def test_a_changed_copy_changes_nothing_of_those_that_share_with_it():
     one, other = a_job(), a_job("because")
-    slim(one)
-    slim(other)
+    slim_all(one)
+    slim_all(other)
 
     changed = one.options.model_copy(update={"budget_usd": None, "max_seconds": 5.0})
 

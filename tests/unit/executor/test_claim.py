@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from wayline.executor.claim import Ticket, Verdict, judge, wrote_nothing
+from wayline.executor.claim import SILENT_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
 from wayline.journal import Head, State
 
 TICKET = Ticket(tenant="default", job_id="j", at=10, sequence=5, delivery=2)
@@ -64,7 +64,24 @@ def active(owner: str, *types: str) -> Head:
         (active("5:1", "job.claimed", "model.requested"), 3, True),
         (active("5:1", "job.claimed"), 2, True),
         (active("5:1", "job.claimed", "job.resumed"), 2, True),
+        (active("5:1", "job.claimed", "job.handed_back"), 2, False),
     ],
 )
 def test_a_delivery_that_left_no_more_than_a_claim_may_have_killed_whoever_got_it(last, delivery, nothing):
     assert wrote_nothing(last, replace(TICKET, delivery=delivery)) is nothing
+
+
+@pytest.mark.parametrize(
+    ("last", "delivery", "may"),
+    [
+        (head(State.NEW), SILENT_MAX, False),
+        (head(State.NEW), SILENT_MAX + 1, True),
+        (active("5:3", "job.claimed", "model.requested"), SILENT_MAX + 3, False),
+        (active("5:3", "job.claimed", "model.requested"), SILENT_MAX + 4, True),
+        (active("5:3", "job.handed_back"), 5, False),
+        (active("5:3", "job.claimed"), 4, True),
+        (head(State.PARKED, owner="4:9"), 2, False),
+    ],
+)
+def test_what_left_nothing_many_times_is_claimed_unread(last, delivery, may):
+    assert reading_may_kill(last, replace(TICKET, delivery=delivery)) is may

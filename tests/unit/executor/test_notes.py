@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, UserMessage
 from wayline.contracts.tools import USE_TOOL, ToolDefinition
 from wayline.executor.notes import (
     GUIDANCE_CHARS_MAX,
     LINE_CHARS_MAX,
     REMIND_AFTER_MESSAGES,
+    forgotten,
     found,
     guidance,
     known,
     reminder,
 )
 from wayline.journal import Job
+
+from .talk import Step, Talk, play, turning
 
 LOOK = ToolDefinition(name="look", description="Look around.")
 PAGE = ToolDefinition(
@@ -90,6 +96,38 @@ def test_discovered_tools_are_named_again_when_a_summary_took_them_away():
 
 def test_a_changed_tool_is_not_one_to_be_reminded_of():
     assert reminder(after(JOB, discovered=(CHANGED,))) is None
+
+
+def test_a_changed_tool_is_told_again_when_a_summary_took_its_definition_away():
+    short = after(JOB, discovered=(CHANGED,))
+    kept = after(short, messages=(*short.messages, guidance(JOB, (CHANGED,))))
+
+    assert forgotten(short, (CHANGED, PAGE)) == (CHANGED,)
+    assert forgotten(kept, (CHANGED,)) == (), "it still stands there"
+    assert forgotten(short, (LOOK,)) == (), "it is again what the prompt says"
+    assert forgotten(JOB, (LOOK, PAGE)) == ()
+
+
+def test_changed_tools_that_were_too_many_to_be_told_whole_are_told_once():
+    many = tuple(ToolDefinition(name=f"t{n:03}", description="x" * 500) for n in range(200))
+    now = tuple(tool.model_copy(update={"description": "y" * 500}) for tool in many)
+    job = after(JOB, tools=many, discovered=now)
+
+    assert forgotten(after(job, messages=(*job.messages, guidance(job, now))), now) == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(history=st.lists(turning, min_size=2, max_size=8))
+def test_every_prompt_says_how_each_tool_in_its_head_is_called_by_now(history: list[Step]):
+    talk = Talk()
+    for step in history:
+        play(talk, step)
+        prompt = talk.prompts[-1]
+        head = {tool.name: tool for tool in prompt.tools}
+        told = "".join(message.text for message in prompt.messages if isinstance(message, NoteMessage))
+        for tool in talk.listed:
+            how = f"{tool.name} (changed, call it as before): {tool.description}"
+            assert head.get(tool.name, tool) == tool or how in told
 
 
 def test_nothing_discovered_is_nothing_to_remind_of():

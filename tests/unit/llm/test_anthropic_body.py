@@ -7,6 +7,7 @@ import pytest
 from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import File, ModelError
 from wayline.llm.anthropic_body import asked, body
+from wayline.llm.inputs import encoded
 
 from .cards import ASK, CITY, LOOK, MARKS, calling, card, note, request, result, user
 
@@ -112,9 +113,9 @@ def test_its_own_blocks_go_back_as_they_came_and_thinking_only_to_the_model_that
 def test_images_documents_and_text_are_sent_inline():
     parts = (TextPart(text="see"), *(ImagePart(document_id="i"), FilePart(document_id="p"), FilePart(document_id="t")))
     files = {
-        "i": File("cat.png", "image/png", b"png"),
-        "p": File("a.pdf", "application/pdf", b"pdf"),
-        "t": File("a.md", "text/markdown; charset=utf-8", "é".encode()),
+        "i": File("cat.png", "image/png", encoded("image/png", b"png")),
+        "p": File("a.pdf", "application/pdf", encoded("application/pdf", b"pdf")),
+        "t": File("a.md", "text/markdown; charset=utf-8", encoded("text/markdown; charset=utf-8", "é".encode())),
     }
 
     [message] = body(request(UserMessage(parts=parts), model=card(images=True, files=True), files=files))["messages"]
@@ -134,9 +135,9 @@ def test_images_documents_and_text_are_sent_inline():
     "file",
     [
         None,
-        File("cat.png", "image/png", b""),
-        File("a.pdf", "application/pdf", b""),
-        File("a.mp3", "audio/mpeg", b""),
+        File("cat.png", "image/png", encoded("image/png", b"")),
+        File("a.pdf", "application/pdf", encoded("application/pdf", b"")),
+        File("a.mp3", "audio/mpeg", encoded("audio/mpeg", b"")),
     ],
 )
 def test_a_file_that_the_model_does_not_take_is_said_to_be_so(file):

@@ -18,6 +18,7 @@ from wayline.contracts.chat import (
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import File, ModelError, ModelRequest
+from wayline.llm.inputs import encoded
 from wayline.llm.openai_chat import body
 
 from .cards import calling, result
@@ -26,7 +27,7 @@ ASKED = UserMessage(parts=(TextPart(text="hi"),))
 NOTE = NoteMessage(label="CONTEXT", text="It is raining.")
 CARD = ModelCard(provider="chat", model="m", tier="standard")
 REQUEST = ModelRequest(CARD, "be brief", (ASKED,), (), 50, "a1")
-CAT = File("cat.png", "image/png", b"meow")
+CAT = File("cat.png", "image/png", encoded("image/png", b"meow"))
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
@@ -62,7 +63,11 @@ def test_a_style_is_asked_for_with_the_question():
 
 
 def test_images_and_files_travel_inside():
-    files = {"d1": CAT, "d2": File("a.pdf", "application/pdf", b"meow"), "d3": File("a.txt", "text/plain", b"purr")}
+    files = {
+        "d1": CAT,
+        "d2": File("a.pdf", "application/pdf", encoded("application/pdf", b"meow")),
+        "d3": File("a.txt", "text/plain", encoded("text/plain", b"purr")),
+    }
     parts = (TextPart(text="what?"), ImagePart(document_id="d1"), *(FilePart(document_id=d) for d in ("d2", "d3")))
     said, _ = asked(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files=files)
 

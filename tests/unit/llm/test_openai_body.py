@@ -7,6 +7,7 @@ import pytest
 from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import File, ModelError
 from wayline.llm import openai_body as wire
+from wayline.llm.inputs import encoded
 
 from .cards import ASK, CITY, LOOK, MARKS, calling, note, request, result, user
 from .cards import card as any_card
@@ -93,9 +94,9 @@ def test_its_own_items_go_back_as_they_came_and_only_to_the_model_that_made_them
 def test_images_documents_and_text_are_sent_inline():
     parts = (ImagePart(document_id="i"), FilePart(document_id="p"), FilePart(document_id="t"), TextPart(text="see"))
     files = {
-        "i": File("cat.png", "image/png", b"png"),
-        "p": File("a.pdf", "application/pdf", b"pdf"),
-        "t": File("a.json", "application/json", b"{}"),
+        "i": File("cat.png", "image/png", encoded("image/png", b"png")),
+        "p": File("a.pdf", "application/pdf", encoded("application/pdf", b"pdf")),
+        "t": File("a.json", "application/json", encoded("application/json", b"{}")),
     }
 
     def url(media: str, data: bytes) -> str:
@@ -114,7 +115,10 @@ def test_images_documents_and_text_are_sent_inline():
 
 def test_an_image_for_a_model_without_eyes_is_refused():
     with pytest.raises(ModelError) as caught:
-        items(UserMessage(parts=(ImagePart(document_id="i"),)), files={"i": File("a.png", "image/png", b"")})
+        items(
+            UserMessage(parts=(ImagePart(document_id="i"),)),
+            files={"i": File("a.png", "image/png", encoded("image/png", b""))},
+        )
 
     assert caught.value.code == "unsupported_input"
 

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from wayline.contracts.chat import FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.contracts.models import CacheRules
 from wayline.llm import File, ModelRequest, anthropic_body, openai_body
+from wayline.llm.inputs import encoded
 
 from .cards import CITY, LOOK, MARKS, calling, card, note, request, result, user
 
@@ -19,7 +20,10 @@ KINDS = {
     "anthropic": (anthropic_body.body, MessageCreateParamsStreaming),
     "openai": (openai_body.body, ResponseCreateParamsStreaming),
 }
-FILES = {"i": File("cat.png", "image/png", b"png"), "p": File("a.pdf", "application/pdf", b"pdf")}
+FILES = {
+    "i": File("cat.png", "image/png", encoded("image/png", b"png")),
+    "p": File("a.pdf", "application/pdf", encoded("application/pdf", b"pdf")),
+}
 BLOCKS = {
     "anthropic": (
         {"type": "thinking", "thinking": "hm", "signature": "s=="},

@@ -124,3 +124,7 @@ def test_why_an_answer_is_not_all_that_was_asked_for_is_said():
 
     assert str(line(ended)).strip() == ended["reason"]
     assert line({**ended, "reason": None}) is None
+
+
+def test_a_job_that_was_handed_back_is_told_in_a_line():
+    assert str(line({"type": "job.handed_back", "reason": "its executor is being stopped"})).strip() == "handed back"

@@ -95,6 +95,16 @@ def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
     return tables
 
 
+def test_the_jobs_span_says_that_the_job_was_handed_back_and_why():
+    hand = Hand()
+    hand.begin()
+    hand.say(e.JobHandedBack, reason="its executor is being stopped")
+
+    (root,) = (span for span in told(hand.events, set())["spans"].values() if span.name == "invoke_agent assistant")
+    noted = json.loads(root.events or "[]")[-1]
+    assert (noted["name"], noted["attributes"]) == ("handed back", {"reason": "its executor is being stopped"})
+
+
 def test_the_jobs_span_says_which_model_it_was_sent_to_and_why():
     hand = Hand()
     hand.begin()

@@ -36,6 +36,8 @@ class Failpoint(StrEnum):
     EXECUTOR_TOOL_AFTER = "executor.tool.after"
     EXECUTOR_RESULT_BEFORE = "executor.result.before"
     EXECUTOR_RESULT_AFTER = "executor.result.after"
+    EXECUTOR_HAND_BACK_BEFORE = "executor.hand_back.before"
+    EXECUTOR_HAND_BACK_AFTER = "executor.hand_back.after"
     EXECUTOR_SCHEDULE_AFTER = "executor.schedule.after"
     EXECUTOR_PARK_BEFORE = "executor.park.before"
     EXECUTOR_PARK_AFTER = "executor.park.after"

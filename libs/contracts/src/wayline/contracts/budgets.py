@@ -182,6 +182,9 @@ class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended)
         default=None, ge=0, description="The job's own budget as its log has it; None: what it was admitted with."
     )
     seq: int = Field(default=0, description="Where in the job's log this is asked.")
+    waits: bool = Field(
+        default=True, description="Whether the job waits where this is refused: only such a job is woken for room."
+    )
 
 
 class Released(Frozen):

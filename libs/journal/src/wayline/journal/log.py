@@ -22,7 +22,7 @@ from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
-from wayline.journal.record import Head, State, decode, encode, progressed, state_after
+from wayline.journal.record import Head, State, claims_after, decode, encode, state_after
 
 log = structlog.get_logger()
 
@@ -32,6 +32,8 @@ READ_MAX_BYTES = 8 * 1024 * 1024
 """Bytes of one answer: what a reader may have to hold at once."""
 READ_TIMEOUT_S = 5.0
 READ_TRIES = 3
+READ_RETRY_S = 0.1
+"""The pause before another try: who has just said that there is no leader says so again."""
 BEHIND_MAX_S = 10.0
 """How long a replica may be behind the leader, or a record gone that the leader had, before a read is given up."""
 BEHIND_RETRY_S = 0.02
@@ -61,11 +63,12 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
     Raises Unavailable when the bus does not answer.
     """
     request = orjson.dumps({"last_by_subj": subject})
-    for _ in range(READ_TRIES):
+    for tried in range(READ_TRIES):
+        if tried:
+            await asyncio.sleep(READ_RETRY_S)
         try:
             reply = await bus.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
         except AWAY:
-            await asyncio.sleep(0.1)
             continue
         answer = orjson.loads(reply.data)
         if "message" in answer:
@@ -117,7 +120,9 @@ class _Got:
 
 
 async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
-    for _ in range(READ_TRIES):
+    for tried in range(READ_TRIES):
+        if tried:
+            await asyncio.sleep(READ_RETRY_S)
         inbox = bus.nc.new_inbox()
         subscription = await bus.nc.subscribe(inbox)
         messages: list[Msg] = []
@@ -133,7 +138,7 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
                 else:
                     break
         except (TimeoutError, nats_errors.Error):
-            await asyncio.sleep(0.1)
+            continue
         finally:
             with suppress(nats_errors.Error):
                 await subscription.unsubscribe()
@@ -190,7 +195,7 @@ class JobLog:
             content_hash=after.content_hash,
             lane=after.lane,
             owner=after.owner if owner is None else owner,
-            attempt=0 if progressed(events) else after.attempt if attempt is None else attempt,
+            attempt=claims_after(after.attempt if attempt is None else attempt, events),
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
             cost=cost,

@@ -139,6 +139,13 @@ def _lost(event: Event) -> bool:
     return isinstance(event, ModelFailed | AuxiliaryFailed) and event.error.code == LOST
 
 
+def claims_after(claims: int, events: Sequence[Event]) -> int:
+    """Claims in a row without progress, once these events are in; one whose holder lived to hand back is none."""
+    if claims == 0 or progressed(events):
+        return 0
+    return claims - any(event.type == "job.handed_back" for event in events)
+
+
 def state_after(before: State, events: Sequence[Event]) -> State:
     """What a record's events leave the job in."""
     state = before

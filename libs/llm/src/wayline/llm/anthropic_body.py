@@ -168,7 +168,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     kind, file = inputs.opened(part, request)
     if kind == "text":
         return _text(inputs.text(file))
-    source = {"type": "base64", "media_type": file.media_type, "data": inputs.base64(file)}
+    source = {"type": "base64", "media_type": file.media_type, "data": file.content}
     if kind == "image":
         return {"type": "image", "source": source}
     return {"type": "document", "source": {**source, "media_type": PDF}, "title": file.name}

@@ -38,14 +38,14 @@ def kind_of(media_type: str) -> Kind | None:
     return "text" if media.startswith("text/") or media in TEXTS else None
 
 
-def base64(file: File) -> str:
-    """A file's bytes as JSON carries them."""
-    return b64encode(file.data).decode()
+def encoded(media_type: str, data: bytes) -> str:
+    """A file's bytes as the `content` of a File. For large ones not in the event loop, and once for all calls."""
+    return data.decode(errors="replace") if kind_of(media_type) == "text" else b64encode(data).decode()
 
 
 def text(file: File) -> str:
     """A file as text, under its name."""
-    return f"[FILE {file.name}]\n{file.data.decode(errors='replace')}"
+    return f"[FILE {file.name}]\n{file.content}"
 
 
 def _unsupported(message: str) -> ModelError:

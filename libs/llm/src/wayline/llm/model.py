@@ -41,7 +41,8 @@ class File:
 
     name: str
     media_type: str
-    data: bytes
+    content: str
+    """As models are sent it: text as it is, anything else in base64."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,10 +162,10 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     if kind == "text":
         return _text(inputs.text(file))
     if kind == "image":
-        url = f"data:{file.media_type};base64,{inputs.base64(file)}"
+        url = f"data:{file.media_type};base64,{file.content}"
         # `auto` has no limit that is told: a photo was measured to cost five times as much.
         return {"type": "input_image", "image_url": url, "detail": "high"}
-    data = f"data:{PDF};base64,{inputs.base64(file)}"
+    data = f"data:{PDF};base64,{file.content}"
     return {"type": "input_file", "filename": file.name, "file_data": data}
 
 

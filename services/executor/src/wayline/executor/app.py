@@ -44,7 +44,9 @@ async def build(
         afterwards=Afterwards(bus, budgets),
         gates=gates,
         budgets=budgets,
-        files=Files(bus, cached_max_bytes=settings.files_cached_max_bytes),
+        files=Files(
+            bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
+        ),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,

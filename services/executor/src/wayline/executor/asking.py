@@ -20,12 +20,13 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.executor import priced, spending
 from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.failures import when_shut
+from wayline.executor.giving import given
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.models import Heard
 from wayline.executor.priced import Lapse
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
-from wayline.llm import Finished, ModelError, ModelRequest, saved
+from wayline.llm import File, Finished, ModelError, ModelRequest, saved
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
 
@@ -42,10 +43,21 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
         tools = await _tools(hands, hold)
         if isinstance(tools, Fail):
             return tools
-        refused = await _fetch_files(hands, hold)
-        if refused is not None:
-            return refused
         await _wait(hold, action.delay_s)
+    except Cancelled:
+        return None
+    job = hold.pen.job
+    if not job.attachments or job.card.provider in LOCAL:
+        return await _call(hands, hold, action, tools, {})
+    async with given(hands, hold) as files:
+        return await _call(hands, hold, action, tools, files) if isinstance(files, dict) else files
+
+
+async def _call(
+    hands: Hands, hold: Hold, action: CallModel, tools: tuple[ToolDefinition, ...], files: dict[str, File]
+) -> Action | None:
+    """Make the call, with what it sends beside its messages, unless its model may not be called now."""
+    try:
         instead = await _pass_gate(hands, hold)
         if instead is not None:
             return instead
@@ -54,7 +66,7 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
     assert hold.pen.job.route is not None
     name, passage = hold.pen.job.route.name, _Passage()
     try:
-        request = await _intend(hands, hold, action, tools)
+        request = await _intend(hands, hold, action, tools, files)
         if not isinstance(request, ModelRequest):
             return request
         await _hear(hands, hold, request, passage)
@@ -85,19 +97,6 @@ async def _tools(hands: Hands, hold: Hold) -> tuple[ToolDefinition, ...] | Fail:
     return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
 
 
-async def _fetch_files(hands: Hands, hold: Hold) -> Fail | None:
-    """Have what the job names in memory for as long as it is held, once a model is to be sent it."""
-    job = hold.pen.job
-    if hold.files is not None or not job.attachments or job.card.provider in LOCAL:
-        return None
-    fetching = hands.files.of(job.tenant, job.attachments)
-    try:
-        hold.files = await hold.listening(fetching, finish_when_draining=False)
-    except Reject as error:
-        return Fail(Failure(code=error.code, message=str(error)))
-    return None
-
-
 async def _wait(hold: Hold, seconds: float) -> None:
     if seconds:
         await hold.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())), finish_when_draining=False)
@@ -117,17 +116,21 @@ async def _pass_gate(hands: Hands, hold: Hold) -> Action | None:
 
 
 async def _intend(
-    hands: Hands, hold: Hold, action: CallModel, listed: tuple[ToolDefinition, ...]
+    hands: Hands,
+    hold: Hold,
+    action: CallModel,
+    listed: tuple[ToolDefinition, ...],
+    files: dict[str, File],
 ) -> ModelRequest | Action | None:
     """Write down what will be asked, with the money for it held; or what the job needs instead, None: to look again."""
     pen = hold.pen
     note_news(pen, listed, hands.notes)
     job = pen.job
     tools = offered(job, listed)
-    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=hold.files)
+    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     worst_usd = spending.worst_usd(request, hold.prints.segments(request), at=job.at)
     try:
-        extended = await priced.fund(hands, hold, request, worst_usd)
+        extended = await priced.fund(hands, hold, request, worst_usd, waits=spending.would_wait(job))
     except Cancelled:
         return None
     except Reject as error:

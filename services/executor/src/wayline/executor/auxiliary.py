@@ -5,7 +5,7 @@ A job can do without their answers: where a call may not be made, or brings noth
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -43,36 +43,38 @@ class Unasked:
     why: str
 
 
-class Failed:
-    """A call that brought no answer: the log says why."""
-
-
-Outcome = Finished | Unasked | Failed
+Answered = Callable[[Finished], None]
+"""Notes what an answer means, in the record that says that it was paid for: nothing may come between them."""
 
 
 async def classify(hands: Hands, hold: Hold, action: Classify) -> None:
     """Ask for the job's type of task, and note what came of it."""
-    request = classifying.question(hold.pen.job, action, attempt_id=next_id(hold))
-    outcome = await ask(hands, hold, Aside("classification", request, classifying.SECONDS_MAX))
-    if isinstance(outcome, Unasked):
-        hold.pen.note(e.TaskClassified, task_type=None, reason=outcome.why)
-    elif isinstance(outcome, Finished):
-        said = outcome.message.text
+
+    def answered(finished: Finished) -> None:
+        said = finished.message.text
         found = classifying.label(said, action.labels)
         why = "" if found else classifying.unreadable(said)
         hold.pen.note(e.TaskClassified, task_type=found, reason=why)
 
+    request = classifying.question(hold.pen.job, action, attempt_id=next_id(hold))
+    unasked = await ask(hands, hold, Aside("classification", request, classifying.SECONDS_MAX), answered)
+    if unasked is not None:
+        hold.pen.note(e.TaskClassified, task_type=None, reason=unasked.why)
+
 
 async def compact(hands: Hands, hold: Hold, action: Compact) -> None:
     """Ask for a summary and put it in the place of what it is about; without one, the conversation stays as it is."""
+
+    def answered(finished: Finished) -> None:
+        if finished.stop_reason == "end" and finished.message.text.strip():
+            hold.pen.note(e.ContextCompacted, note=compacting.note(finished.message.text), kept=action.kept)
+
     request = compacting.question(hold.pen.job, action, attempt_id=next_id(hold))
     aside = Aside("compaction", request, compacting.SECONDS_MAX)
-    outcome = await ask(hands, hold, aside)
-    if isinstance(outcome, Unasked):
-        error = Failure(code="not_made", message=outcome.why)
+    unasked = await ask(hands, hold, aside, answered)
+    if unasked is not None:
+        error = Failure(code="not_made", message=unasked.why)
         hold.pen.note(e.AuxiliaryFailed, _span(hold, request.attempt_id), **_named(aside), error=error)
-    elif isinstance(outcome, Finished) and outcome.stop_reason == "end" and outcome.message.text.strip():
-        hold.pen.note(e.ContextCompacted, note=compacting.note(outcome.message.text), kept=action.kept)
 
 
 def next_id(hold: Hold) -> str:
@@ -81,7 +83,7 @@ def next_id(hold: Hold) -> str:
     return ids.aux_id(job.tenant, job.job_id, job.step, job.aux_calls + 1)
 
 
-async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
+async def ask(hands: Hands, hold: Hold, aside: Aside, answered: Answered) -> Unasked | None:
     """Make a call if it may be made now and can be paid: there is no waiting for it, and no second try."""
     name = aside.request.card.name
     shut = await hands.gates.enter(name)
@@ -95,12 +97,12 @@ async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
         if isinstance(held_usd, Unasked):
             return held_usd
         await _intend(hold, aside, worst_usd=worst_usd, held_usd=held_usd)
-        ended = await _hear(hands, hold, aside)
+        ended = await _hear(hands, hold, aside, answered)
         if isinstance(ended, Lapse):
             error = ended.error
-            return Failed()
-        spoke = True
-        return ended
+        else:
+            spoke = True
+        return None
     finally:
         await hands.gates.leave(name, error=error, spoke=spoke)
 
@@ -108,7 +110,7 @@ async def ask(hands: Hands, hold: Hold, aside: Aside) -> Outcome:
 async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | None) -> Decimal | Unasked | None:
     """What is held for the job now, where it had to be raised; or why the call cannot be paid."""
     try:
-        extended = await priced.fund(hands, hold, aside.request, worst_usd)
+        extended = await priced.fund(hands, hold, aside.request, worst_usd, waits=False)
     except Cancelled:
         return Unasked("the job was cancelled")
     except Reject as error:
@@ -134,8 +136,8 @@ async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_u
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
 
 
-def _hear(hands: Hands, hold: Hold, aside: Aside) -> Coroutine[Any, Any, Finished | Lapse]:
-    """Make the call, and note how it ended."""
+def _hear(hands: Hands, hold: Hold, aside: Aside, answered: Answered) -> Coroutine[Any, Any, Finished | Lapse]:
+    """Make the call, and note how it ended; what an answer means is in the same record."""
     name, seconds = aside.request.card.name, min(aside.seconds_max, hold.seconds_left)
     heard = Heard()
 
@@ -144,6 +146,7 @@ def _hear(hands: Hands, hold: Hold, aside: Aside) -> Coroutine[Any, Any, Finishe
             return _note_failed(hold, aside, heard, ended)
         reach(Failpoint.EXECUTOR_AUX_AFTER)
         _note_completed(hold, aside, heard, ended)
+        answered(ended)
 
     return priced.hear(
         hold,

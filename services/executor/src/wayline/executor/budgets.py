@@ -18,8 +18,11 @@ class Budgets:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
 
-    async def extend(self, job: Job, *, attempt_id: str, total_usd: Decimal | None) -> Extended:
-        """Have `total_usd` held for a job in all, before the call that needs it. Raises Reject."""
+    async def extend(self, job: Job, *, attempt_id: str, total_usd: Decimal | None, waits: bool) -> Extended:
+        """Have `total_usd` held for a job in all, before the call that needs it. Raises Reject.
+
+        Where it `waits` for what is refused, the router wakes it once there is room.
+        """
         asked = ExtendBudget(
             tenant=job.tenant,
             job_id=job.job_id,
@@ -27,6 +30,7 @@ class Budgets:
             total_usd=total_usd,
             cap_usd=job.budget_usd,
             seq=job.seq,
+            waits=waits,
         )
         while True:
             try:

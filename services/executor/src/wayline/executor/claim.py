@@ -10,6 +10,9 @@ from wayline.journal import Head, State
 CLAIMS_MAX = 5
 """Claims in a row without progress; one more ends the job as a crash loop."""
 
+SILENT_MAX = 10
+"""Deliveries in a row that left nothing in the log; the next one claims before it even reads."""
+
 CLAIM = frozenset({"job.claimed", "job.resumed"})
 """What a record holds that only claims."""
 
@@ -58,8 +61,23 @@ def judge(head: Head | None, ticket: Ticket) -> Verdict:
     return Verdict.CLAIM if ticket.delivery > head.owner_delivery else Verdict.FORGET
 
 
+def reading_may_kill(head: Head, ticket: Ticket) -> bool:
+    """Whether to claim from the last record alone: for all we know whoever reads the rest dies of it.
+
+    A delivery or two may leave nothing for other reasons, and a build that cannot read a log should not write to it.
+    """
+    return _silent(head, ticket) >= SILENT_MAX or _only_claimed(head, ticket)
+
+
 def wrote_nothing(head: Head, ticket: Ticket) -> bool:
     """Whether the last who got this ticket left no more than a claim, if that: for all we know its fold was fatal."""
-    if head.owner_ticket != ticket.sequence:
-        return ticket.delivery > 1
-    return ticket.delivery > head.owner_delivery + 1 or all(value["type"] in CLAIM for value in head.values)
+    return _silent(head, ticket) > 0 or _only_claimed(head, ticket)
+
+
+def _silent(head: Head, ticket: Ticket) -> int:
+    """Deliveries of this ticket since the last one that left something in the log."""
+    return ticket.delivery - 1 - (head.owner_delivery if head.owner_ticket == ticket.sequence else 0)
+
+
+def _only_claimed(head: Head, ticket: Ticket) -> bool:
+    return head.owner_ticket == ticket.sequence and all(value["type"] in CLAIM for value in head.values)

@@ -13,13 +13,14 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, stopped
 from wayline.contracts.errors import Retry
+from wayline.contracts.events import JobHandedBack
+from wayline.contracts.jobs import Status
 from wayline.executor import signals
 from wayline.executor.claim import Ticket
 from wayline.executor.heart import Heart
-from wayline.executor.pen import Pen
+from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.prompt import Prints
 from wayline.journal import Fenced, leader_read, said_in
-from wayline.llm import File
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -44,8 +45,8 @@ class Hold:
         self.message = message
         self.pen = pen
         self.prints = Prints()
-        self.files: dict[str, File] | None = None
-        """What its messages name, once a model had to be sent it."""
+        self.given_files = False
+        """Whether it was given what its messages name: it goes on with those bytes, whatever becomes of them."""
         self.draining = draining
         self.fenced = False
         self._heart = heart
@@ -113,13 +114,19 @@ class Hold:
             if signalled > self.pen.signals_seen:
                 self.tell()
 
-    async def hand_back(self, *, delay_s: float = 0) -> None:
-        """Write down what is known and give the ticket back, if the log's last record is still ours."""
+    async def hand_back(self, why: str, *, delay_s: float = 0) -> None:
+        """Write down what is known and give the ticket back, if the log's last record is still ours.
+
+        That we lived to do so is written too: only a claim whose holder died may count against the job.
+        """
         try:
-            if self.pen.claimed:
-                await self.pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+            if await self.pen.certain():
+                # After a park or the end only the ticket is left to give back.
+                if self.pen.job.status is Status.RUNNING:
+                    self.pen.note(JobHandedBack, reason=why)
+                await self.pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
             last = await leader_read(self._bus, "EVENTS", self._subject)
-        except (Fenced, Retry):
+        except (Fenced, ClaimLost, Retry):
             return
         if last is not None and last.sequence == self.pen.head.sequence:
             with suppress(nats_errors.Error):

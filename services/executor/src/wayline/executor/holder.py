@@ -6,7 +6,8 @@ import asyncio
 
 import structlog
 
-from wayline.contracts.errors import Retry
+from wayline.chassis.worker import pause_s
+from wayline.contracts.errors import Full, Retry
 from wayline.contracts.events import AuxiliaryRequested, ModelRequested
 from wayline.executor import asking, auxiliary, steps
 from wayline.executor.actions import (
@@ -32,6 +33,8 @@ from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
+STOPPING = "its executor is being stopped"
+
 
 async def run(hands: Hands, hold: Hold) -> None:
     """Hold a job; its ticket ends acked, handed back or, when we were fenced, forgotten: somebody else lives on it."""
@@ -44,13 +47,17 @@ async def run(hands: Hands, hold: Hold) -> None:
         metrics.jobs_fenced.labels("append").inc()
         log.info("fenced", job=hold.ticket.job_id)
     except HandBack:
-        await hold.hand_back()
+        await hold.hand_back(STOPPING)
     except Retry as error:
         log.warning("given back", job=hold.ticket.job_id, why=str(error))
-        await hold.hand_back(delay_s=error.after_s)
+        await hold.hand_back(str(error), delay_s=error.after_s)
+    except Full as error:
+        log.warning("given back", job=hold.ticket.job_id, why=str(error))
+        # Room may be long in coming, and each time is a record or two: less and less often.
+        await hold.hand_back(str(error), delay_s=pause_s(hold.ticket.delivery))
     except asyncio.CancelledError:
         if not hold.fenced:
-            await hold.hand_back()
+            await hold.hand_back(STOPPING)
     finally:
         hold.stop_beating()
 

@@ -17,17 +17,18 @@ from pydantic import ValidationError
 from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
+from wayline.chassis.worker import pause_s
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
-from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.errors import Full, Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder, signals
-from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, wrote_nothing
+from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.steps import Hands
-from wayline.journal import Head, Job, JobLog, Shared, State, fold, unknown_types
+from wayline.journal import Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
 from wayline.telemetry import Home, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -37,6 +38,10 @@ UNKNOWN_RETRY_S = 5.0
 
 CRASH_LOOP = "crash_loop"
 GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
+
+
+class _Unreadable(Exception):
+    """A log that a newer build has written to."""
 
 
 class Lane:
@@ -83,18 +88,18 @@ class Lane:
             hold.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
-        ticket = await self._read(message)
+        ticket = await self._ticket(message)
         if ticket is None:
             return
         try:
             with self._handling(ticket, message):
                 await self._take(ticket, message)
-        except Retry as error:
+        except (Retry, Full) as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
                 await message.nak(delay=error.after_s)
 
-    async def _read(self, message: Msg) -> Ticket | None:
+    async def _ticket(self, message: Msg) -> Ticket | None:
         """The ticket that a message is; None: it has been dealt with."""
         delivery = Delivery.of(message)
         held = self._held.get(delivery.sequence)
@@ -152,25 +157,43 @@ class Lane:
         if attempt > CLAIMS_MAX:
             await self._give_up(jobs, head, ticket, message, attempt)
             return None
-        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
-        unknown = unknown_types([value for record in records for value in record])
-        if unknown:
-            return await self._leave(ticket, message, f"it has events of types {sorted(unknown)}")
+        # What may kill comes next: such a claim has to count, whatever becomes of us.
+        early = await self._claimed(jobs, head, ticket, attempt) if reading_may_kill(head, ticket) else None
         try:
-            events = self._shared.events(value for record in records for value in record)
-        except ValidationError as error:
-            return await self._leave(ticket, message, f"its log cannot be read: {explain(error)}")
-        if wrote_nothing(head, ticket):
-            # What killed may be the fold that comes next: this claim has to count, whatever becomes of us.
-            pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
-            await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
-            pen = Pen(jobs, pen.head, self._folded([*events, *claim]))
+            events = await self._read(jobs, head)
+        except (_Unreadable, Retry) as error:
+            if early is not None and not await self._handed_back(early[0], str(error)):
+                return None
+            if isinstance(error, Retry):
+                raise
+            return await self._leave(ticket, message, str(error))
+        if early is None and wrote_nothing(head, ticket):
+            early = await self._claimed(jobs, head, ticket, attempt)
+        if early is not None:
+            pen = Pen(jobs, early[0].head, self._folded([*events, *early[1]]))
         else:
             pen, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
         hold = Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
         if signalled > head.signals_seen:
             hold.tell()
         return hold
+
+    async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
+        """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
+        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
+        unknown = unknown_types([value for record in records for value in record])
+        if unknown:
+            raise _Unreadable(f"it has events of types {sorted(unknown)}")
+        try:
+            return self._shared.events(value for record in records for value in record)
+        except ValidationError as error:
+            raise _Unreadable(f"its log cannot be read: {explain(error)}") from None
+
+    async def _claimed(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> tuple[Pen, list[e.Event]]:
+        """Claim by a record of its own, written from the last record alone, and what it says."""
+        pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
+        await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+        return pen, claim
 
     def _claiming(self, jobs: JobLog, head: Head, job: Job, ticket: Ticket, attempt: int) -> tuple[Pen, list[e.Event]]:
         """A pen whose first record claims the job, and the events that say so."""
@@ -188,11 +211,20 @@ class Lane:
         slim_all((job.submitted, job.messages))
         return job
 
+    async def _handed_back(self, pen: Pen, why: str) -> bool:
+        """Take back a claim that leads to nothing here; False: the job is somebody else's already."""
+        pen.note(e.JobHandedBack, reason=why)
+        try:
+            await pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+        except Fenced:
+            return False
+        return True
+
     async def _leave(self, ticket: Ticket, message: Msg, why: str) -> None:
-        """Do not claim what this build cannot read whole: a tolerant writer would go on from a wrong state."""
+        """Do not hold what this build cannot read whole: a tolerant writer would go on from a wrong state."""
         metrics.unknown_events.labels("executor").inc()
         log.warning("job left to a newer build", job=ticket.job_id, why=why)
-        await message.nak(delay=UNKNOWN_RETRY_S)
+        await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
 
     async def _hold(self, hold: Hold) -> None:
         key = (hold.ticket.tenant, hold.ticket.job_id)

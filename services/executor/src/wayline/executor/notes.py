@@ -13,6 +13,8 @@ from wayline.journal import Job
 Notes = Callable[[Job], Iterable[NoteMessage]]
 """What else a job should be told before its next model call, by its state: working memory, context, news."""
 
+GUIDANCE = "TOOL GUIDANCE"
+CHANGED = "changed, call it as before"
 GUIDANCE_CHARS_MAX = 16_000
 """Of definitions in one note; the tools beyond it are told by name and first line."""
 REMIND_AFTER_MESSAGES = 40
@@ -47,12 +49,26 @@ def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
     parts: list[str] = []
     left = GUIDANCE_CHARS_MAX
     for tool in tools:
-        how = "changed, call it as before" if tool.name in pinned else f"new, call it through {USE_TOOL}"
-        arguments = orjson.dumps(tool.input_schema).decode()
-        text = f"{tool.name} ({how}): {tool.description}\nArguments: {arguments}"
+        text = _definition(tool, CHANGED if tool.name in pinned else f"new, call it through {USE_TOOL}")
         left -= len(text)
         parts.append(text if left >= 0 else _line(tool))
-    return NoteMessage(label="TOOL GUIDANCE", text="\n\n".join(parts))
+    return NoteMessage(label=GUIDANCE, text="\n\n".join(parts))
+
+
+def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Tools of every prompt that have changed, and a summary took away how: their place there says how they were."""
+    if not job.discovered:
+        return ()
+    pinned = {tool.name: tool for tool in job.tools or ()}
+    changed = [tool for tool in listed if tool.name in pinned and tool != pinned[tool.name]]
+    if not changed:
+        return ()
+    told = [message.text for message in job.messages if isinstance(message, NoteMessage) and message.label == GUIDANCE]
+    return tuple(tool for tool in changed if not any(_told_in(text, tool) for text in told))
+
+
+def _told_in(text: str, tool: ToolDefinition) -> bool:
+    return _definition(tool, CHANGED) in text or _line(tool) in text
 
 
 def reminder(job: Job) -> NoteMessage | None:
@@ -83,7 +99,11 @@ def known(job: Job, note: NoteMessage) -> bool:
 
 
 def _names_tools(message: object) -> bool:
-    return isinstance(message, NoteMessage) and message.label in ("TOOL GUIDANCE", "AVAILABLE TOOLS")
+    return isinstance(message, NoteMessage) and message.label in (GUIDANCE, "AVAILABLE TOOLS")
+
+
+def _definition(tool: ToolDefinition, how: str) -> str:
+    return f"{tool.name} ({how}): {tool.description}\nArguments: {orjson.dumps(tool.input_schema).decode()}"
 
 
 def _line(tool: ToolDefinition) -> str:

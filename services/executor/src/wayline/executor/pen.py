@@ -48,6 +48,11 @@ class Pen:
         """Whether the claim itself is in the log."""
         return not self._claim
 
+    async def certain(self) -> bool:
+        """Whether the log is known, once an append under way has ended: one that was cut short may be in or not."""
+        async with self._appending:
+            return self.job.seq == self.head.seq + len(self._noted)
+
     def note(self, kind: type[E], span: str | None = None, **payload: Any) -> E:
         """Make an event, numbered and timed, and fold it; it stands on the job's span unless `span` says another."""
         event = kind(

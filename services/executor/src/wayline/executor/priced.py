@@ -39,7 +39,9 @@ Asked = e.ModelRequested | e.AuxiliaryRequested
 """The intent of a call: what it can cost at most, and when it was asked."""
 
 
-async def fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decimal | None) -> Extended | None:
+async def fund(
+    hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decimal | None, *, waits: bool
+) -> Extended | None:
     """See that a call's worst case is held: the budgets' word where they had to be asked, else None.
 
     Raises Cancelled, and Reject.
@@ -48,7 +50,7 @@ async def fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decim
     need = spending.shortfall(job, worst_usd)
     if need is None:
         return None
-    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd)
+    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd, waits=waits)
     return await hold.listening(asking, finish_when_draining=False)
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from wayline.executor.condense import RESULT_TOKENS_MAX
-from wayline.executor.files import CACHED_MAX_BYTES
+from wayline.executor.files import CACHED_MAX_BYTES, SENT_MAX_BYTES
 from wayline.llm.endpoints import EndpointSettings
 
 
@@ -26,6 +26,11 @@ class Settings(BaseSettings, EndpointSettings):
         default=CACHED_MAX_BYTES,
         ge=0,
         description="Images and files kept in memory for the next job that is given them.",
+    )
+    files_sent_max_bytes: int = Field(
+        default=SENT_MAX_BYTES,
+        ge=1,
+        description="Images and files in all calls of models at once; a call that would exceed it waits.",
     )
     result_tokens_max: int = Field(
         default=RESULT_TOKENS_MAX, ge=200, description="Longer tool results are shown to the model in a shorter form."

@@ -89,6 +89,12 @@ def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
     return Need(total) if total > job.held_usd else None
 
 
+def would_wait(job: Job) -> bool:
+    """Whether the job parks where a budget has no room for its next call."""
+    assert job.submitted is not None
+    return job.submitted.options.at_cap == "park" and not job.unanswered
+
+
 def when_refused(
     job: Job,
     request: ModelRequest,
@@ -139,9 +145,8 @@ def _cheaper(
 
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:
     """What the job chose to do at its cap: to wait, or to end with what it has."""
-    assert job.submitted is not None
     reason = no_room(refused, worst_usd)
-    if job.submitted.options.at_cap == "park" and not job.unanswered:
+    if would_wait(job):
         # A wait of its own each time: what was scheduled for an earlier one must not end this one.
         wait_id, question = f"budget-{job.seq}", f"{reason}. Raise it, and the job goes on where it is"
         return Park(Waiting(why="budget", wait_id=wait_id, question=question, expires_at=expires_at))

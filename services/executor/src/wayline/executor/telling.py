@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.guard import cache_break
-from wayline.executor.notes import Notes, found, guidance, known, reminder
+from wayline.executor.notes import Notes, forgotten, found, guidance, known, reminder
 from wayline.executor.own_tools import pin
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints
@@ -27,6 +27,8 @@ def note_news(pen: Pen, listed: Sequence[ToolDefinition], notes: Notes) -> None:
         pen.note(e.ContextInjected, note=guidance(pen.job, new))
     elif (names := reminder(pen.job)) is not None:
         pen.note(e.ContextInjected, note=names)
+    if again := forgotten(pen.job, listed):
+        pen.note(e.ContextInjected, note=guidance(pen.job, again))
     for note in notes(pen.job):
         if not known(pen.job, note):
             pen.note(e.ContextInjected, note=note)

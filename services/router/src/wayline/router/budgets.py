@@ -60,16 +60,17 @@ class Budgets:
 
     async def on_extend(self, asked: ExtendBudget) -> Extended:
         """Hold more for a job, if its own budget and every hard one that counts it have room."""
-        said = await self._holds.ask(asked.tenant, (asked.job_id, asked.total_usd, asked.cap_usd, asked.seq))
+        ask = asked.job_id, asked.total_usd, asked.cap_usd, asked.seq, asked.waits
+        said = await self._holds.ask(asked.tenant, ask)
         if said is None:
             raise NotFound("reservation of job", asked.job_id)
         return said
 
     async def _hold(
-        self, tenant: str, asked: Sequence[tuple[str, Decimal | None, Decimal | None, int]]
+        self, tenant: str, asked: Sequence[tuple[str, Decimal | None, Decimal | None, int, bool]]
     ) -> list[Extended | None]:
-        jobs, totals, caps, seqs = map(list, zip(*asked, strict=True))
-        rows = await self._store.fetch(tenant, self._store.sql.hold, tenant, jobs, totals, caps, seqs, self._moment())
+        columns = map(list, zip(*asked, strict=True))
+        rows = await self._store.fetch(tenant, self._store.sql.hold, tenant, *columns, self._moment())
         said = {row["nth"]: _extended(row) for row in rows}
         return [said.get(number) for number in range(1, len(asked) + 1)]
 

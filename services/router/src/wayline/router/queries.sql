@@ -35,7 +35,7 @@ UNION ALL
 SELECT job_id, NULL, NULL, NULL, cap_usd, left_usd, tightest FROM bound;
 
 -- name: hold
-SELECT * FROM hold_money($1, $2, $3, $4, $5, coalesce($6::timestamptz, now()));
+SELECT * FROM hold_money($1, $2, $3, $4, $5, $6, coalesce($7::timestamptz, now()));
 
 -- name: settle
 SELECT settle_money($1, $2, $3, $4, coalesce($5::timestamptz, now())) AS job_id;

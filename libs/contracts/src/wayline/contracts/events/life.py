@@ -34,6 +34,13 @@ class JobClaimed(Event):
     attempt: int = Field(description="Claims in a row without progress, this one included.")
 
 
+class JobHandedBack(Event):
+    """Its holder gave it back alive, for instance to be stopped: a claim that ends so is none without progress."""
+
+    type: Literal["job.handed_back"] = "job.handed_back"
+    reason: str = ""
+
+
 class JobParked(Event):
     """The job waits for somebody, and no executor holds it."""
 

@@ -15,6 +15,7 @@ from wayline.contracts.events.life import (
     JobClaimed,
     JobCompleted,
     JobFailed,
+    JobHandedBack,
     JobParked,
     JobResumed,
     JobSubmitted,
@@ -35,6 +36,7 @@ AnyEvent = Annotated[
     | JobRouted
     | JobRerouted
     | JobClaimed
+    | JobHandedBack
     | ModelRequested
     | ModelCompleted
     | ModelFailed

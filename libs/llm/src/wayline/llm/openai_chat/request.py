@@ -124,7 +124,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     kind, file = inputs.opened(part, request)
     if kind == "text":
         return {"type": "text", "text": inputs.text(file)}
-    data = f"data:{file.media_type};base64,{inputs.base64(file)}"
+    data = f"data:{file.media_type};base64,{file.content}"
     if kind == "image":
         return {"type": "image_url", "image_url": {"url": data}}
     return {"type": "file", "file": {"filename": file.name, "file_data": data}}

@@ -51,6 +51,12 @@ def claimed(canvas: Canvas, event: e.JobClaimed, _: Job) -> None:
     canvas.change(canvas.root, event)
 
 
+def handed_back(canvas: Canvas, event: e.JobHandedBack, _: Job) -> None:
+    """Write down that the holder gave the job back alive."""
+    canvas.root.note("handed back", event.at, reason=event.reason)
+    canvas.change(canvas.root, event)
+
+
 def parked(canvas: Canvas, event: e.JobParked, _: Job) -> None:
     """Write down that the job waits, from now on."""
     canvas.parked_at = event.at

@@ -25,6 +25,7 @@ _MEANING: dict[type[e.Event], Callable[[Canvas, Any, Job], None]] = {
     e.JobRerouted: life.rerouted,
     e.TaskClassified: life.classified,
     e.JobClaimed: life.claimed,
+    e.JobHandedBack: life.handed_back,
     e.ModelRequested: model_calls.requested,
     e.ModelCompleted: model_calls.completed,
     e.ModelFailed: model_calls.failed,

@@ -1,0 +1,32 @@
+"""The images and files that one call of a model sends: in memory for as long as the call lasts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from wayline.contracts.errors import Reject
+from wayline.contracts.jobs import Failure
+from wayline.executor.actions import Fail
+from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.steps import Hands
+from wayline.llm import File
+
+
+@asynccontextmanager
+async def given(hands: Hands, hold: Hold) -> AsyncIterator[dict[str, File] | Fail | None]:
+    """What the job names, by document id, once there is room for it; or why not, None: it is being cancelled."""
+    job = hold.pen.job
+    with hands.files.room(job.attachments) as turn:
+        try:
+            if not turn.is_set():
+                await hold.listening(turn.wait(), finish_when_draining=False)
+            fetching = hands.files.of(job.tenant, job.attachments, again=hold.given_files)
+            found = await hold.listening(fetching, finish_when_draining=False)
+        except Cancelled:
+            found = None
+        except Reject as error:
+            found = Fail(Failure(code=error.code, message=str(error)))
+        else:
+            hold.given_files = True
+        yield found
