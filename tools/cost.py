@@ -10,17 +10,18 @@ SHOWN_MAX = 50
 USED, LIMIT = 'wayline_budget_usd{figure!="limit"}', 'wayline_budget_usd{figure="limit"}'
 
 
-def over_time(what: str, cost: str = "coalesce(sum(cost_usd), 0)", where: str = "true") -> Sql:
+def over_time(what: str) -> Sql:
     """Dollars by day and something else."""
     return Sql(
-        f"""SELECT $__timeGroupAlias(at, '1d'), {what} AS metric, ({cost})::float8 AS cost
-            FROM tracing.ledger WHERE NOT open AND {where} AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
+        f"""SELECT $__timeGroupAlias(at, '1d'), {what} AS metric, coalesce(sum(cost_usd), 0)::float8 AS cost
+            FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
         over_time=True,
     )
 
 
-def dollars(title: str, description: str, ask: Sql | Metric, *, width: int = 8) -> Panel:
-    return Panel(title, description, [ask], unit=DOLLARS, kind="bargauge", width=width, decimals=CENTS_OF_CENTS)
+def dollars(title: str, description: str, ask: Sql | Metric) -> Panel:
+    """Dollars of each of several, side by side."""
+    return Panel(title, description, [ask], unit=DOLLARS, kind="bargauge", width=8, decimals=CENTS_OF_CENTS)
 
 
 def figure(title: str, description: str, gauge: str, *, unit: str = DOLLARS) -> Panel:

@@ -1,4 +1,4 @@
-"""The pages say what is so: their links lead somewhere, their commands and variables exist."""
+"""The pages say what is so: their links lead somewhere, their commands and variables exist; so do those of messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from typer.main import get_command
 from wayline.standalone.cli import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "tests" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("libs/*/README.md")),
+    *sorted(ROOT.glob("services/*/README.md")),
+]
+CODE = [*sorted(ROOT.glob("libs/**/*.py")), *sorted(ROOT.glob("services/**/*.py"))]
 DECISIONS = sorted(ROOT.glob("docs/decisions/0*.md"))
 
 COMMAND = re.compile(
-    r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents |models )?[a-z][a-z-]+)", re.MULTILINE
+    r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents |models |budgets |router )?[a-z][a-z-]+)",
+    re.MULTILINE,
 )
+QUOTED = re.compile(r"`wayline ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?")
 FOLDERS = "tests|docs|proto|deploy|tools|services|libs"
 NAMED = re.compile(rf"(?:{FOLDERS})/[\w./-]+\.(?:py|md|svg|yml|json)")
 
@@ -55,9 +63,20 @@ def test_every_command_that_is_named_exists(page: Path):
     assert said - known == set()
 
 
+def test_every_command_that_the_code_tells_of_exists():
+    known = set(commands(get_command(app)))
+    groups = {words[0] for words in known if len(words) == 2}
+    told = [(path, words) for path in CODE for words in QUOTED.findall(path.read_text())]
+
+    # After a command that is no group, the next word is what it is given.
+    named = {(path.name, words if words[0] in groups and words[1] else words[:1]) for path, words in told}
+    assert {(name, words) for name, words in named if words not in known} == set()
+
+
 @every_page
 def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[str, Any]):
-    others = {"WAYLINE_FAILPOINT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED"}
+    client = {"WAYLINE_URL", "WAYLINE_API_KEY"}
+    others = {"WAYLINE_FAILPOINT", "WAYLINE_BIND", "WAYLINE_SHARED", "WAYLINE_FAULT_SEED", *client}
     said = set(re.findall(r"\bWAYLINE_[A-Z0-9_]*[A-Z0-9]\b(?!…)", page.read_text()))
 
     assert said - settings.keys() - others == set()
@@ -65,8 +84,8 @@ def test_every_variable_that_is_named_is_a_setting(page: Path, settings: dict[st
 
 @every_page
 def test_every_make_target_that_is_named_exists(page: Path):
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = set(re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = set(re.findall(r"(?:^|`)make ([a-z0-9]+)", page.read_text(), re.MULTILINE))
 
     assert said - targets == set()
 

@@ -19,8 +19,8 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage
 from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition, ToolReply
-from wayline.executor.calling import Heard, Models
 from wayline.executor.condense import RESULT_TOKENS_MAX, shown
+from wayline.executor.models import Heard, Models
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints
 from wayline.executor.telling import compared, note_news, offered

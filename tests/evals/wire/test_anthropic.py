@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
 
-from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.models import ModelCard
-from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm import Finished, ModelError, TextDelta
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.anthropic_reply import Reply
 
-from ..recordings import Recording, anthropic_streams, of, recordings, replay
+from ..recordings import anthropic_streams, of, recordings, replay
+from .expected import Expected, request, said
 
 CARD = ModelCard(provider="anthropic", model="claude-sonnet-5-5", tier="standard")
-ASKED = UserMessage(parts=(TextPart(text="hi"),))
 STOPS = {
     "end_turn": "end",
     "tool_use": "tools",
@@ -27,16 +25,6 @@ STOPS = {
     "pause_turn": "paused",
     "model_context_window_exceeded": "context_full",
 }
-
-
-@dataclass
-class Expected:
-    """What the bytes say, read with no help from the code under test."""
-
-    text: str
-    calls: list[tuple[str, Any]]
-    stop: str
-    tokens: dict[str, int]
 
 
 def whole(body: dict[str, Any]) -> Expected:
@@ -95,26 +83,6 @@ def tokens(usage: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def said(finished: Finished) -> Expected:
-    used = finished.usage
-    return Expected(
-        text=finished.message.text,
-        calls=[(call.tool, call.arguments) for call in finished.message.tool_calls],
-        stop=finished.stop_reason,
-        tokens={
-            "input": used.input,
-            "output": used.output,
-            "cache_read": used.cache_read,
-            "cache_write": used.cache_write_5m + used.cache_write_1h,
-            "reasoning": used.reasoning,
-        },
-    )
-
-
-def request(recorded: Recording) -> ModelRequest:
-    return ModelRequest(CARD, "", (ASKED,), (), 100, recorded.name)
-
-
 async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
     recorded = [*of(recordings("anthropic"), streamed=True), *anthropic_streams()]
     wrong: list[str] = []
@@ -122,7 +90,7 @@ async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
         model = Anthropic(server.url)
         for each in recorded:
             try:
-                *pieces, last = [piece async for piece in model.stream(request(each))]
+                *pieces, last = [piece async for piece in model.stream(request(CARD, each))]
             except Exception as error:
                 wrong.append(f"{each.name}: {error!r}")
                 continue
@@ -150,7 +118,7 @@ async def test_a_recorded_refusal_is_not_tried_again(tell):
         model = Anthropic(server.url)
         for each in recorded:
             with pytest.raises(ModelError) as caught:
-                _ = [piece async for piece in model.stream(request(each))]
+                _ = [piece async for piece in model.stream(request(CARD, each))]
             assert (caught.value.code, caught.value.retryable) == ("invalid_request", False)
         await model.close()
 

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
 
-from wayline.contracts.chat import TextPart, UserMessage
 from wayline.contracts.models import ModelCard
-from wayline.llm import Finished, ModelError, ModelRequest, TextDelta
+from wayline.llm import Finished, ModelError, TextDelta
 from wayline.llm.openai import OpenAI
 from wayline.llm.openai_reply import Reply
 
-from ..recordings import Recording, of, recordings, replay
+from ..recordings import of, recordings, replay
+from .expected import Expected, request, said
 
 CARD = ModelCard(provider="openai", model="gpt-6-sol", tier="standard")
-ASKED = UserMessage(parts=(TextPart(text="hi"),))
 OTHER_CALLS = ("/compact", "/input_tokens")
 UNFINISHED = ("queued", "in_progress")
 CODES = {"model_not_found": "unknown_model"}
-
-
-@dataclass
-class Expected:
-    """What the bytes say, read with no help from the code under test."""
-
-    text: str
-    calls: list[tuple[str, Any]]
-    stop: str
-    tokens: dict[str, int]
 
 
 def whole(body: dict[str, Any]) -> Expected:
@@ -51,26 +39,6 @@ def whole(body: dict[str, Any]) -> Expected:
     )
 
 
-def said(finished: Finished) -> Expected:
-    used = finished.usage
-    return Expected(
-        text=finished.message.text,
-        calls=[(call.tool, call.arguments) for call in finished.message.tool_calls],
-        stop=finished.stop_reason,
-        tokens={
-            "input": used.input,
-            "output": used.output,
-            "cache_read": used.cache_read,
-            "cache_write": used.cache_write_5m + used.cache_write_1h,
-            "reasoning": used.reasoning,
-        },
-    )
-
-
-def request(recorded: Recording) -> ModelRequest:
-    return ModelRequest(CARD, "", (ASKED,), (), 100, recorded.name)
-
-
 def put_together(body: dict[str, Any]) -> Finished:
     """What is made of a body that was not streamed: its last event would hold all of it."""
     reply = Reply(provider="openai", model="m")
@@ -87,7 +55,7 @@ async def test_every_recorded_stream_becomes_what_the_wire_says(tell):
             [last_event] = [e for e in each.events if e["type"] == "response.completed"]
             written = "".join(e["delta"] for e in each.events if e["type"] == "response.output_text.delta")
             try:
-                *pieces, last = [piece async for piece in model.stream(request(each))]
+                *pieces, last = [piece async for piece in model.stream(request(CARD, each))]
             except Exception as error:
                 wrong.append(f"{each.name}: {error!r}")
                 continue
@@ -122,7 +90,7 @@ async def test_recorded_refusals_are_named_and_not_tried_again(tell):
         model = OpenAI(server.url)
         for each in recorded:
             with pytest.raises(ModelError) as caught:
-                _ = [piece async for piece in model.stream(request(each))]
+                _ = [piece async for piece in model.stream(request(CARD, each))]
             code = CODES.get(each.answer["error"]["code"], "invalid_request")
             assert (caught.value.code, caught.value.retryable) == (code, False)
         await model.close()

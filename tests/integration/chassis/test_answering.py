@@ -1,25 +1,13 @@
 """Requests on the bus: one answer, or one typed error; never a silence."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, asks, responder
-from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
-
-
-@pytest.fixture
-async def bus(nats_factory) -> AsyncIterator[Bus]:
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(memory=True)):
-        pass
-    yield bus
-    await bus.close()
 
 
 async def answering(bus: Bus, handle, *, everyone: bool = False) -> Service:

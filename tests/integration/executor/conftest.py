@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from nats.aio.msg import Msg
 
 from wayline.chassis import Ask, Bus, Service
 from wayline.chassis.responder import Responder
@@ -143,6 +144,16 @@ class Stage:
 
     async def job(self, job_id: str) -> Job:
         return fold(await self.events(job_id))
+
+    async def until_writing(self, job_id: str) -> None:
+        """Wait until a model writes the job's answer."""
+        seen: list[str] = []
+
+        async def hear(message: Msg) -> None:
+            seen.append(message.subject)
+
+        await self.bus.nc.subscribe(f"deltas.default.{job_id}", cb=hear)
+        await until(lambda: len(seen) >= 2, why="the model is writing")
 
     async def ended(self, job_id: str) -> JobView:
         async for _ in follow(self.bus, "default", job_id):

@@ -13,7 +13,7 @@ from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, RaiseBudget
 from wayline.executor import signals
-from wayline.executor.calling import Models
+from wayline.executor.models import Models
 from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
@@ -166,13 +166,7 @@ async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard(sta
     async with ChatServer(lambda _: Say(text=words, pace_s=0.02)) as chat:
         first = await stage.executor(chat)
         await stage.begin("j1", max_output_tokens=1_000)
-        seen: list[str] = []
-
-        async def hear(message) -> None:
-            seen.append(message.subject)
-
-        await stage.bus.nc.subscribe("deltas.default.j1", cb=hear)
-        await until(lambda: len(seen) >= 2, why="the model is writing")
+        await stage.until_writing("j1")
         await first.stop(0)
         stage.executors.clear()
 

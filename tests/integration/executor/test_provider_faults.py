@@ -100,13 +100,7 @@ async def test_a_cancel_during_a_stream_bills_what_came(stage: Stage):
     async with ChatServer(lambda _: Say(text=said, pace_s=0.02)) as chat:
         await stage.executor(chat)
         await stage.begin("j1", max_output_tokens=1_000)
-        seen: list[str] = []
-
-        async def hear(message) -> None:
-            seen.append(message.subject)
-
-        await stage.bus.nc.subscribe("deltas.default.j1", cb=hear)
-        await until(lambda: len(seen) >= 2, why="the model is writing")
+        await stage.until_writing("j1")
         await stage.signal("j1", Cancel())
 
         done = await stage.ended("j1")

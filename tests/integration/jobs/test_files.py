@@ -22,8 +22,6 @@ from wayline.contracts import events as e
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import JobView
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentList, DescribeAttachments, IndexDocument
-from wayline.contracts.models import ModelCard, Prices, PutModel
-from wayline.contracts.models import Rates as CardRates
 from wayline.executor.files import Files
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.settings import Settings as GatewaySettings
@@ -32,28 +30,11 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit import until
 from wayline.testkit.media import pdf, png
 from wayline.testkit.processes import Fleet
-from wayline.testkit.simulator import Asked, Facts, Fault, Rates, Say, Simulator, rounds
+from wayline.testkit.simulator import Asked, Fault, Say, Simulator, rounds
 
 from .conftest import Platform
+from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
-CLAUDE, GPT, OWN, IN_WORDS = (
-    "anthropic/claude-sonnet-5-5",
-    "openai/gpt-6.1-terra",
-    "chat/local-seeing",
-    "chat/local-words",
-)
-RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
-FACTS = {name: Facts(name=name, provider="local", rates=Rates(**RATES)) for name in ("local-seeing", "local-words")}
-SEEING = ModelCard(
-    provider="chat",
-    model="local-seeing",
-    tier="standard",
-    images=True,
-    files=True,
-    prices=Prices(rates=CardRates(**RATES), source="our own machine"),
-)
-WORDY = SEEING.model_copy(update={"model": "local-words", "tools": "json"})
-BLIND = SEEING.model_copy(update={"model": "local-chat", "images": False, "files": False})
 IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
 LOOK = Say(tools=(("get_current_time", {}),))
 SERVICES = ("gateway", "router", "retrieval", "tool_registry")
@@ -90,8 +71,7 @@ class World:
         )
 
     async def executor(self, **settings: Any) -> None:
-        endpoints = endpoints_of(self.simulator)
-        await self.platform.start("executor", executor=ExecutorSettings(**endpoints, **settings))
+        await self.platform.start("executor", executor=ExecutorSettings(**endpoints(self.simulator), **settings))
 
     def sent(self, job_id: str) -> list[list[bytes]]:
         """The images and files in each of a job's requests, as the provider got them."""
@@ -128,18 +108,12 @@ def files_in(value: Any) -> Any:
             yield from files_in(held)
 
 
-def endpoints_of(simulator: Simulator) -> dict[str, str]:
-    openai = simulator.openai_url
-    return {"anthropic_base_url": simulator.url, "openai_base_url": openai, "chat_base_url": openai}
-
-
 @asynccontextmanager
 async def opened(platform: Platform, script: Any) -> AsyncIterator[World]:
     async with Simulator(script, models=FACTS) as simulator:
-        settings = {"router": RouterSettings(**endpoints_of(simulator)), "gateway": GatewaySettings(http_port=0)}
+        settings = {"router": RouterSettings(**endpoints(simulator)), "gateway": GatewaySettings(http_port=0)}
         await platform.start(*SERVICES, **settings)
-        for card in (SEEING, WORDY, BLIND):
-            await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        await put_own(platform)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http:
             world = World(platform, simulator, http)
             assert (await world.agent()).status_code == 200
@@ -152,7 +126,7 @@ async def world(platform: Platform) -> AsyncIterator[World]:
         yield world
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN, IN_WORDS])
+@pytest.mark.parametrize("model", FOUR)
 async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_are_paid_for(world: World, model: str):
     await world.executor()
     cat = await world.upload("cat", "cat.png", IMAGE)
@@ -374,8 +348,8 @@ async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes
         ([image("no\0where")], {"model": CLAUDE}, "unknown_document", "POST /v1/documents"),
         ([image("theirs")], {"model": CLAUDE}, "unknown_document", "no document 'theirs'"),
         ([image("cat", sha256="0" * 64)], {"model": CLAUDE}, "document_changed", "other content"),
-        ([image("cat")], {"model": "chat/local-chat"}, "model_unfit", "takes no images, and cat.png is one"),
-        ([file("story")], {"model": "chat/local-chat"}, "model_unfit", "story.pdf is a PDF"),
+        ([image("cat")], {"model": BLIND}, "model_unfit", "takes no images, and cat.png is one"),
+        ([file("story")], {"model": BLIND}, "model_unfit", "story.pdf is a PDF"),
         ([image("wide")], {"model": CLAUDE}, "model_unfit", "8000 pixels a side, and wide.png has 8001"),
         ([image(f"c{n}") for n in range(33)], {"model": CLAUDE}, "too_many_files", "WAYLINE_ROUTER_FILES_MAX"),
     ],
@@ -420,7 +394,7 @@ async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_
 async def test_the_router_sends_an_image_where_it_can_be_seen(world: World):
     await world.executor()
     await world.upload("cat", "cat.png", IMAGE)
-    await world.agent("chooser", routing={"primary": "chat/local-chat", "escalation": OWN})
+    await world.agent("chooser", routing={"primary": BLIND, "escalation": OWN})
 
     ended = await world.run("j1", image("cat"), agent="chooser", task_type="drafting")
 

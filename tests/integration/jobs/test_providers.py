@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import orjson
@@ -15,26 +14,17 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.jobs import JobView
-from wayline.contracts.models import ModelCard, Prices, PutModel
-from wayline.contracts.models import Rates as CardRates
 from wayline.contracts.money import Usage
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Charge, Facts, Rates, Say, Simulator
+from wayline.testkit.simulator import Asked, Charge, Say, Simulator
 
 from ..simulator.jobs import JOBS
 from .conftest import Platform, with_tools
+from .four_models import CLAUDE, FACTS, FOUR, GPT, IN_WORDS, OWN, endpoints, put_own
 from .test_discovering import box, listing
 
-CLAUDE, GPT, OWN, IN_WORDS = (
-    "anthropic/claude-sonnet-5-5",
-    "openai/gpt-6.1-terra",
-    "chat/local-chat",
-    "chat/local-json",
-)
-RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
-FACTS = {name: Facts(name=name, provider="local", rates=Rates(**RATES)) for name in ("local-chat", "local-json")}
 NO_TEMPERATURE = "temperature dropped: the model takes none"
 NOTES = {
     CLAUDE: (NO_TEMPERATURE,),
@@ -135,15 +125,10 @@ async def opened(platform: Platform) -> AsyncIterator[World]:
 
         async with box() as server:
             server.mcp.add_tool(search)
-            endpoints = {
-                "anthropic_base_url": simulator.url,
-                "openai_base_url": simulator.openai_url,
-                "chat_base_url": simulator.openai_url,
-            }
             await platform.start(
                 *("router", "executor", "tool_registry"),
-                router=RouterSettings(**endpoints),
-                executor=ExecutorSettings(**endpoints),
+                router=RouterSettings(**endpoints(simulator)),
+                executor=ExecutorSettings(**endpoints(simulator)),
                 tool_registry=with_tools({**server.settings(), "effects": {"search": "once"}}),
             )
             await listing(platform, "search")
@@ -154,26 +139,8 @@ async def opened(platform: Platform) -> AsyncIterator[World]:
 @pytest.fixture
 async def world(platform: Platform) -> AsyncIterator[World]:
     async with opened(platform) as world:
-        for card in own_cards():
-            await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        await put_own(platform)
         yield world
-
-
-def own_cards() -> list[ModelCard]:
-    """One model with tools of its own and all else, and one that only writes text."""
-    prices = Prices(rates=CardRates(**RATES), source="our own machine")
-    able = ModelCard(
-        provider="chat",
-        model="local-chat",
-        tier="standard",
-        structured_output=True,
-        temperature=True,
-        reasoning="effort",
-        efforts=("low",),
-        prices=prices,
-    )
-    plain = ModelCard(provider="chat", model="local-json", tier="standard", tools="json", prices=prices)
-    return [able, plain]
 
 
 def answers(events: list[e.Event]) -> list[e.ModelCompleted]:
@@ -190,7 +157,7 @@ def outcome(job: JobView, events: list[e.Event]) -> Outcome:
     )
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN, IN_WORDS])
+@pytest.mark.parametrize("model", FOUR)
 async def test_the_same_three_jobs_do_the_same_on_every_wire_format(world: World, model: str):
     ended = await world.play(model)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,9 +9,8 @@ import orjson
 import pytest
 from nats.aio.msg import Msg
 
-from wayline.chassis import Bus, BusSettings
+from wayline.chassis import Bus
 from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.topology import Limits, declare
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts import ids
@@ -21,16 +19,6 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.journal import Fenced, JobLog, State, bulk_read, follow, leader_read
 from wayline.journal import log as journal_log
 from wayline.testkit import until
-
-
-@pytest.fixture
-async def bus(nats_factory) -> AsyncIterator[Bus]:
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(memory=True)):
-        pass
-    yield bus
-    await bus.close()
 
 
 def stamp(seq: int) -> dict:

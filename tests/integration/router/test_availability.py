@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis import Bus
 from wayline.executor.breaker import FAILURES_MAX, OPEN_S
 from wayline.executor.gates import Gates
 from wayline.llm import ModelError
 from wayline.router.availability import WAIT_S, Availability
 from wayline.testkit import until
-from wayline.testkit.fixtures import NatsFactory
 
 MODEL, OTHER = "chat/llama 3.1:8b", "anthropic/claude-haiku-5-5"
 BROKEN = ModelError("server_error", "500", retryable=True)
@@ -33,16 +31,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
-    server = await nats_factory()
-    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(memory=True)):
-        pass
-    yield bus
-    await bus.close()
 
 
 Listen = Callable[[], Awaitable[Availability]]

@@ -16,8 +16,8 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
-from wayline.executor.calling import Models
 from wayline.executor.condense import shown
+from wayline.executor.models import Models
 from wayline.executor.pen import Pen
 from wayline.executor.prompt import Prints, Prompt, assemble
 from wayline.executor.telling import compared, note_news, offered

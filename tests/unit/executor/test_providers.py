@@ -8,7 +8,7 @@ import pytest
 
 from wayline.contracts.models import Provider, ProviderList
 from wayline.executor.app import ADAPTERS, configured, providers
-from wayline.executor.calling import without
+from wayline.executor.models import without
 from wayline.executor.settings import Settings
 from wayline.llm.endpoints import EndpointSettings
 

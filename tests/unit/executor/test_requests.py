@@ -9,7 +9,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, ImagePart, Part, TextPart
 from wayline.contracts.models import MediaRules, ModelCard, Slot
-from wayline.executor.calling import Models
+from wayline.executor.models import Models
 from wayline.executor.prompt import Prints
 from wayline.executor.spending import worst_usd
 from wayline.llm import ModelRequest

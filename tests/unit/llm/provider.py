@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pytest
 from aiohttp import web
 
-from wayline.llm import Piece, TextDelta
+from wayline.llm import Finished, Model, ModelError, ModelRequest, Piece, TextDelta
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
@@ -91,3 +92,33 @@ class Provider:
                 self.hung_up.set()
         await response.write_eof()
         return response
+
+
+@dataclass(frozen=True)
+class Caller:
+    """An adapter that asks one thing of a provider."""
+
+    adapter: Callable[..., Model]
+    request: ModelRequest
+
+    async def stream(self, provider: Provider, **more: Any) -> list[Piece]:
+        """All that the adapter makes of the provider's next reply."""
+        model = self.adapter(provider.url, **more)
+        try:
+            return [piece async for piece in model.stream(self.request)]
+        finally:
+            await model.close()
+
+    async def replied(self, *events: dict[str, Any]) -> Finished:
+        """What it makes of a whole stream of events."""
+        async with Provider(Reply([sse(*events)])) as provider:
+            *_, last = await self.stream(provider)
+        assert isinstance(last, Finished)
+        return last
+
+    async def failed(self, *replies: Reply, **more: Any) -> tuple[ModelError, Provider]:
+        """The error it ends with, and the provider that caused it."""
+        async with Provider(*replies) as provider:
+            with pytest.raises(ModelError) as caught:
+                await self.stream(provider, **more)
+        return caught.value, provider

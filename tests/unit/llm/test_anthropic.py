@@ -15,7 +15,7 @@ from wayline.llm import Finished, ModelError, Piece, TextDelta, UsageSeen
 from wayline.llm.anthropic import Anthropic
 
 from .cards import card, request, user
-from .provider import Provider, Reply, in_pieces, spoken, sse
+from .provider import Caller, Provider, Reply, in_pieces, spoken, sse
 
 COUNTED = {"input_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 1}
 ENDED = {"output_tokens": 30, "output_tokens_details": {"thinking_tokens": 8}}
@@ -52,28 +52,8 @@ def ended(stop: str | None = "end_turn", usage: dict | None = ENDED) -> list[dic
 
 
 WHOLE = [begun(), *text(0, "well", " hello"), *ended()]
-
-
-async def stream(provider: Provider, **more) -> list[TextDelta | UsageSeen | Finished]:
-    model = Anthropic(provider.url, **more)
-    try:
-        return [piece async for piece in model.stream(request(user("hi"), model=card()))]
-    finally:
-        await model.close()
-
-
-async def replied(*events: dict) -> Finished:
-    async with Provider(Reply([sse(*events)])) as provider:
-        *_, last = await stream(provider)
-    assert isinstance(last, Finished)
-    return last
-
-
-async def failed(*replies: Reply, **more) -> tuple[ModelError, Provider]:
-    async with Provider(*replies) as provider:
-        with pytest.raises(ModelError) as caught:
-            await stream(provider, **more)
-    return caught.value, provider
+caller = Caller(Anthropic, request(user("hi"), model=card()))
+stream, replied, failed = caller.stream, caller.replied, caller.failed
 
 
 async def test_usage_comes_first_then_the_text_that_came_together_then_the_whole_message():

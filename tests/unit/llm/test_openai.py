@@ -8,11 +8,11 @@ import pytest
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import Finished, ModelError, Piece, TextDelta
+from wayline.llm import Finished, ModelError, TextDelta
 from wayline.llm.openai import OpenAI
 
 from .cards import card, request, user
-from .provider import Provider, Reply, in_pieces, spoken, sse
+from .provider import Caller, Provider, Reply, in_pieces, spoken, sse
 
 COUNTED = {
     "input_tokens": 18,
@@ -68,28 +68,8 @@ def ended(*output: dict, kind: str = "completed", usage: dict | None = COUNTED, 
 
 
 WHOLE = [BEGUN, *text(0, "well", " hello"), ended(message("well hello"))]
-
-
-async def stream(provider: Provider, **more) -> list[Piece]:
-    model = OpenAI(provider.url, **more)
-    try:
-        return [piece async for piece in model.stream(request(user("hi"), model=CARD))]
-    finally:
-        await model.close()
-
-
-async def replied(*events: dict) -> Finished:
-    async with Provider(Reply([sse(*events)])) as provider:
-        *_, last = await stream(provider)
-    assert isinstance(last, Finished)
-    return last
-
-
-async def failed(*replies: Reply, **more) -> tuple[ModelError, Provider]:
-    async with Provider(*replies) as provider:
-        with pytest.raises(ModelError) as caught:
-            await stream(provider, **more)
-    return caught.value, provider
+caller = Caller(OpenAI, request(user("hi"), model=CARD))
+stream, replied, failed = caller.stream, caller.replied, caller.failed
 
 
 async def test_the_text_that_came_together_comes_first_then_the_whole_message_with_its_usage():

@@ -4,7 +4,7 @@ from wayline.chassis.bus import Bus, WrongSequence
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
-from wayline.chassis.service import Part, Service, main, run
+from wayline.chassis.service import Part, Service, connected, main, run
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.tasks import stopped
 from wayline.chassis.worker import Work
@@ -20,6 +20,7 @@ __all__ = [
     "Work",
     "WrongSequence",
     "asks",
+    "connected",
     "hears",
     "main",
     "reach",

@@ -26,6 +26,8 @@ PING_S = 10
 PINGS_LOST_MAX = 2
 PENDING_MAX_BYTES = 16 * 1024 * 1024
 CLOSED_EXIT_CODE = 70
+LOOK_S = 0.05
+"""Between two looks at a connection that is being made."""
 
 _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
 _REFUSED = re.compile(r"authorization violation|authentication", re.I)
@@ -109,20 +111,15 @@ async def connect(link: Link, settings: BusSettings) -> Client:
                     writer.close()
                     connecting = asyncio.create_task(nc.connect(**link.options(settings)))
                 # nats-py itself tries for ever, wrong credentials included.
-                await asyncio.wait({connecting}, timeout=0.05)
+                await asyncio.wait({connecting}, timeout=LOOK_S)
                 if connecting.done():
                     connecting.result()
                     metrics.bus_connected.labels(link.service).set(1)
                     return nc
             except (OSError, nats_errors.Error) as error:
                 last, connecting = str(error) or type(error).__name__, None
-                await asyncio.sleep(0.05)
-            if link.refused:
-                raise Reject(
-                    f"the bus at {settings.nats_url} does not accept the credentials of {link.service}: set "
-                    "WAYLINE_NATS_SEED to the seed that `wayline up` or `wayline migrate` wrote for it",
-                    code="bus_refused",
-                )
+                await asyncio.sleep(LOOK_S)
+            _require_accepted(link, settings)
     except BaseException:
         link.closing = True
         raise
@@ -134,6 +131,15 @@ async def connect(link: Link, settings: BusSettings) -> Client:
     raise Unavailable(
         f"the bus at {settings.nats_url}", detail=f"{last}. Is NATS running, and is WAYLINE_NATS_URL right?"
     )
+
+
+def _require_accepted(link: Link, settings: BusSettings) -> None:
+    if link.refused:
+        raise Reject(
+            f"the bus at {settings.nats_url} does not accept the credentials of {link.service}: set "
+            "WAYLINE_NATS_SEED to the seed that `wayline up` or `wayline migrate` wrote for it",
+            code="bus_refused",
+        )
 
 
 def _first_address(url: str) -> tuple[str, int]:

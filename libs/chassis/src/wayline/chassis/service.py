@@ -7,7 +7,7 @@ import gc
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 import uvloop
@@ -24,6 +24,8 @@ from wayline.telemetry import BusExporter, Telemetry
 log = structlog.get_logger()
 
 SPANS_SUBJECT = "telemetry.traces"
+
+S = TypeVar("S")
 COLLECT_AFTER = 50_000
 """Objects made beyond those that went before Python looks for cycles: a message makes thousands and no cycle."""
 
@@ -38,11 +40,7 @@ class Part(Protocol):
 
 @dataclass
 class Service:
-    """What a service is made of; `app.py` builds one.
-
-    `open` runs first and returns what must be closed last; handlers are bound only when it is done, so a handler never
-    meets a pool that is not there.
-    """
+    """What a service is made of; `app.py` builds one, connected. `close` gives back last what handlers work with."""
 
     name: str
     settings: BusSettings
@@ -99,6 +97,16 @@ class Service:
         if self.close is not None:
             await self.close()
         await self.bus.close()
+
+
+async def connected(settings: BusSettings, name: str, open_store: Callable[[], Awaitable[S]]) -> tuple[Bus, S]:
+    """What most services begin with: the bus, and their tables; where these cannot be reached, the bus is left."""
+    bus = await Bus.connect(settings, service=name)
+    try:
+        return bus, await open_store()
+    except BaseException:
+        await bus.close()
+        raise
 
 
 Build = Callable[[], Awaitable[Service]]

@@ -85,10 +85,14 @@ class Agent(Frozen):
 
 
 class AgentList(Frozen):
+    """The newest version of each agent."""
+
     agents: tuple[Agent, ...]
 
 
 class Deleted(Frozen):
+    """Whether there was such an agent."""
+
     deleted: bool
 
 

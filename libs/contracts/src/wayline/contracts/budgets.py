@@ -95,11 +95,15 @@ class Budget(BudgetConfig):
 
 
 class BudgetList(Frozen):
+    """A tenant's budgets as they stand."""
+
     budgets: tuple[Budget, ...]
     job_budget_usd: Decimal = Field(description="What a job may spend where neither it nor a budget says so.")
 
 
 class BudgetDeleted(Frozen):
+    """Whether there was such a budget."""
+
     deleted: bool
 
 
@@ -125,6 +129,8 @@ class DeleteBudget(Request, subject="budgets.delete.{tenant}", replies=BudgetDel
 
 
 class Settled(Frozen):
+    """Whether the reservation was there and is settled."""
+
     settled: bool
 
 
@@ -184,6 +190,8 @@ class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended)
 
 
 class Released(Frozen):
+    """What was given back."""
+
     released_usd: Decimal
 
 

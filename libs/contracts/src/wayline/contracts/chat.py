@@ -11,14 +11,22 @@ from wayline.contracts.base import Frozen
 
 
 class TextPart(Frozen):
+    """Words."""
+
     type: Literal["text"] = "text"
     text: str
 
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The formats of images that models are sent; others they refuse."""
+PDF = "application/pdf"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ImagePart(Frozen):
+    """An image, by the document it was uploaded as."""
+
     type: Literal["image"] = "image"
     document_id: str = Field(description="An image that was uploaded as a document.")
     sha256: Sha256 | None = Field(
@@ -27,6 +35,8 @@ class ImagePart(Frozen):
 
 
 class FilePart(Frozen):
+    """A file, by the document it was uploaded as."""
+
     type: Literal["file"] = "file"
     document_id: str
     sha256: Sha256 | None = Field(
@@ -76,6 +86,8 @@ class Verbatim(Frozen):
 
 
 class UserMessage(Frozen):
+    """What whoever asked for the job said."""
+
     role: Literal["user"] = "user"
     parts: tuple[Part, ...]
     style: str | None = Field(default=None, description="How the job asked to be answered.")
@@ -99,6 +111,8 @@ class NoteMessage(Frozen):
 
 
 class AssistantMessage(Frozen):
+    """What a model answered: words, wishes to use tools, or both."""
+
     role: Literal["assistant"] = "assistant"
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -112,6 +126,8 @@ class AssistantMessage(Frozen):
 
 
 class ToolMessage(Frozen):
+    """What came of a tool call, as the model is shown it."""
+
     role: Literal["tool"] = "tool"
     call: str
     tool: str

@@ -5,9 +5,10 @@ WaylineError
 │   └── Unavailable         a dependency is away
 ├── Reject              it never will: dead letter on the bus, problem over HTTP
 │   ├── InvalidMessage      the body, its headers or its schema version are wrong
-│   ├── NotFound
+│   ├── NotFound            no such thing for this tenant
 │   ├── Conflict            the same id with other content
-│   └── Full                a bounded stream refuses more (HTTP 429)
+│   ├── Full                a bounded stream refuses more (HTTP 429)
+│   └── Refused             another service answered with such an error
 └── Bug                 a promise of our own code is broken: crash, do not guess
 """
 
@@ -50,6 +51,7 @@ class Retry(WaylineError):
         self.after_s = after_s
 
     def problem(self) -> Problem:
+        """This error, saying when to come back."""
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
 
 
@@ -109,18 +111,14 @@ class Full(Reject):
     code = "full"
     status = 429
 
-    def __init__(self, what: str, *, after_s: float = 1.0) -> None:
-        super().__init__(f"{what} is full; send it again after {after_s:g} s")
-        self.after_s = after_s
+    after_s = 1.0
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} is full; send it again after {self.after_s:g} s")
 
     def problem(self) -> Problem:
+        """This error, saying when to come back."""
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
-
-
-class Bug(WaylineError):
-    """A promise of our own code is broken."""
-
-    code = "bug"
 
 
 class Refused(Reject):
@@ -128,6 +126,12 @@ class Refused(Reject):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail, code=problem.code, status=problem.status)
+
+
+class Bug(WaylineError):
+    """A promise of our own code is broken."""
+
+    code = "bug"
 
 
 def raised(problem: Problem) -> WaylineError:

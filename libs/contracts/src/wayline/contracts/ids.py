@@ -23,6 +23,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 
 def is_tenant(text: str) -> bool:
+    """Whether this may name a tenant."""
     return re.fullmatch(TENANT_PATTERN, text) is not None
 
 
@@ -57,14 +58,17 @@ def job_span(tenant: str, job_id: str) -> str:
 
 
 def step_span(tenant: str, job_id: str, step: int) -> str:
+    """The span of a step."""
     return span_id(tenant, job_id, "step", step)
 
 
 def model_span(tenant: str, job_id: str, step: int, attempt: int) -> str:
+    """The span of one attempt of a model call."""
     return span_id(tenant, job_id, "model", step, attempt)
 
 
 def tool_span(tenant: str, job_id: str, step: int, call: str) -> str:
+    """The span of a tool call, of all its repeats."""
     return span_id(tenant, job_id, "tool", step, call)
 
 
@@ -79,6 +83,7 @@ def aux_id(tenant: str, job_id: str, step: int, n: int) -> str:
 
 
 def aux_span(tenant: str, job_id: str, attempt_id: str) -> str:
+    """The span of an auxiliary call."""
     return span_id(tenant, job_id, "aux", attempt_id)
 
 

@@ -23,6 +23,8 @@ Lane = Literal["interactive", "batch"]
 
 
 class Status(StrEnum):
+    """How far a job is."""
+
     QUEUED = "queued"
     RUNNING = "running"
     PARKED = "parked"
@@ -92,6 +94,8 @@ class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
 
 
 class Cancel(Frozen):
+    """The job shall stop."""
+
     type: Literal["cancel"] = "cancel"
     reason: str = ""
     by: str = ""

@@ -15,6 +15,8 @@ DocumentId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}
 
 
 class DocumentStatus(StrEnum):
+    """How far a document's ingestion is."""
+
     QUEUED = "queued"
     INDEXING = "indexing"
     READY = "ready"
@@ -42,6 +44,8 @@ class Document(Frozen):
 
 
 class DocumentPage(Frozen):
+    """Some of a tenant's documents, newest first; `next_cursor` asks for more."""
+
     documents: tuple[Document, ...]
     next_cursor: str | None = None
 
@@ -72,20 +76,28 @@ class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Docum
 
 
 class GetDocument(Request, subject="documents.get.{tenant}", replies=Document):
+    """Ask for one document and how far its ingestion is."""
+
     document_id: DocumentId
 
 
 class ListDocuments(Request, subject="documents.list.{tenant}", replies=DocumentPage):
+    """Page through a tenant's documents, newest first."""
+
     limit: int = Field(default=50, ge=1, le=500)
     cursor: str | None = None
 
 
 class DocumentDeleted(Frozen):
+    """What was deleted with a document."""
+
     document_id: str
     chunks_deleted: int
 
 
 class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=DocumentDeleted):
+    """Delete a document with its passages and the bytes that are kept of it."""
+
     document_id: DocumentId
 
 
@@ -110,6 +122,8 @@ PIECE_MAX_BYTES = 180_000
 
 
 class AttachmentPiece(Frozen):
+    """Some of a document's bytes."""
+
     content_base64: str
     size_bytes: int = Field(description="Of the whole document.")
 
@@ -145,6 +159,8 @@ class Hit(Frozen):
 
 
 class SearchResult(Frozen):
+    """The passages that were found, best first."""
+
     hits: tuple[Hit, ...]
     mode: str
     embedding_model: str | None = None

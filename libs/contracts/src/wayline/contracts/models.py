@@ -18,11 +18,14 @@ Slot = Literal["fast", "primary", "escalation", "reasoning"]
 """What an agent uses a model for; a slot names a model or a tier."""
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
+"""How hard a reasoning model thinks."""
 
 TOKENS_MAX = 1_000_000_000
 RATE_MAX = 1_000_000
 STEPS_MAX = 16
+PROVIDER_CHARS_MAX = 64
+MODEL_CHARS_MAX = 200
+
 _SEGMENT = r"[A-Za-z0-9@~_][A-Za-z0-9@~_.:+#=,-]*"
 PROVIDER_PATTERN = r"^[a-z0-9][a-z0-9_-]*$"
 MODEL_PATTERN = rf"^{_SEGMENT}(/{_SEGMENT})*$"
@@ -30,8 +33,6 @@ ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 
 Rate = Annotated[Decimal, Field(ge=0, le=RATE_MAX)]
 Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX)]
-PROVIDER_CHARS_MAX = 64
-MODEL_CHARS_MAX = 200
 
 
 class Rates(Frozen):
@@ -167,12 +168,16 @@ class ModelCard(Frozen):
 
 
 class ModelList(Frozen):
+    """Every model a tenant can use."""
+
     models: tuple[ModelCard, ...] = Field(description="Of two of a tier the first comes first where a tier is meant.")
     usable: tuple[str, ...] = Field(default=(), description="Names of those whose provider is configured.")
     own: tuple[str, ...] = Field(default=(), description="Names of the tenant's own cards.")
 
 
 class ModelDeleted(Frozen):
+    """Whether the tenant had such a card of its own."""
+
     deleted: bool
 
 
@@ -211,7 +216,7 @@ class Provider(Frozen):
 
 
 class ProviderList(Frozen):
-    """The providers of one executor."""
+    """What one executor can call."""
 
     providers: tuple[Provider, ...]
     executor: str = Field(default="", description="Which one, as in `job.claimed`; empty from an older build.")

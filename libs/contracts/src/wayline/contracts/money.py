@@ -20,6 +20,11 @@ def usd(amount: Decimal) -> Decimal:
     return amount.quantize(NANO_USD, rounding=ROUND_HALF_EVEN)
 
 
+def dollars(amount: Decimal) -> str:
+    """An amount as a sentence says it, without the zeros at its end: `$0.03`."""
+    return f"${amount.normalize():f}"
+
+
 def cost_sum(costs: list[Decimal | None]) -> Decimal | None:
     """Add costs; one unknown makes the sum unknown."""
     known = [cost for cost in costs if cost is not None]
@@ -67,4 +72,5 @@ class Usage(Frozen):
 
     @property
     def total(self) -> int:
+        """Tokens in and out together."""
         return self.input + self.output

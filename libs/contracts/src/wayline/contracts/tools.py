@@ -41,6 +41,8 @@ RECALL = "recall_details"
 
 
 class ToolList(Frozen):
+    """The tools whose names match."""
+
     tools: tuple[ToolDefinition, ...] = Field(description="Sorted by name.")
 
 

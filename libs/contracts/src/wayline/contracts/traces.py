@@ -36,6 +36,8 @@ class Span(Frozen):
 
 
 class Totals(Frozen):
+    """The sums of a trace."""
+
     duration_ms: float | None
     tokens: int
     cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
@@ -81,11 +83,15 @@ class Step(Frozen):
 
 
 class StepList(Frozen):
+    """A job's steps, in order."""
+
     job_id: str
     steps: tuple[Step, ...]
 
 
 class JobPage(Frozen):
+    """Some of a tenant's jobs, newest first; `next_cursor` asks for more."""
+
     jobs: tuple[JobView, ...]
     next_cursor: str | None = None
 
@@ -98,6 +104,8 @@ class GetTrace(Request, subject="traces.get.{tenant}", replies=Trace):
 
 
 class GetSteps(Request, subject="traces.steps.{tenant}", replies=StepList):
+    """Ask for a job's steps."""
+
     job_id: str
 
 
@@ -129,6 +137,8 @@ class CostRow(Frozen):
 
 
 class CostTable(Frozen):
+    """What was spent, group by group."""
+
     rows: tuple[CostRow, ...]
 
 
@@ -137,6 +147,8 @@ CostGroup = Literal["model", "agent", "day", "tool", "user", "tenant", "session"
 
 
 class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
+    """Ask what a tenant spent, in groups."""
+
     group_by: tuple[CostGroup, ...] = ("model",)
     since: datetime | None = None
     tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")

@@ -65,16 +65,12 @@ class NatsServer(EmbeddedServer):
             return False
 
 
-def minimal_config(
-    store_dir: Path, *, port: int | None = None, monitor_port: int | None = None, sync_interval: str = "2m"
-) -> str:
+def minimal_config(store_dir: Path, *, monitor_port: int | None = None, sync_interval: str = "2m") -> str:
     """A configuration for tests: JetStream, no accounts, and fsync as often as `sync_interval` says."""
     lines = [
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {json.dumps(sync_interval)} }}",
         f"host: {LOOPBACK}",
     ]
-    if port is not None:
-        lines.append(f"port: {port}")
     if monitor_port is not None:
         lines.append(f'http: "{LOOPBACK}:{monitor_port}"')
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
 """A job's event log on JetStream, and the state it folds to."""
 
 from wayline.journal.folding import evolve, fold
-from wayline.journal.follow import follow
+from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
 from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, read_record, said_in, unknown_types
@@ -15,6 +15,7 @@ __all__ = [
     "Head",
     "Job",
     "JobLog",
+    "News",
     "Shared",
     "State",
     "bulk_read",

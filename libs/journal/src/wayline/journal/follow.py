@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
+from typing import TypeAlias
 
 import structlog
 from nats.aio.msg import Msg
@@ -23,8 +24,11 @@ IDLE_S = 15.0
 WAITING_MAX = 1_000
 """Live messages held for a reader; past it they are dropped and the log is read instead."""
 
+News: TypeAlias = AsyncGenerator[Event | Delta | None, None]
+"""What a follower is told: events in their order, pieces of text between them, None where nothing happens for long."""
 
-async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> AsyncIterator[Event | Delta | None]:
+
+async def follow(bus: Bus, tenant: str, job_id: str, after_seq: int = 0) -> News:
     """Yield every event after `after_seq` once and in order, deltas between them, None now and then when idle.
 
     A delta of a model call that failed or ended is dropped: deltas travel beside the log and may come late.
@@ -65,7 +69,7 @@ class _Follower:
         self._ended = False
         self._pieces = Pieces()
 
-    async def run(self, waiting: asyncio.Queue[Msg], overrun: asyncio.Event) -> AsyncIterator[Event | Delta | None]:
+    async def run(self, waiting: asyncio.Queue[Msg], overrun: asyncio.Event) -> News:
         async for event in self._refill():
             yield event
         while not self._ended:

@@ -58,6 +58,7 @@ class Call:
 
     @property
     def undecided(self) -> bool:
+        """Whether a human has been asked and nothing is known yet."""
         return self.decision_id is not None and self.decision is None and self.done is None
 
 

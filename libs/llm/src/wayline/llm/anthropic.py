@@ -11,6 +11,8 @@ from wayline.llm.sdk import Json, Sdk
 
 
 class Anthropic(Sdk):
+    """Streams from the Messages API, or from whoever speaks it at `base_url`."""
+
     path = "/v1/messages"
 
     def client(self, settings: Json, http: Json) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wayline.contracts.chat import (
+    PDF,
     AssistantMessage,
     FilePart,
     ImagePart,
@@ -41,11 +42,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
+    """One message of the history as the wire has it."""
+
     role: str
     blocks: list[Block]
 
 
 def body(request: ModelRequest) -> Json:
+    """The body alone."""
     return asked(request)[0]
 
 
@@ -167,7 +171,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     source = {"type": "base64", "media_type": file.media_type, "data": file.content}
     if kind == "image":
         return {"type": "image", "source": source}
-    return {"type": "document", "source": {**source, "media_type": inputs.PDF}, "title": file.name}
+    return {"type": "document", "source": {**source, "media_type": PDF}, "title": file.name}
 
 
 def _mark(request: ModelRequest, system: list[Json], tools: list[Json], spoken: list[Spoken]) -> None:

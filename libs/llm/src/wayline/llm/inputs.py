@@ -5,12 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Literal
 
-from wayline.contracts.chat import FilePart, ImagePart
+from wayline.contracts.chat import IMAGES, PDF, FilePart, ImagePart
 from wayline.llm.model import File, ModelError, ModelRequest
 
-IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset(f"application/{kind}" for kind in ("json", "x-ndjson", "xml", "xhtml+xml", "yaml", "x-yaml", "toml"))
-PDF = "application/pdf"
 
 Kind = Literal["image", "pdf", "text"]
 
@@ -46,6 +44,7 @@ def encoded(media_type: str, data: bytes) -> str:
 
 
 def text(file: File) -> str:
+    """A file as text, under its name."""
     return f"[FILE {file.name}]\n{file.content}"
 
 

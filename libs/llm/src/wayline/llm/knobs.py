@@ -9,6 +9,7 @@ BY_STRENGTH: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "
 
 
 def output_tokens(request: ModelRequest, notes: list[str]) -> int:
+    """The most that the answer may have, clipped to what the model writes at once."""
     limit = request.card.output_limit
     if request.max_output_tokens > limit:
         notes.append(f"output limit clipped to {limit}: the model writes no more at once")
@@ -16,6 +17,7 @@ def output_tokens(request: ModelRequest, notes: list[str]) -> int:
 
 
 def temperature(request: ModelRequest, notes: list[str], *, thinking: bool = False) -> float | None:
+    """The wanted temperature, where the model takes one."""
     if request.temperature is None:
         return None
     if not request.card.temperature:

@@ -73,11 +73,14 @@ class ModelRequest:
 
     @property
     def model(self) -> str:
+        """The name that is sent to the provider."""
         return self.card.model
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """Some more of the answer's text."""
+
     text: str
 
 

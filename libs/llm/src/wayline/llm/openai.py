@@ -11,6 +11,8 @@ from wayline.llm.sdk import Json, Sdk
 
 
 class OpenAI(Sdk):
+    """Streams from the Responses API, or from whoever speaks it at `base_url`."""
+
     path = "/responses"
 
     def client(self, settings: Json, http: Json) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from wayline.contracts.chat import (
+    PDF,
     AssistantMessage,
     FilePart,
     ImagePart,
@@ -40,6 +41,7 @@ class Item:
 
 
 def body(request: ModelRequest) -> Json:
+    """The body alone."""
     return asked(request)[0]
 
 
@@ -163,7 +165,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
         url = f"data:{file.media_type};base64,{file.content}"
         # `auto` has no limit that is told: a photo was measured to cost five times as much.
         return {"type": "input_image", "image_url": url, "detail": "high"}
-    data = f"data:{inputs.PDF};base64,{file.content}"
+    data = f"data:{PDF};base64,{file.content}"
     return {"type": "input_file", "filename": file.name, "file_data": data}
 
 

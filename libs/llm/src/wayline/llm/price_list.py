@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from wayline.contracts.models import Prices, Rates, RatesAbove, Tariff, TariffWhen
 from wayline.llm.catalogue import known_prices
-from wayline.llm.prices import prices_at
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -34,13 +33,9 @@ NEVER_USED = ("audio", "image", "video", "searches", "kpages", "executions", "gp
 """Parts of a price, by a word in their name, for what we never ask of a model: they cannot make a call dearer."""
 
 
-def find_prices(provider: str, model: str, at: datetime | None = None) -> Prices | None:
-    """What a model costs according to the bundled catalogue, else to the price list; None: nobody says.
-
-    `at`: leave out what was over by then.
-    """
-    found = known_prices().get(f"{provider}/{model}") or _listed(provider, model)
-    return found if found is None or at is None else prices_at(found, at)
+def find_prices(provider: str, model: str) -> Prices | None:
+    """What a model costs according to the bundled catalogue, else to the price list; None: nobody says."""
+    return known_prices().get(f"{provider}/{model}") or _listed(provider, model)
 
 
 def _listed(provider: str, model: str) -> Prices | None:

@@ -72,11 +72,10 @@ def expected(
     output_tokens: int,
     cached_tokens: int = 0,
     written_tokens: int = 0,
-    at: datetime | None = None,
 ) -> Decimal | None:
     """What a call of about this size costs: an estimate is priced by the same arithmetic as a bill."""
     usage = Usage(input=input_tokens, cache_read=cached_tokens, cache_write_5m=written_tokens, output=output_tokens)
-    return cost(card, usage, at=at)
+    return cost(card, usage)
 
 
 def tariff(prices: Prices, at: datetime | None) -> Tariff:

@@ -88,6 +88,7 @@ class Sdk(ABC):
     def reply(self, request: ModelRequest) -> Reply: ...
 
     async def warm(self) -> None:
+        """Make the client, unless it is made."""
         async with self._made:
             self._client = self._client or await asyncio.to_thread(self._make)
 
@@ -96,6 +97,7 @@ class Sdk(ABC):
             await self._client.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
+        """What the provider says, piece by piece. Raises ModelError."""
         said, notes = self.asked(request)
         reply = self.reply(request)
         response = await self._answer(said, request.attempt_id)

@@ -92,6 +92,7 @@ def turns(
 
 
 def label(note: NoteMessage) -> str:
+    """A note as models are told it."""
     return f"[{note.label}]\n{note.text}"
 
 
@@ -101,6 +102,7 @@ def unasked(result: ToolMessage) -> str:
 
 
 def asides(message: UserMessage) -> str | None:
+    """What a model is told beside the user's own words; None: nothing."""
     return "\n\n".join(message.asides) or None
 
 

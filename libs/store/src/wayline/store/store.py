@@ -94,6 +94,11 @@ class Store:
         async with self._transaction(EVERY_TENANT) as conn:
             yield conn
 
+    async def check(self) -> None:
+        """See that statements can be run. Raises PostgresUnavailable."""
+        async with self.system() as conn:
+            await conn.execute("SELECT 1")
+
     async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
         """The rows of one statement run for a tenant."""
         async with self._statement(_slug(tenant)) as conn:

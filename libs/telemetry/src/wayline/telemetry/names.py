@@ -41,6 +41,7 @@ DB_COLLECTION = "db.collection.name"
 
 ERROR_TYPE = "error.type"
 
+# Ours: what no convention has a name for yet.
 TENANT = "wayline.tenant"
 JOB = "wayline.job_id"
 STEP = "wayline.step"
@@ -51,7 +52,6 @@ PURPOSE = "wayline.purpose"
 COST = "wayline.cost.usd"
 COST_LOWER = "wayline.cost.lower_usd"
 COST_UPPER = "wayline.cost.upper_usd"
-CACHE_SAVED = "wayline.cache.saved_usd"
 EFFECT = "wayline.tool.effect"
 CACHE_HIT = "wayline.cache.hit"
 CACHE_SAVED = "wayline.cache.saved_usd"
@@ -62,7 +62,6 @@ ROUTE_TIER = "wayline.route.tier"
 ROUTE_POLICY = "wayline.route.policy"
 ROUTE_TASK = "wayline.route.task_type"
 ROUTE_SCORE = "wayline.route.complexity"
-"""Ours: what no convention has a name for yet."""
 
 ANCHOR = "wayline"
 """The `tracestate` member that carries the nearest span made from the log: where a span goes whose parent was lost."""

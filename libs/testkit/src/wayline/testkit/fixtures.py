@@ -10,6 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import pytest
 
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.topology import Limits, declare
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.testkit.databases import Database, clone, drop, make_template
 from wayline.testkit.guarded import Guarded, config, new_seeds
@@ -85,6 +87,17 @@ async def guarded_nats(nats_factory: NatsFactory, tmp_path: Path) -> AsyncIterat
     guarded = Guarded(await nats_factory(config=config(tmp_path / "guarded", seeds)), seeds)
     yield guarded
     assert guarded.refusals() == []
+
+
+@pytest.fixture
+async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
+    """A bus of the test's own, with every stream and consumer there is, in memory."""
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits(memory=True)):
+        pass
+    yield bus
+    await bus.close()
 
 
 @pytest.fixture

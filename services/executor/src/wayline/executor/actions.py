@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal
 
 from wayline.contracts.chat import Citation
@@ -16,6 +15,8 @@ from wayline.llm import Cause
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
+    """Ask the job's model for its next answer, after a wait where one is due."""
+
     step: int
     attempt: int
     delay_s: float = 0.0
@@ -76,11 +77,15 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Park:
+    """Leave the job to whoever it waits for."""
+
     waiting: Waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Complete:
+    """End the job with an answer, whole or partial."""
+
     answer: str
     citations: tuple[Citation, ...] = ()
     partial: bool = False
@@ -89,19 +94,18 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
+    """End the job without an answer."""
+
     error: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
+    """End the job because somebody wanted it to stop."""
+
     reason: str
     by: str
 
 
 End = Complete | Fail | Cancel
 Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | RunTools | Resolve | Park | End
-
-
-def dollars(amount: Decimal) -> str:
-    """An amount as a sentence says it: `$0.03`."""
-    return f"${amount.normalize():f}"

@@ -10,13 +10,14 @@ from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
-from wayline.executor.calling import Models, Tools
 from wayline.executor.files import Files
 from wayline.executor.gates import Gates
 from wayline.executor.lane import Lane, own_name
+from wayline.executor.models import Models
 from wayline.executor.notes import Notes, silent
 from wayline.executor.settings import Settings
 from wayline.executor.steps import Hands
+from wayline.executor.tools import Tools
 from wayline.executor.warming import Warming
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint

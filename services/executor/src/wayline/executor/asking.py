@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from decimal import Decimal
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -17,16 +17,16 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
-from wayline.executor import spending
+from wayline.executor import priced, spending
 from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
-from wayline.executor.calling import Heard
 from wayline.executor.failures import when_shut
 from wayline.executor.giving import given
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Heard
+from wayline.executor.priced import Lapse
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
-from wayline.llm import File, Finished, ModelError, ModelRequest, cost, saved
-from wayline.llm.labels import provider_label
+from wayline.llm import File, Finished, ModelError, ModelRequest, saved
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
 
@@ -69,7 +69,8 @@ async def _call(
         request = await _intend(hands, hold, action, tools, files)
         if not isinstance(request, ModelRequest):
             return request
-        return await _hear(hands, hold, request, passage)
+        await _hear(hands, hold, request, passage)
+        return None
     finally:
         await hands.gates.leave(name, error=passage.error, spoke=passage.spoke)
 
@@ -129,11 +130,14 @@ async def _intend(
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     worst_usd = spending.worst_usd(request, hold.prints.segments(request), at=job.at)
     try:
-        held_usd = await _fund(hands, hold, request, worst_usd)
+        extended = await priced.fund(hands, hold, request, worst_usd, waits=spending.would_wait(job))
     except Cancelled:
         return None
-    if held_usd is not None and not isinstance(held_usd, Decimal):
-        return held_usd
+    except Reject as error:
+        return Fail(Failure(code=error.code, message=str(error)))
+    if extended is not None and not extended.granted:
+        until, prefix = expiry(hands, hold), hold.prints.segments(request)
+        return spending.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
     attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}
     asked = pen.note(
         e.ModelRequested,
@@ -143,7 +147,7 @@ async def _intend(
         model=request.card.model,
         **compared(job, request, hold.prints),
         worst_usd=worst_usd,
-        held_usd=held_usd,
+        held_usd=extended.held_usd if extended else None,
     )
     # They stay until the next call, to be compared with it.
     slim(asked)
@@ -152,60 +156,39 @@ async def _intend(
     return request
 
 
-async def _fund(hands: Hands, hold: Hold, request: ModelRequest, worst_usd: Decimal | None) -> Decimal | Action | None:
-    """See that a call's worst case is held: what is held now where it had to be raised, or what to do instead."""
-    job = hold.pen.job
-    need = spending.shortfall(job, worst_usd)
-    if need is None:
-        return None
-    waits = spending.would_wait(job)
-    asking = hands.budgets.extend(job, attempt_id=request.attempt_id, total_usd=need.total_usd, waits=waits)
-    try:
-        extended = await hold.listening(asking, finish_when_draining=False)
-    except Reject as error:
-        return Fail(Failure(code=error.code, message=str(error)))
-    if extended.granted:
-        return extended.held_usd
-    until = expiry(hands, hold)
-    prefix = hold.prints.segments(request)
-    return spending.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
-
-
-async def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> None:
+def _hear(hands: Hands, hold: Hold, request: ModelRequest, passage: _Passage) -> Coroutine[Any, Any, Finished | Lapse]:
     """Make the call, and note how it ended; what it had streamed before it failed is void."""
     heard = Heard()
-    call = hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name))
-    retryable = False
-    try:
-        async with asyncio.timeout(hold.seconds_left):
-            finished = await hold.listening(call, finish_when_draining=True)
+
+    def note(ended: Finished | Lapse) -> None:
+        if isinstance(ended, Lapse):
+            passage.error = ended.error
+            return _note_failed(hold, request, heard, ended)
         reach(Failpoint.EXECUTOR_MODEL_AFTER)
         passage.spoke = True
-        return _note_finished(hold, request, heard, finished)
-    except ModelError as error:
-        passage.error = error
-        metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
-        failure, retryable = Failure(code=error.code, message=str(error)), error.retryable
-    except Cancelled:
-        failure = Failure(code="cancelled", message="the job was cancelled while the model was writing")
-    except TimeoutError:
-        failure = Failure(code="time_limit", message="the job's time was over before the model had answered")
-        # Not for another try: the limit that is over ends the job with what it has.
-        retryable = True
-    except asyncio.CancelledError:
-        # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
-        _note_failed(hold, request, heard, Failure(code=e.LOST, message="its executor was stopped"), retryable=True)
-        raise
-    _note_failed(hold, request, heard, failure, retryable=retryable, error=passage.error)
+        _note_finished(hold, request, heard, ended)
+
+    return priced.hear(
+        hold,
+        hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name)),
+        request,
+        seconds=hold.seconds_left,
+        cancelled="the job was cancelled while the model was writing",
+        late="the job's time was over before the model had answered",
+        note=note,
+    )
 
 
 def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Finished) -> None:
+    asked, used = _asked(hold), finished.usage
     hold.pen.note(
         e.ModelCompleted,
         _span(hold),
-        **_attempt(hold),
-        **_money(hold, request, heard, finished.usage),
+        **_attempt(asked),
+        **priced.owed(request, heard, asked, used),
         message=finished.message,
+        usage=used or Usage(),
+        saved_usd=used and saved(request.card, used, at=asked.at),
         stop_reason=finished.stop_reason,
         duration_ms=round(heard.ms, 3),
         first_token_ms=heard.first_token_ms and round(heard.first_token_ms, 3),
@@ -213,46 +196,16 @@ def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Fi
     )
 
 
-def _money(hold: Hold, request: ModelRequest, heard: Heard, used: Usage | None) -> dict[str, Any]:
-    """What an answer cost; where its provider told no usage, between what: unknown is not zero, nor a guess."""
-    asked = hold.pen.job.model_open
-    assert asked is not None
-    if used is None:
-        return {"usage": Usage(), "cost_usd": None, "unsettled": _bounds(request, heard, asked)}
-    cost_usd, saved_usd = (price(request.card, used, at=asked.at) for price in (cost, saved))
-    return {"usage": used, "cost_usd": cost_usd, "saved_usd": saved_usd}
-
-
-def _bounds(request: ModelRequest, heard: Heard, asked: e.ModelRequested) -> e.Bounds:
-    return spending.unsettled(request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
-
-
-def _note_failed(
-    hold: Hold,
-    request: ModelRequest,
-    heard: Heard,
-    failure: Failure,
-    *,
-    retryable: bool,
-    error: ModelError | None = None,
-) -> None:
-    asked = hold.pen.job.model_open
-    assert asked is not None
-    used = error.usage if error else None
-    # Whoever has begun to answer bills for it, whatever the error says.
-    billable = error is None or error.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
+def _note_failed(hold: Hold, request: ModelRequest, heard: Heard, lapse: Lapse) -> None:
+    asked = _asked(hold)
     hold.pen.note(
         e.ModelFailed,
         _span(hold),
-        **_attempt(hold),
-        error=failure,
-        retryable=retryable,
-        usage=used,
-        cost_usd=used and cost(request.card, used, at=asked.at),
-        unsettled=_bounds(request, heard, asked) if billable and used is None else None,
+        **_attempt(asked),
+        **priced.lapsed(request, heard, asked, lapse),
+        retryable=lapse.retryable,
         retracted_chars=heard.chars,
-        after_s=error.after_s if error else None,
-        duration_ms=round(heard.ms, 3),
+        after_s=lapse.error.after_s if lapse.error else None,
     )
 
 
@@ -262,9 +215,7 @@ def note_lost(hold: Hold, asked: e.ModelRequested) -> None:
     hold.pen.note(
         e.ModelFailed,
         ids.model_span(job.tenant, job.job_id, asked.step, asked.attempt),
-        step=asked.step,
-        attempt=asked.attempt,
-        attempt_id=asked.attempt_id,
+        **_attempt(asked),
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
         retryable=True,
         unsettled=spending.unseen(asked.worst_usd),
@@ -284,9 +235,13 @@ def correct(hold: Hold, action: Correct) -> None:
     hold.pen.note(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=action.text))
 
 
-def _attempt(hold: Hold) -> dict[str, Any]:
+def _asked(hold: Hold) -> e.ModelRequested:
     asked = hold.pen.job.model_open
     assert asked is not None
+    return asked
+
+
+def _attempt(asked: e.ModelRequested) -> dict[str, Any]:
     return {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}
 
 

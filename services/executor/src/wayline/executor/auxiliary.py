@@ -5,10 +5,10 @@ A job can do without their answers: where a call may not be made, or brings noth
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from wayline.chassis import Failpoint, reach
@@ -17,15 +17,14 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
-from wayline.executor import classifying, compacting, spending
+from wayline.executor import classifying, compacting, priced, spending
 from wayline.executor.actions import Classify, Compact
-from wayline.executor.calling import Heard
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Heard
+from wayline.executor.priced import Lapse
 from wayline.executor.prompt import Prints
 from wayline.executor.steps import Hands
-from wayline.llm import Finished, ModelError, ModelRequest, cost
-from wayline.llm.labels import provider_label
-from wayline.telemetry import metrics
+from wayline.llm import Finished, ModelError, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +97,29 @@ async def ask(hands: Hands, hold: Hold, aside: Aside, answered: Answered) -> Una
         if isinstance(held_usd, Unasked):
             return held_usd
         await _intend(hold, aside, worst_usd=worst_usd, held_usd=held_usd)
-        heard = Heard()
-        ended = await _hear(hands, hold, aside, heard)
-        if isinstance(ended, Finished):
-            spoke = True
-            _note_completed(hold, aside, heard, ended)
-            answered(ended)
-        else:
+        ended = await _hear(hands, hold, aside, answered)
+        if isinstance(ended, Lapse):
             error = ended.error
-            _note_failed(hold, aside, heard, ended)
+        else:
+            spoke = True
         return None
     finally:
         await hands.gates.leave(name, error=error, spoke=spoke)
 
 
 async def _fund(hands: Hands, hold: Hold, aside: Aside, worst_usd: Decimal | None) -> Decimal | Unasked | None:
-    """See that the call's worst case is held: what is held now where it had to be raised, or why it cannot be paid."""
-    job = hold.pen.job
-    need = spending.shortfall(job, worst_usd)
-    if need is None:
-        return None
-    attempt_id = aside.request.attempt_id
-    asking = hands.budgets.extend(job, attempt_id=attempt_id, total_usd=need.total_usd, waits=False)
+    """What is held for the job now, where it had to be raised; or why the call cannot be paid."""
     try:
-        extended = await hold.listening(asking, finish_when_draining=False)
+        extended = await priced.fund(hands, hold, aside.request, worst_usd, waits=False)
     except Cancelled:
         return Unasked("the job was cancelled")
     except Reject as error:
         return Unasked(str(error))
-    if extended.granted:
-        return extended.held_usd
-    if worst_usd is None or need.total_usd is None:
+    if extended is None or extended.granted:
+        return extended and extended.held_usd
+    if worst_usd is None or hold.pen.job.spent_usd is None:
         return Unasked(f"nobody has said what {aside.request.card.name} costs")
-    return Unasked(spending.no_room(job, extended, worst_usd))
+    return Unasked(spending.no_room(hold.pen.job, extended, worst_usd))
 
 
 async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:
@@ -147,73 +136,47 @@ async def _intend(hold: Hold, aside: Aside, *, worst_usd: Decimal | None, held_u
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lapse:
-    """How a call ended that brought nothing."""
-
-    failure: Failure
-    billable: bool = True
-    error: ModelError | None = None
-
-
-async def _hear(hands: Hands, hold: Hold, aside: Aside, heard: Heard) -> Finished | _Lapse:
+def _hear(hands: Hands, hold: Hold, aside: Aside, answered: Answered) -> Coroutine[Any, Any, Finished | Lapse]:
+    """Make the call, and note how it ended; what an answer means is in the same record."""
     name, seconds = aside.request.card.name, min(aside.seconds_max, hold.seconds_left)
-    call = hands.models.ask_aside(aside.request, heard, answering=lambda: hands.gates.well(name))
-    try:
-        async with asyncio.timeout(seconds):
-            finished = await hold.listening(call, finish_when_draining=True)
+    heard = Heard()
+
+    def note(ended: Finished | Lapse) -> None:
+        if isinstance(ended, Lapse):
+            return _note_failed(hold, aside, heard, ended)
         reach(Failpoint.EXECUTOR_AUX_AFTER)
-        return finished
-    except ModelError as error:
-        metrics.model_failures.labels(provider_label(aside.request.card.provider), error.code).inc()
-        return _Lapse(Failure(code=error.code, message=str(error)), error.billable, error)
-    except Cancelled:
-        return _Lapse(Failure(code="cancelled", message=f"the job was cancelled during its {aside.purpose}"))
-    except TimeoutError:
-        return _Lapse(Failure(code="time_limit", message=f"{name} had not answered within {seconds:g} s"))
-    except asyncio.CancelledError:
-        # The process is stopped in a hurry: whoever holds the job next reads what was heard until now.
-        _note_failed(hold, aside, heard, _Lapse(Failure(code=e.LOST, message="its executor was stopped")))
-        raise
+        _note_completed(hold, aside, heard, ended)
+        answered(ended)
+
+    return priced.hear(
+        hold,
+        hands.models.ask_aside(aside.request, heard, answering=partial(hands.gates.well, name)),
+        aside.request,
+        seconds=seconds,
+        cancelled=f"the job was cancelled during its {aside.purpose}",
+        late=f"{name} had not answered within {seconds:g} s",
+        note=note,
+    )
 
 
 def _note_completed(hold: Hold, aside: Aside, heard: Heard, finished: Finished) -> None:
-    card, asked, used = aside.request.card, hold.pen.job.aux_open, finished.usage
-    assert asked is not None
+    card, asked, used = aside.request.card, _asked(hold), finished.usage
     hold.pen.note(
         e.AuxiliaryCompleted,
         _span(hold, asked.attempt_id),
         **_named(aside),
+        **priced.owed(aside.request, heard, asked, used),
         provider=card.provider,
         model=card.model,
         usage=used or Usage(),
-        cost_usd=used and cost(card, used, at=asked.at),
-        # Where its provider told no usage, between what: unknown is not zero, nor a guess.
-        unsettled=_bounds(aside, heard, asked) if used is None else None,
         duration_ms=round(heard.ms, 3),
     )
 
 
-def _bounds(aside: Aside, heard: Heard, asked: e.AuxiliaryRequested) -> e.Bounds:
-    return spending.unsettled(aside.request, asked.worst_usd, seen=heard.usage, streamed_bytes=heard.bytes, at=asked.at)
-
-
-def _note_failed(hold: Hold, aside: Aside, heard: Heard, lapse: _Lapse) -> None:
-    asked = hold.pen.job.aux_open
-    assert asked is not None
-    # Whoever has begun to answer bills for it, whatever the error says.
-    billable = lapse.billable or heard.bytes > 0 or (heard.usage or Usage()).total > 0
-    used = lapse.error.usage if lapse.error else None
-    hold.pen.note(
-        e.AuxiliaryFailed,
-        _span(hold, asked.attempt_id),
-        **_named(aside),
-        error=lapse.failure,
-        usage=used,
-        cost_usd=used and cost(aside.request.card, used, at=asked.at),
-        unsettled=_bounds(aside, heard, asked) if billable and used is None else None,
-        duration_ms=round(heard.ms, 3),
-    )
+def _note_failed(hold: Hold, aside: Aside, heard: Heard, lapse: Lapse) -> None:
+    asked = _asked(hold)
+    told = priced.lapsed(aside.request, heard, asked, lapse)
+    hold.pen.note(e.AuxiliaryFailed, _span(hold, asked.attempt_id), **_named(aside), **told)
 
 
 def note_lost(hold: Hold, asked: e.AuxiliaryRequested) -> None:
@@ -226,6 +189,12 @@ def note_lost(hold: Hold, asked: e.AuxiliaryRequested) -> None:
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
         unsettled=spending.unseen(asked.worst_usd),
     )
+
+
+def _asked(hold: Hold) -> e.AuxiliaryRequested:
+    asked = hold.pen.job.aux_open
+    assert asked is not None
+    return asked
 
 
 def _named(aside: Aside) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Breaker:
         self._probe_until = 0.0
 
     def open(self, until: float) -> float:
+        """Let nobody through until a moment, and return it."""
         self._open_until = until
         self._probe_until = 0.0
         self._failed_at.clear()

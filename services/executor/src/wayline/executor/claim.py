@@ -29,10 +29,13 @@ class Ticket:
 
     @property
     def owner(self) -> str:
+        """Who holds a job by this ticket, as its records name them."""
         return f"{self.sequence}:{self.delivery}"
 
 
 class Verdict(StrEnum):
+    """What a ticket is still good for."""
+
     CLAIM = "claim"
     SETTLE = "settle"
     """The job has ended: finish what comes after the end, then ack."""

@@ -11,6 +11,8 @@ LOOKS_MAX = 16
 
 
 class Beating(Protocol):
+    """A held job, as whoever keeps its ticket alive sees it."""
+
     async def keep(self) -> None:
         """Say that the ticket is still being worked on."""
         ...
@@ -36,12 +38,14 @@ class Heart:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, job: Beating) -> None:
+        """Have a job beat from now on."""
         loop = asyncio.get_running_loop()
         self._due[job] = loop.time() + self._period_s
         if self._timer is None:
             self._timer = loop.call_later(self._period_s, self._pulse)
 
     def release(self, job: Beating) -> None:
+        """Let a job go."""
         self._due.pop(job, None)
         self._unseen.pop(job, None)
 

@@ -11,8 +11,8 @@ from wayline.contracts.budgets import OWN, Extended
 from wayline.contracts.events import Bounds, Segment
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.models import ModelCard, Slot
-from wayline.contracts.money import Usage
-from wayline.executor.actions import Complete, Fail, Park, Reroute, dollars
+from wayline.contracts.money import Usage, dollars
+from wayline.executor.actions import Complete, Fail, Park, Reroute
 from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
 from wayline.executor.warmth import warm_tokens

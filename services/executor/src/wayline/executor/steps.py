@@ -15,13 +15,14 @@ from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
 from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
-from wayline.executor.calling import Models, Tools, fitted
 from wayline.executor.condense import RESULT_TOKENS_MAX, shown
 from wayline.executor.files import Files
 from wayline.executor.gates import Gates
 from wayline.executor.hold import Cancelled, Hold
+from wayline.executor.models import Models
 from wayline.executor.notes import Notes, silent
 from wayline.executor.own_tools import asked_for, recalled, refusal
+from wayline.executor.tools import Tools, fitted
 from wayline.journal import Call
 from wayline.llm.arguments import UNREADABLE
 

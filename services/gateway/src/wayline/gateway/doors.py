@@ -38,6 +38,7 @@ class Gateway:
 
 
 def the_gateway(request: Request) -> Gateway:
+    """The gateway that serves a request."""
     return request.app.state.gateway
 
 

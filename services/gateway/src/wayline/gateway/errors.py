@@ -37,7 +37,7 @@ class NoKeys(Exception):
     def __init__(self, *, host: str) -> None:
         super().__init__(
             f"refusing to listen on {host} without any API key: everyone who reaches the port could run jobs. "
-            "Create a key first (`wayline keys create`), or set WAYLINE_HTTP_HOST=127.0.0.1."
+            "Make a key first (`python deploy/docker/first_key.py DATA_DIR` does), or set WAYLINE_HTTP_HOST=127.0.0.1."
         )
 
 

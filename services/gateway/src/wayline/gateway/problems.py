@@ -43,6 +43,8 @@ class InvalidBody(Exception):
 
 
 class WrongField(BaseModel):
+    """One field of a request that is wrong, and how."""
+
     field: str = Field(description="Where it is, for instance `body.options.max_steps`.")
     message: str
 
@@ -101,21 +103,6 @@ def invalid(errors: Sequence[WrongField]) -> Response:
 def install(app: FastAPI) -> None:
     """Answer every exception with a problem."""
 
-    async def on_known(_: Request, error: Exception) -> Response:
-        assert isinstance(error, WaylineError)
-        if isinstance(error, Bug):
-            log.error("a bug", error=str(error), exc_info=error)
-        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
-        return problem_response(error.problem(), headers=headers)
-
-    async def on_validation(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return invalid([_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()])
-
-    async def on_model(_: Request, error: Exception) -> Response:
-        assert isinstance(error, InvalidBody)
-        return invalid(wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"))
-
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
@@ -125,18 +112,38 @@ def install(app: FastAPI) -> None:
             headers["Allow"] = ", ".join(sorted(method.upper() for method in methods)) or headers.get("Allow", "")
         return problem_response(status_problem(error.status_code, error.detail), headers=headers)
 
-    async def on_postgres(_: Request, error: Exception) -> Response:
-        log.warning("Postgres does not answer", error=str(error))
-        return problem_response(Unavailable("the database").problem())
-
-    async def on_anything(_: Request, error: Exception) -> Response:
-        # Starlette raises the error again once this is sent, and the server logs it.
-        detail = f"the gateway failed: {type(error).__name__}; its log says more"
-        return problem_response(Problem(code="bug", title="Internal Server Error", detail=detail, status=500))
-
-    app.add_exception_handler(WaylineError, on_known)
-    app.add_exception_handler(RequestValidationError, on_validation)
-    app.add_exception_handler(InvalidBody, on_model)
+    app.add_exception_handler(WaylineError, _on_known)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(InvalidBody, _on_body)
     app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(PostgresUnavailable, on_postgres)
-    app.add_exception_handler(Exception, on_anything)
+    app.add_exception_handler(PostgresUnavailable, _on_postgres)
+    app.add_exception_handler(Exception, _on_anything)
+
+
+async def _on_known(_: Request, error: Exception) -> Response:
+    assert isinstance(error, WaylineError)
+    if isinstance(error, Bug):
+        log.error("a bug", error=str(error), exc_info=error)
+    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+    return problem_response(error.problem(), headers=headers)
+
+
+async def _on_validation(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return invalid([_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()])
+
+
+async def _on_body(_: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidBody)
+    return invalid(wrong_fields(error.cause.errors(include_input=False, include_url=False), within="body"))
+
+
+async def _on_postgres(_: Request, error: Exception) -> Response:
+    log.warning("Postgres does not answer", error=str(error))
+    return problem_response(Unavailable("the database").problem())
+
+
+async def _on_anything(_: Request, error: Exception) -> Response:
+    # Starlette raises the error again once this is sent, and the server logs it.
+    detail = f"the gateway failed: {type(error).__name__}; its log says more"
+    return problem_response(Problem(code="bug", title="Internal Server Error", detail=detail, status=500))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TypeAlias, cast
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.events import Event
-from wayline.contracts.jobs import TERMINAL, Delta, JobView
+from wayline.contracts.jobs import TERMINAL, JobView
 from wayline.gateway.doors import Gateway
 from wayline.gateway.shapes import linked
 from wayline.journal import Head, JobLog, fold, follow, view
-
-News: TypeAlias = "AsyncGenerator[Event | Delta | None, None]"
 
 
 async def read_job(door: Gateway, tenant: str, job_id: str) -> JobView:
@@ -40,7 +36,7 @@ async def wait_for_end(door: Gateway, tenant: str, job_id: str, *, wait_s: float
     """The finished job, or None when it did not end in time."""
     events: list[Event] = []
     try:
-        async with asyncio.timeout(wait_s), aclosing(follow_job(door, tenant, job_id)) as news:
+        async with asyncio.timeout(wait_s), aclosing(follow(door.bus, tenant, job_id)) as news:
             async for item in news:
                 if isinstance(item, Event):
                     events.append(item)
@@ -49,10 +45,6 @@ async def wait_for_end(door: Gateway, tenant: str, job_id: str, *, wait_s: float
     return linked(view(fold(events)))
 
 
-def follow_job(door: Gateway, tenant: str, job_id: str, *, after: int = 0) -> News:
-    """A job's events past a `seq` as they come, and the deltas between them; ends with the job."""
-    return cast("News", follow(door.bus, tenant, job_id, after))
-
-
 def has_ended(job: JobView) -> bool:
+    """Whether nothing more will happen to a job."""
     return job.status in TERMINAL

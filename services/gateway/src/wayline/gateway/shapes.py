@@ -90,6 +90,8 @@ class Accepted(BaseModel):
 
 
 class CancelBody(Body):
+    """Why a job shall stop."""
+
     reason: Annotated[str, StringConstraints(max_length=1_000, pattern=TEXT_WITHOUT_NUL)] = ""
 
 
@@ -157,6 +159,8 @@ class FileFields(Body):
 
 
 class SearchFilter(Filter):
+    """Which passages may be found at all."""
+
     metadata: Metadata = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
     document_ids: tuple[Label, ...] = ()
 
@@ -198,6 +202,8 @@ class DeadLetterBody(DeadLetter):
 
 
 class DeadLetterPage(BaseModel):
+    """Some of the dead letters; `next_cursor` asks for more."""
+
     dead_letters: tuple[DeadLetter, ...] = Field(description="Newest first.")
     next_cursor: str | None = None
 

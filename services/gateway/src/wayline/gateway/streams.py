@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
-from typing import TypeAlias
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
@@ -13,9 +12,8 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
 from wayline.gateway.errors import TooManyStreams
+from wayline.journal import News
 from wayline.telemetry import metrics
-
-Feed: TypeAlias = AsyncGenerator[Event | Delta | None, None]
 
 
 class Streams:
@@ -39,7 +37,7 @@ class Streams:
         for task in self._held:
             task.cancel()
 
-    async def events(self, feed: Feed) -> AsyncIterator[bytes]:
+    async def events(self, feed: News) -> AsyncIterator[bytes]:
         """A job's news as server-sent events, written no faster than the client reads."""
         with self._holding() as task:
             try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from nats import errors as nats_errors
-from nats.js import errors as js_errors
-
-from wayline.chassis import Bus, BusSettings, Failpoint, Service, Work, asks, reach
+from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
-from wayline.contracts.errors import Bug, Unavailable
 from wayline.contracts.knowledge import (
     AcceptDocument,
     DeleteDocument,
@@ -25,8 +23,9 @@ from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import Passages
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.embedding import Embedder, LexicalHash
-from wayline.retrieval.handlers import Handlers, Queue
+from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import Limits
 from wayline.retrieval.searching import Searcher
@@ -41,16 +40,10 @@ INDEX_ATTEMPTS_MAX = 5
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """The retrieval service, connected and not yet listening."""
-    settings = settings or Settings()
-    bus_settings = bus_settings or BusSettings()
-    if bus_settings.postgres_dsn is None:
-        raise Bug("retrieval needs Postgres: set WAYLINE_POSTGRES_DSN to its role's address (`wayline up` does)")
-    store = await open_store(bus_settings.postgres_dsn, pool_size=settings.pool_size, wait_s=settings.postgres_wait_s)
-    try:
-        bus = await Bus.connect(bus_settings, service=NAME)
-    except BaseException:
-        await store.close()
-        raise
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    dsn, wait_s = shared.dsn_of(NAME), settings.postgres_wait_s
+    opening = partial(open_store, dsn, pool_size=settings.pool_size, wait_s=wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)
@@ -60,37 +53,15 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         await embedder.close()
         await store.close()
 
-    async def postgres() -> None:
-        async with store.system() as conn:
-            await conn.execute("SELECT 1")
-
     return Service(
         name=NAME,
-        settings=bus_settings,
+        settings=shared,
         bus=bus,
         telemetry=telemetry,
         exporter=exporter,
-        work=[
-            Work(
-                INDEX_RETRIEVAL,
-                IndexDocument,
-                handlers.on_index,
-                slots=settings.index_slots,
-                attempts_max=INDEX_ATTEMPTS_MAX,
-                before_dead=handlers.on_given_up,
-                after_ack=lambda: reach(Failpoint.RETRIEVAL_ACK_AFTER),
-            )
-        ],
-        asks=[
-            asks(AcceptDocument, handlers.on_accept),
-            asks(GetDocument, handlers.on_get),
-            asks(ListDocuments, handlers.on_list),
-            asks(DeleteDocument, handlers.on_delete),
-            asks(DescribeAttachments, handlers.on_describe),
-            asks(ReadAttachment, handlers.on_read),
-            asks(SearchKnowledge, handlers.on_search, slots=settings.search_slots),
-        ],
-        needs={"postgres": postgres},
+        work=[_work(handlers, slots=settings.index_slots)],
+        asks=_asks(handlers, search_slots=settings.search_slots),
+        needs={"postgres": store.check},
         close=close,
     )
 
@@ -128,14 +99,30 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
         originals=Originals(store),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
         searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
-        queue=lambda: _queue(bus),
+        queue=partial(read_queue, bus),
         drop=bus.claims.drop,
     )
 
 
-async def _queue(bus: Bus) -> Queue:
-    try:
-        state = (await bus.js.stream_info(INDEX_RETRIEVAL.stream)).state
-    except (nats_errors.Error, js_errors.Error, TimeoutError) as error:
-        raise Unavailable("the bus", detail=type(error).__name__) from error
-    return Queue(waiting=state.messages, first=state.first_seq, last=state.last_seq)
+def _work(handlers: Handlers, *, slots: int) -> Work[IndexDocument]:
+    return Work(
+        INDEX_RETRIEVAL,
+        IndexDocument,
+        handlers.on_index,
+        slots=slots,
+        attempts_max=INDEX_ATTEMPTS_MAX,
+        before_dead=handlers.on_given_up,
+        after_ack=partial(reach, Failpoint.RETRIEVAL_ACK_AFTER),
+    )
+
+
+def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
+    return [
+        asks(AcceptDocument, handlers.on_accept),
+        asks(GetDocument, handlers.on_get),
+        asks(ListDocuments, handlers.on_list),
+        asks(DeleteDocument, handlers.on_delete),
+        asks(DescribeAttachments, handlers.on_describe),
+        asks(ReadAttachment, handlers.on_read),
+        asks(SearchKnowledge, handlers.on_search, slots=search_slots),
+    ]

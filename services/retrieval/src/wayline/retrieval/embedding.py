@@ -22,6 +22,9 @@ LONG_WEIGHT, LONG_MAX = 0.3, 2.5
 """Long words are rare ones: each letter adds to a word's weight, up to a limit."""
 NUMBER_WEIGHT = 0.3
 WORDS_CACHED_MAX = 50_000
+DIMENSIONS = 384
+"""Of a lexical vector; another number would be another model."""
+
 _TOKEN = re.compile(r"[^\W_]+")
 _STOP = frozenset(
     "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it "
@@ -57,12 +60,11 @@ class LexicalHash:
     provider = "wayline"
     # Measured: 0.5 loses up to a quarter of nDCG@10 against words alone, 0.05 less than a hundredth on any set.
     vector_weight = 0.05
-    # Texts without a word in common differ from 0 by the noise of hashing, about 1 / sqrt(384).
+    # Texts without a word in common differ from 0 by the noise of hashing, about 1 / sqrt(DIMENSIONS).
     similarity_min = 0.1
 
-    def __init__(self, dimensions: int = 384) -> None:
-        self.model = f"lexical-hash-{dimensions}"
-        self._dimensions = dimensions
+    def __init__(self) -> None:
+        self.model = f"lexical-hash-{DIMENSIONS}"
         self._features: dict[str, tuple[NDArray[np.intp], Vectors]] = {}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -82,7 +84,7 @@ class LexicalHash:
         words = _TOKEN.findall(text.lower())
         # A text of nothing but stop words or signs still needs a direction: a zero vector has no cosine.
         kept = [word for word in words if word not in _STOP] or words or [text or " "]
-        vector = np.zeros(self._dimensions, np.float32)
+        vector = np.zeros(DIMENSIONS, np.float32)
         for word, times in Counter(kept).items():
             index, weight = self._of(word)
             np.add.at(vector, index, weight * np.float32(1 + log(times)))
@@ -111,7 +113,7 @@ class LexicalHash:
         own = NUMBER_WEIGHT if word.isdigit() else min(LONG_MAX, 1 + LONG_WEIGHT * len(word))
         weights = [own] + [own * GRAM_WEIGHT / len(grams) ** 0.5] * len(grams)
         signed = [weight if value & 0x80000000 else -weight for value, weight in zip(hashes, weights, strict=True)]
-        places = [(value & 0x7FFFFFFF) % self._dimensions for value in hashes]
+        places = [(value & 0x7FFFFFFF) % DIMENSIONS for value in hashes]
         return np.array(places, np.intp), np.array(signed, np.float32)
 
 

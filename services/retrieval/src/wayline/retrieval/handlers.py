@@ -36,6 +36,7 @@ from wayline.contracts.knowledge import (
 )
 from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.adapters.originals import Originals
+from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import storable, storable_json
 from wayline.retrieval.searching import Searcher
@@ -45,15 +46,6 @@ log = structlog.get_logger()
 CURSOR_SIGN = "\n"
 GIVEN_UP = "This document could not be indexed ({code}): {reason}. Send it again when that is mended."
 REASON_MAX = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """Where the stream of index messages is: how many wait, its first and its last sequence."""
-
-    waiting: int
-    first: int
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +86,7 @@ class Handlers:
         await self.documents.give_up(tenant, str(document_id), delivery.sequence, said)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
+        """Note a document as queued, and say how far it is."""
         name = storable(asked.name) or asked.document_id
         found = await self.documents.accept(asked, name=name, metadata=storable_json(asked.metadata))
         if found is None:
@@ -101,15 +94,18 @@ class Handlers:
         return found
 
     async def on_get(self, asked: GetDocument) -> Document:
+        """Say how far a document is."""
         found = await self.documents.get(asked.tenant, asked.document_id)
         if found is None:
             raise NotFound("document", asked.document_id)
         return found
 
     async def on_describe(self, asked: DescribeAttachments) -> AttachmentList:
+        """Say what is kept of documents."""
         return await self.originals.describe(asked.tenant, asked.document_ids)
 
     async def on_read(self, asked: ReadAttachment) -> AttachmentPiece:
+        """Give a piece of the bytes that are meant."""
         return await self.originals.piece(asked)
 
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
@@ -123,10 +119,7 @@ class Handlers:
 
     async def on_delete(self, asked: DeleteDocument) -> DocumentDeleted:
         """Delete a document, its chunks and its uploads. An index message of before that comes late is dropped."""
-        queue = await self.queue()
-        deleted = await self.documents.delete(
-            asked.tenant, asked.document_id, queue=(queue.waiting, queue.first, queue.last)
-        )
+        deleted = await self.documents.delete(asked.tenant, asked.document_id, queue=await self.queue())
         if deleted is None:
             raise NotFound("document", asked.document_id)
         try:
@@ -137,10 +130,12 @@ class Handlers:
         return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted.chunks)
 
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
+        """Find the best passages."""
         return await self.searcher.search(asked)
 
 
 def cursor_after(document: Document) -> str:
+    """The cursor of the page that begins after a document."""
     assert document.created_at is not None
     return base64.urlsafe_b64encode(
         f"{document.created_at.isoformat()}{CURSOR_SIGN}{document.document_id}".encode()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What models are sent; other formats they refuse."""
-
 _JPEG_SIZES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xDA)})
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
+    """What an image says of itself."""
+
     media_type: str
     width: int
     height: int

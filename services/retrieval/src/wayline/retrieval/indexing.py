@@ -129,6 +129,7 @@ def embeddable(name: str, piece: Chunk) -> str:
 
 
 def embedding_span(telemetry: Telemetry, embedder: Embedder) -> Any:
+    """The span of a call of the embedder."""
     return telemetry.calling(
         f"embeddings {embedder.model}",
         {

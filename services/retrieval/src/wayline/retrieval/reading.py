@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from wayline.contracts.chat import IMAGES, PDF
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.adapters.html import html_text
 from wayline.retrieval.adapters.pdf import pdf_pages
 from wayline.retrieval.errors import Unreadable
-from wayline.retrieval.images import IMAGES, seen
+from wayline.retrieval.images import seen
 
-PDF = "application/pdf"
 BINARY_SHARE = 0.02
 """Text has no control characters but white space; random bytes have over a tenth."""
 
@@ -180,6 +180,7 @@ def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
 
 
 def size_of(text: str) -> int:
+    """How many bytes a text takes, also one that no encoding takes as it is."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 

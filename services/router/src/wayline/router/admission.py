@@ -19,9 +19,10 @@ from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
 from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
+from wayline.contracts.money import dollars
 from wayline.router.decision import Decision
 from wayline.router.routing import choose_limits
-from wayline.router.rules import DEFAULT_CAP, Asked, exact, shown
+from wayline.router.rules import DEFAULT_CAP, Asked, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
 
 
 def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> JobSubmitted:
+    """A log's first event."""
     subject = delivery.headers.get(h.REPLY_TO)
     return JobSubmitted(
         job_id=job_id,
@@ -134,14 +136,14 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
     if route.estimated_cost_usd == 0 or job.options.at_cap == "park":
         return None
     if admitted.used_up == OWN:
-        reason = f"the job may spend {exact(admitted.cap_usd)} ({_whose(job, admitted)}: {_remedy(job, admitted)})"
+        reason = f"the job may spend {dollars(admitted.cap_usd)} ({_whose(job, admitted)}: {_remedy(job, admitted)})"
         return Failure(code="budget_exhausted", message=reason)
     if admitted.used_up:
         reason = f"budget {admitted.used_up!r} has nothing left: raise it, or submit the job when it begins anew"
         return Failure(code="budget_exhausted", message=reason)
     if call_usd is not None and call_usd > admitted.cap_usd:
         reason = (
-            f"one call of {route.name} can cost {shown(call_usd)}, and the job may spend {exact(admitted.cap_usd)} "
+            f"one call of {route.name} can cost {shown(call_usd)}, and the job may spend {dollars(admitted.cap_usd)} "
             f"({_whose(job, admitted)}): give it a larger options.budget_usd or a smaller options.max_output_tokens"
         )
         return Failure(code="budget_too_small", message=reason)
@@ -223,4 +225,5 @@ def salvaged(delivery: Delivery) -> SubmitJob | None:
 
 
 def root(tenant: str, job_id: str) -> SpanRef:
+    """The span that events of the job as a whole stand on."""
     return SpanRef(trace_id=ids.trace_id(tenant, job_id), span_id=ids.job_span(tenant, job_id))

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, reach
+from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models
 from wayline.contracts.errors import InvalidMessage
@@ -32,18 +32,15 @@ SCHEMA = "router"
 
 
 def migrations() -> Path:
+    """Where the files are that make the router's tables."""
     return Path(str(files("wayline.router") / "migrations"))
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect, and bind every handler to what it hears."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(shared, service=NAME)
-    try:
-        store = await open_store(shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
-    except BaseException:
-        await bus.close()
-        raise
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
     desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
     await desk.seed(bundled())
@@ -72,7 +69,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         work=_work(router, bus, slots=settings.slots),
         asks=[*_asks_of_router(router), *_asks_about_money(money)],
         parts=[waker, availability],
-        needs={"postgres": desk.ready},
+        needs={"postgres": store.check},
         close=store.close,
     )
 

@@ -75,6 +75,7 @@ class Budgets:
         return [said.get(number) for number in range(1, len(asked) + 1)]
 
     async def on_settle(self, asked: SettleJob) -> Settled:
+        """Turn what was held into what the job cost."""
         return Settled(settled=await self.settle(asked.tenant, asked.job_id, asked.cost_usd, asked.unsettled_usd))
 
     async def settle(
@@ -101,6 +102,7 @@ class Budgets:
         await self._store.execute(tenant, self._store.sql.raise_cap, tenant, job_id, budget_usd)
 
     async def on_list(self, asked: ListBudgets) -> BudgetList:
+        """Say what a tenant's budgets are and how much of them is used."""
         budgets = await self._budgets(asked.tenant, asked.name)
         return BudgetList(budgets=tuple(budgets), job_budget_usd=self._job_budget_usd)
 

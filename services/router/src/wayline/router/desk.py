@@ -11,8 +11,6 @@ from wayline.contracts.errors import NotFound
 from wayline.router.admission import Admitted, Wish
 from wayline.store import Record, Store, Together
 
-Row = dict[str, object]
-
 
 class Desk:
     """What the router keeps in Postgres."""
@@ -79,6 +77,7 @@ class Desk:
         return _agent(name, row)
 
     async def agents(self, tenant: str) -> AgentList:
+        """The newest version of each."""
         rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
         return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
 
@@ -95,9 +94,6 @@ class Desk:
         status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)
         return not status.endswith(" 0")
 
-    async def ready(self) -> None:
-        await self._store.fetchval("default", "SELECT 1")
-
     async def seed(self, agents: dict[str, AgentConfig]) -> None:
         """Give every tenant the bundled agents it does not have."""
         async with self._store.system() as conn:
@@ -105,6 +101,6 @@ class Desk:
                 await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
 
 
-def _agent(name: str, row: object) -> Agent:
-    config = AgentConfig.model_validate(row["config"], extra="ignore")  # type: ignore[index]
-    return Agent(name=name, version=row["version"], config=config)  # type: ignore[index]
+def _agent(name: str, row: Record) -> Agent:
+    config = AgentConfig.model_validate(row["config"], extra="ignore")
+    return Agent(name=name, version=row["version"], config=config)

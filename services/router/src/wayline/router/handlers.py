@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -30,10 +30,9 @@ from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
 from wayline.router.slots import named_by
 
-Clock = Callable[[], datetime]
-
 
 def now() -> datetime:
+    """The moment that a first record is written; whatever is decided takes it from there."""
     return datetime.now(UTC)
 
 
@@ -51,7 +50,6 @@ class Router:
         sessions: Sessions,
         availability: Availability,
         default_model: str,
-        clock: Clock = now,
     ) -> None:
         self._bus = bus
         self._room = Room(bus)
@@ -62,7 +60,6 @@ class Router:
         self._sessions = sessions
         self._availability = availability
         self._default_model = default_model
-        self._clock = clock
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
@@ -100,7 +97,7 @@ class Router:
             raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
         asked = await self._asked(job.tenant, job, admitted)
         decision = await self._decide(job.tenant, asked)
-        first = admission.submitted(job, job_id, delivery, self._clock())
+        first = admission.submitted(job, job_id, delivery, now())
         decided = admission.routed(first, admitted, asked, decision)
         refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
@@ -126,7 +123,7 @@ class Router:
         agent, warm = admitted.agent, None
         files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
         if job.session_id is not None:
-            warm = await self._sessions.warm(tenant, job.session_id, agent, now=self._clock())
+            warm = await self._sessions.warm(tenant, job.session_id, agent, now=now())
         return Asked(
             job,
             agent.config,
@@ -153,7 +150,7 @@ class Router:
         job = admission.salvaged(delivery)
         if job is None or job.job_id is None or not await self._desk.is_tenant(job.tenant):
             return
-        first = admission.submitted(job, job.job_id, delivery, self._clock())
+        first = admission.submitted(job, job.job_id, delivery, now())
         record = admission.refused(first, Failure(code=code, message=reason))
         log = JobLog(self._bus, job.tenant, job.job_id)
         try:
@@ -204,16 +201,19 @@ class Router:
         """Turn a job's reservation into its cost, and remember what it left for the next job of its session."""
         settled = await self._budgets.on_settle(asked)
         if asked.left_warm is not None:
-            await self._sessions.remember(asked.tenant, asked.left_warm, now=self._clock())
+            await self._sessions.remember(asked.tenant, asked.left_warm, now=now())
         return settled
 
     async def on_get_agent(self, asked: GetAgent) -> Agent:
+        """Give the newest version of an agent."""
         return await self._desk.agent(asked.tenant, asked.name)
 
     async def on_list_agents(self, asked: ListAgents) -> AgentList:
+        """Give the newest version of every agent."""
         return await self._desk.agents(asked.tenant)
 
     async def on_put_agent(self, asked: PutAgent) -> Agent:
+        """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
         config = asked.config
@@ -224,15 +224,19 @@ class Router:
         return await self._desk.put_agent(asked.tenant, asked.name, config)
 
     async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
+        """Retire an agent."""
         return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
 
     async def on_list_models(self, asked: ListModels) -> ModelList:
+        """Give every model that the tenant can use."""
         return await self._catalogue.all(asked.tenant)
 
     async def on_put_model(self, asked: PutModel) -> ModelCard:
+        """Keep a card of the tenant's own."""
         if not await self._desk.is_tenant(asked.tenant):
             raise NotFound("tenant", asked.tenant)
         return await self._catalogue.put(asked.tenant, asked.card)
 
     async def on_delete_model(self, asked: DeleteModel) -> ModelDeleted:
+        """Take a card of the tenant's own back."""
         return ModelDeleted(deleted=await self._catalogue.delete(asked.tenant, asked.provider, asked.model))

@@ -11,6 +11,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Warm
 from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
+from wayline.contracts.money import dollars
 from wayline.llm import media
 from wayline.llm.escalation import FALLING, RISING, after
 from wayline.router.estimate import Level, Shape, expected, first_call, shape_of
@@ -56,21 +57,26 @@ class Asked:
 
     @property
     def needs(self) -> Needs:
+        """What a model must take to do the job at all."""
         return needs_of(self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments)
 
     @property
     def kept_tokens(self) -> int:
+        """Tokens that the session's last job left in a provider's cache."""
         return self.warm.prefix_tokens if self.warm else 0
 
     @property
     def text(self) -> str:
+        """The words of the job's input."""
         return "\n".join(part.text for part in self.job.parts() if isinstance(part, TextPart))
 
     @property
     def task_type(self) -> str | None:
+        """What type of task it is, by the first who says so; None: nobody does."""
         return self.job.options.task_type or self.config.task_type or self.classified
 
     def shape(self, level: Level = "moderate") -> Shape:
+        """How large the job's calls are expected to be."""
         return shape_of(
             self.job,
             self.config,
@@ -95,6 +101,7 @@ class Choice:
     why: str
 
     def moved(self, slot: Slot, because: str) -> Choice:
+        """The same choice, in another slot for this reason."""
         return Choice(slot, f"{self.why}, but {because}")
 
 
@@ -133,6 +140,7 @@ def by_ability(choice: Choice, asked: Asked, slots: Slots) -> Choice:
 
 
 def empty(slot: Slot) -> Reject:
+    """The refusal where a slot has no model at all."""
     return Reject(
         f"no model of the tier {TIER_OF[slot]!r} can be reached: set the key of a provider that has one, add one with "
         f"PUT /v1/models, or name a model in the agent's routing.{slot}",
@@ -142,6 +150,7 @@ def empty(slot: Slot) -> Reject:
 
 
 def unfit(asked: Asked) -> Reject:
+    """The refusal where no model can take the job."""
     return Reject(
         f"no model of this agent can take the job, which needs {asked.needs}: name one that can in its routing",
         code="model_unfit",
@@ -150,6 +159,7 @@ def unfit(asked: Asked) -> Reject:
 
 
 def by_reasoning(choice: Choice, asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
+    """The reasoning slot, for work that needs it where the policy says so."""
     if not (asked.policy.reasoning and complexity.needs_reasoning and "reasoning" in slots.models):
         return choice
     needs = f"it needs reasoning (score {complexity.score:.2f})"
@@ -220,20 +230,15 @@ def _need(asked: Asked, shape: Shape, slots: Slots, slot: Slot) -> _Need | None:
 def _limit(asked: Asked, left: Decimal) -> str:
     """What may be spent, and the name of the setting that says so."""
     if asked.job.options.budget_usd is not None and asked.job.options.budget_usd <= left:
-        return f"the job may spend {exact(left)} (its own options.budget_usd)"
+        return f"the job may spend {dollars(left)} (its own options.budget_usd)"
     if asked.left_usd is not None and asked.left_usd <= left:
-        return f"the budgets leave {exact(left)}"
-    return f"the job may spend {exact(left)} ({DEFAULT_CAP}; options.budget_usd sets another)"
+        return f"the budgets leave {dollars(left)}"
+    return f"the job may spend {dollars(left)} ({DEFAULT_CAP}; options.budget_usd sets another)"
 
 
 def shown(usd: Decimal) -> str:
     """An estimate as a reason says it: its last digits mean nothing."""
-    return exact(usd.quantize(SHOWN_USD, rounding=ROUND_UP) if usd > SHOWN_USD else usd)
-
-
-def exact(usd: Decimal) -> str:
-    """An amount without the zeros at its end."""
-    return f"${usd.normalize():f}"
+    return dollars(usd.quantize(SHOWN_USD, rounding=ROUND_UP) if usd > SHOWN_USD else usd)
 
 
 def _least(*several: Decimal | None) -> Decimal | None:

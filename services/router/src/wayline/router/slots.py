@@ -34,6 +34,7 @@ class Needs:
     attachments: tuple[Attachment, ...] = ()
 
     def met_by(self, card: ModelCard) -> bool:
+        """Whether a model can do it."""
         able = (card.images or not self.images) and (card.files or not self.files)
         whole = self.tokens + sum(media.tokens(card, attachment) for attachment in self.attachments)
         return able and card.context_window >= whole and media.problem(card, self.attachments) is None

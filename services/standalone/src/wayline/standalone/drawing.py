@@ -26,16 +26,19 @@ STATUS_STYLE = {
 
 
 def ms(duration: float | None) -> str:
+    """How long something took."""
     if duration is None:
         return "running"
     return f"{duration:.0f} ms" if duration < 10_000 else f"{duration / 1000:.1f} s"
 
 
 def tokens(usage: dict[str, Any] | None) -> int:
+    """All tokens of a usage."""
     return (usage["input"] + usage["output"]) if usage else 0
 
 
 def status(said: str) -> str:
+    """A status in its colour."""
     style = STATUS_STYLE.get(said)
     return f"[{style}]{said}[/{style}]" if style else said
 
@@ -135,6 +138,7 @@ def waits_for(job: dict[str, Any]) -> RenderableType:
 
 
 def jobs_table(page: dict[str, Any]) -> RenderableType:
+    """One row a job."""
     return table(
         ("job", "status", "agent", "steps", "tokens", "cost", "created"),
         (
@@ -191,6 +195,7 @@ def hits(result: dict[str, Any]) -> RenderableType:
 
 
 def documents_table(page: dict[str, Any]) -> RenderableType:
+    """One row a document."""
     return table(
         ("document", "name", "status", "chunks", "bytes"),
         (
@@ -208,6 +213,7 @@ def documents_table(page: dict[str, Any]) -> RenderableType:
 
 
 def agents_table(agents: dict[str, Any]) -> RenderableType:
+    """One row an agent."""
     return table(
         ("agent", "version", "model", "what it is for"),
         (
@@ -224,6 +230,7 @@ def agents_table(agents: dict[str, Any]) -> RenderableType:
 
 
 def tools_table(tools: dict[str, Any]) -> RenderableType:
+    """One row a tool."""
     return table(
         ("tool", "server", "a repeat would be", "what it does"),
         (
@@ -235,6 +242,7 @@ def tools_table(tools: dict[str, Any]) -> RenderableType:
 
 
 def dead_letters_table(page: dict[str, Any]) -> RenderableType:
+    """One row a dead letter."""
     return table(
         ("number", "at", "code", "subject", "reason"),
         (

@@ -27,18 +27,22 @@ Check: TypeAlias = Callable[[], Findings]
 
 
 def ok(about: str, said: str) -> Finding:
+    """Something is as it should be."""
     return Finding(about, "ok", said)
 
 
 def note(about: str, said: str, todo: str = "") -> Finding:
+    """Something to know."""
     return Finding(about, "note", said, todo)
 
 
 def warning(about: str, said: str, todo: str) -> Finding:
+    """Something that may become a problem."""
     return Finding(about, "warning", said, todo)
 
 
 def problem(about: str, said: str, todo: str) -> Finding:
+    """Something is wrong, and what to do."""
     return Finding(about, "problem", said, todo)
 
 

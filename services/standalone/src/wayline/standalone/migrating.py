@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
@@ -14,23 +14,23 @@ from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
 from wayline.standalone.credentials import ADMIN
 from wayline.standalone.installation import DATABASE, GRAFANA, Place
-from wayline.standalone.services import MEMBERS, Member
+from wayline.standalone.services import MEMBERS
 from wayline.store import Queries, migrate
 
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
 
-async def migrate_all(place: Place, limits: Limits, *, crew: Iterable[Member] = MEMBERS) -> AsyncIterator[str]:
+async def migrate_all(place: Place, limits: Limits) -> AsyncIterator[str]:
     """The database first: a service that hears the bus must find its tables."""
-    async for said in migrate_database(place, crew=crew):
+    async for said in migrate_database(place):
         yield said
     async for said in declare_streams(place, limits):
         yield said
 
 
-async def migrate_database(place: Place, *, crew: Iterable[Member] = MEMBERS) -> AsyncIterator[str]:
+async def migrate_database(place: Place) -> AsyncIterator[str]:
     """The schema and the role of every service that owns tables, and Grafana's role."""
-    for member in crew:
+    for member in MEMBERS:
         if member.schema is None:
             continue
         applied = await migrate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from wayline.chassis.permissions import render_accounts
@@ -15,14 +14,14 @@ MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
 
 
-def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None, store_dir: str = ".") -> str:
+def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None) -> str:
     """The text of `nats.conf`; host and port are the command line's."""
     services = {name: key for name, key in public_keys.items() if name != ADMIN}
     lines = [
         "server_name: wayline",
         f"max_payload: {MAX_PAYLOAD}",
         # The default acknowledges before it writes to disk: a power cut would lose accepted jobs.
-        f"jetstream {{ store_dir: {json.dumps(store_dir)}, sync_interval: always, "
+        'jetstream { store_dir: ".", sync_interval: always, '
         f"max_file_store: {MAX_FILE_STORE}, max_memory_store: {MAX_MEMORY_STORE} }}",
     ]
     if monitor_port is not None:

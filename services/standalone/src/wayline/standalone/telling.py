@@ -14,8 +14,8 @@ WIDTH = 58
 class Teller:
     """Lines on the terminal; a spinner stands where a step is under way."""
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False)
+    def __init__(self) -> None:
+        self.console = Console(highlight=False)
         self._began = time.monotonic()
 
     @contextmanager
@@ -30,10 +30,12 @@ class Teller:
         self.console.print(f"  {step.done:<{WIDTH}} [dim]{time.monotonic() - began:6.2f} s[/dim]")
 
     def say(self, text: str) -> None:
+        """Print a line."""
         self.console.print(text, soft_wrap=True)
 
     @property
     def elapsed_s(self) -> float:
+        """Since the start."""
         return time.monotonic() - self._began
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from wayline.chassis import Bus, BusSettings, Service, asks, hears
+from wayline.chassis import Ask, Bus, BusSettings, Service, asks, connected, hears
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool
 from wayline.store import Store
@@ -33,45 +35,50 @@ def migrations() -> Path:
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """The registry, connected and not yet listening."""
-    settings, bus_settings = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(bus_settings, service=NAME)
-    store = await Store.connect(
-        bus_settings.postgres_dsn or "",
-        schema=SCHEMA,
-        queries=HERE / "queries.sql",
-        wait_s=bus_settings.connect_wait_s,
-    )
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
+    arguments = Arguments()
+    upstreams = _upstreams(settings, bus, arguments)
+    ledger = Ledger(store, lease_s=settings.lease_s)
+    calls = Calls(upstreams=upstreams, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
+    return Service(
+        NAME,
+        shared,
+        bus,
+        telemetry,
+        exporter,
+        asks=_asks(Handlers(upstreams, calls, ledger), calls_max=settings.calls_max),
+        parts=[calls, Forgetting(ledger, after_days=settings.keep_days)],
+        needs={"postgres": store.check},
+        close=store.close,
+    )
+
+
+async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+    """The ledger's tables; waits `wait_s` for a Postgres that is away."""
+    return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
+
+
+def _upstreams(settings: Settings, bus: Bus, arguments: Arguments) -> Upstreams:
+    """Every MCP server there is: our own inside this process, and those that the settings name."""
 
     async def search(ask: SearchKnowledge) -> SearchResult:
         return await bus.ask(ask, SearchResult, timeout_s=settings.knowledge_timeout_s)
 
-    async def reach_postgres() -> None:
-        await store.fetchval("default", "SELECT 1")
-
-    arguments = Arguments()
-    upstreams = Upstreams(
+    return Upstreams(
         Inside(lambda: builtin_server(search), settings, arguments),
         [Upstream(server, settings, arguments) for server in settings.servers],
         list_within_s=settings.list_within_s,
     )
-    ledger = Ledger(store, lease_s=settings.lease_s)
-    calls = Calls(upstreams=upstreams, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
-    handlers = Handlers(upstreams, calls, ledger)
-    return Service(
-        NAME,
-        bus_settings,
-        bus,
-        telemetry,
-        exporter,
-        asks=[
-            asks(ListTools, handlers.list_tools),
-            asks(CallTool, handlers.call_tool, slots=settings.calls_max),
-            asks(ResolveTool, handlers.resolve_tool),
-            hears(CancelTool, handlers.cancel_tool),
-        ],
-        parts=[calls, Forgetting(ledger, after_days=settings.keep_days)],
-        needs={"postgres": reach_postgres},
-        close=store.close,
-    )
+
+
+def _asks(handlers: Handlers, *, calls_max: int) -> list[Ask[Any]]:
+    return [
+        asks(ListTools, handlers.list_tools),
+        asks(CallTool, handlers.call_tool, slots=calls_max),
+        asks(ResolveTool, handlers.resolve_tool),
+        hears(CancelTool, handlers.cancel_tool),
+    ]

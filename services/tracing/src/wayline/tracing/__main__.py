@@ -6,16 +6,16 @@ import asyncio
 import sys
 
 from wayline.chassis import Bus, BusSettings, main
-from wayline.tracing.app import SERVICE, build, open_store
+from wayline.tracing.app import NAME, build, open_store
 from wayline.tracing.rebuild import rebuild
 from wayline.tracing.settings import Settings
 
 
 async def rebuild_from_log() -> None:
     """Make the tables anew from the log, and say what was read."""
-    settings, bus_settings = Settings(), BusSettings()
-    bus = await Bus.connect(bus_settings, service=SERVICE)
-    store = await open_store(settings, bus_settings)
+    settings, shared = Settings(), BusSettings()
+    bus = await Bus.connect(shared, service=NAME)
+    store = await open_store(shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
     try:
         done = await rebuild(bus, store, spans_days=settings.spans_days)
         print(f"{done.records} records read, {done.unreadable} unreadable")

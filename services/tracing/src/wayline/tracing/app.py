@@ -6,9 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks
+from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
-from wayline.contracts.errors import Unavailable
 from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
@@ -24,7 +23,7 @@ from wayline.tracing.periodic import Periodic
 from wayline.tracing.projecting import Projector, Record
 from wayline.tracing.settings import Settings
 
-SERVICE = "tracing"
+NAME = "tracing"
 SCHEMA = "tracing"
 HERE = Path(__file__).parent
 CONNECTIONS_MAX = 6
@@ -35,28 +34,17 @@ def migrations() -> Path:
     return HERE / "migrations"
 
 
-async def open_store(settings: Settings, bus_settings: BusSettings) -> Store:
-    """Tracing's tables. Raises what the store says when they cannot be reached."""
-    if bus_settings.postgres_dsn is None:
-        raise Unavailable("Postgres", detail="no address: set WAYLINE_POSTGRES_DSN")
-    return await Store.connect(
-        bus_settings.postgres_dsn,
-        schema=SCHEMA,
-        queries=HERE / "queries.sql",
-        max_size=CONNECTIONS_MAX,
-        wait_s=settings.postgres_wait_s,
-    )
+async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
+    """Tracing's tables; waits `wait_s` for a Postgres that is away."""
+    queries = HERE / "queries.sql"
+    return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=CONNECTIONS_MAX, wait_s=wait_s)
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
     """Connect and wire everything; nothing runs until the service is started."""
-    settings, bus_settings = settings or Settings(), bus_settings or BusSettings()
-    bus = await Bus.connect(bus_settings, service=SERVICE)
-    try:
-        store = await open_store(settings, bus_settings)
-    except BaseException:
-        await bus.close()
-        raise
+    settings, shared = settings or Settings(), bus_settings or BusSettings()
+    opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
+    bus, store = await connected(shared, NAME, opening)
     tables = Tables(store, spans_days=settings.spans_days)
     collector = _collector(settings)
     records, spans = _readers(settings, bus, tables, collector)
@@ -70,7 +58,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
     ]
-    exporter = BusExporter(SERVICE)
+    exporter = BusExporter(NAME)
 
     async def close() -> None:
         if collector:
@@ -78,14 +66,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         await store.close()
 
     return Service(
-        SERVICE,
-        bus_settings,
+        NAME,
+        shared,
         bus,
-        Telemetry(SERVICE, exporter),
+        Telemetry(NAME, exporter),
         exporter,
         asks=_asks(Answers(store)),
         parts=parts,
-        needs={"postgres": partial(_answers, store), "records": records.check, "spans": spans.check},
+        needs={"postgres": store.check, "records": records.check, "spans": spans.check},
         close=close,
     )
 
@@ -118,8 +106,3 @@ def _asks(answers: Answers) -> list[Ask[Any]]:
         asks(ListJobs, answers.list_jobs),
         asks(GetCosts, answers.get_costs),
     ]
-
-
-async def _answers(store: Store) -> None:
-    async with store.system() as conn:
-        await conn.execute("SELECT 1")

@@ -13,6 +13,8 @@ from wayline.telemetry import metrics
 
 
 class ModelEnded(NamedTuple):
+    """A call of a model is over, the conversation's or one beside it."""
+
     provider: str
     model: str
     usage: Usage | None
@@ -20,6 +22,8 @@ class ModelEnded(NamedTuple):
 
 
 class ToolEnded(NamedTuple):
+    """A call of a tool is over."""
+
     tool: str
     effect: str
     status: str
@@ -27,6 +31,8 @@ class ToolEnded(NamedTuple):
 
 
 class JobEnded(NamedTuple):
+    """A job is over."""
+
     outcome: str
     agent: str
     seconds: float

@@ -24,6 +24,7 @@ def root_span(tenant: str, job_id: str, at: datetime) -> Draft:
 
 
 def name_agent(root: Draft, job: SubmitJob) -> None:
+    """Who answers the job, and which conversation it belongs to."""
     root.name = f"invoke_agent {job.agent}"
     root.attributes[names.GEN_AI_AGENT_NAME] = job.agent
     if job.session_id:
@@ -79,6 +80,7 @@ def chat_span(
 
 
 def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
+    """What is known of a call once it is answered."""
     span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
     if event.notes:
         span.attributes[names.NOTES] = list(event.notes)

@@ -20,6 +20,7 @@ from wayline.tracing.tree import Node
 
 
 def job_view(row: Record) -> JobView:
+    """A job as the list shows it."""
     route = None
     if row["provider"] is not None:
         route = Route(
@@ -53,6 +54,7 @@ _SAME = (
 
 
 def step(row: Record) -> Step:
+    """A step as the console shows it."""
     return Step(
         step=row["step"],
         thought=row["thought"],
@@ -66,6 +68,7 @@ def step(row: Record) -> Step:
 
 
 def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
+    """One group's costs."""
     usage = Usage(**{name: row[name] for name in Usage.model_fields})
     return CostRow(
         group={name: row[name] for name in group_by},

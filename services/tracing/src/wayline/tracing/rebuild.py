@@ -27,6 +27,8 @@ STORIES_MAX = 20_000
 
 @dataclass(frozen=True)
 class Rebuilt:
+    """How many records were read, and how many could not be."""
+
     records: int
     unreadable: int
 

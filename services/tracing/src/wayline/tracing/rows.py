@@ -18,6 +18,8 @@ Json = str | None
 
 
 class JobRow(NamedTuple):
+    """A row of the table `jobs`."""
+
     tenant: str
     job_id: str
     seq: int
@@ -49,6 +51,8 @@ class JobRow(NamedTuple):
 
 
 class StepRow(NamedTuple):
+    """A row of the table `steps`."""
+
     tenant: str
     job_id: str
     step: int
@@ -64,6 +68,8 @@ class StepRow(NamedTuple):
 
 
 class LedgerRow(NamedTuple):
+    """A row of the table `ledger`."""
+
     tenant: str
     job_id: str
     attempt_id: str
@@ -93,6 +99,8 @@ class LedgerRow(NamedTuple):
 
 
 class SpanRow(NamedTuple):
+    """A row of the table `spans`."""
+
     trace_id: str
     span_id: str
     start: datetime

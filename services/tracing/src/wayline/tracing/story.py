@@ -12,7 +12,7 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import JobView
 from wayline.journal import Job, evolve, view
-from wayline.tracing.drawing import Drawing
+from wayline.tracing.drawing import Canvas, draw
 from wayline.tracing.facts import Fact
 from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, usage_json
 
@@ -35,7 +35,7 @@ class Story:
         self.job_id = job_id
         self.trace_id = ids.trace_id(tenant, job_id)
         self.job = Job(tenant=tenant, job_id=job_id)
-        self._drawing = Drawing(tenant, job_id)
+        self._canvas = Canvas(tenant, job_id)
 
     @property
     def seq(self) -> int:
@@ -50,34 +50,33 @@ class Story:
         """Take in the next event; one that was told already changes nothing."""
         if event.seq <= self.seq:
             return
-        self._drawing.draw(event, self.job)
+        draw(self._canvas, event, self.job)
         self.job = evolve(self.job, event)
 
     def skip(self) -> None:
         """What was told so far is in the tables already."""
-        self._drawing.rest()
+        self._canvas.rest()
 
     def chapter(self) -> Chapter:
         """What changed since the last chapter."""
-        drawing, job = self._drawing, view(self.job)
+        canvas, job = self._canvas, view(self.job)
         agent, user, session = clean(job.agent), _clean(job.user_id), _clean(job.session_id)
-        spans = [span.row(tenant=self.tenant, trace_id=self.trace_id) for span in drawing.spans.values()]
+        spans = [span.row(tenant=self.tenant, trace_id=self.trace_id) for span in canvas.spans.values()]
         rows = Rows(
             jobs=[self._job_row(job)],
-            steps=[step.row(tenant=self.tenant, job_id=self.job_id) for step in drawing.steps.values()],
+            steps=[step.row(tenant=self.tenant, job_id=self.job_id) for step in canvas.steps.values()],
             ledger=[
                 entry.row(tenant=self.tenant, job_id=self.job_id, agent=agent, user_id=user, session_id=session)
-                for entry in drawing.entries.values()
+                for entry in canvas.entries.values()
             ],
             spans=spans,
         )
-        told = Chapter(rows, drawing.facts, [span for span in spans if span.duration_ms is not None])
-        drawing.rest()
+        told = Chapter(rows, canvas.facts, [span for span in spans if span.duration_ms is not None])
+        canvas.rest()
         return told
 
     def _job_row(self, job: JobView) -> JobRow:
         route, error = job.route, job.error
-        assert self._drawing.root is not None
         return JobRow(
             tenant=self.tenant,
             job_id=self.job_id,
@@ -106,7 +105,7 @@ class Story:
             error_message=clean(error.message) if error else None,
             waiting_for=as_json(job.waiting_for.model_dump(mode="json")) if job.waiting_for else None,
             # The first event's time where the submission itself could not be read.
-            created_at=job.created_at or self._drawing.root.start,
+            created_at=job.created_at or self._canvas.root.start,
             ended_at=job.ended_at,
         )
 

@@ -38,6 +38,7 @@ class ChatCompletions:
             await self._session.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
+        """What the endpoint says, piece by piece. Raises ModelError."""
         reply, counted, answering = Reply(), None, False
         notes: tuple[str, ...] = ()
         try:

@@ -84,14 +84,15 @@ def _check_thinking(body: Body, facts: Facts) -> None:
         raise Refusal("This model does not support the effort parameter.")
 
 
-def _check_format(form: Any, at: str = "output_config.format.schema") -> None:
+def _check_format(form: Any) -> None:
     if not form:
         return
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), dict):
         raise Refusal("output_config.format: Input should be a JSON schema format")
     for found in objects_in(form["schema"]):
         if found.get("additionalProperties") is not False:
-            raise Refusal(f"{at}: For 'object' type, 'additionalProperties' must be explicitly set to false")
+            what = "For 'object' type, 'additionalProperties' must be explicitly set to false"
+            raise Refusal(f"output_config.format.schema: {what}")
 
 
 def objects_in(schema: Any) -> Sequence[Mapping[str, Any]]:

@@ -43,8 +43,8 @@ Read = Callable[[Mapping[str, Any], Facts, Envelope], Prompt]
 class StillClock:
     """Time that passes only when it is told to."""
 
-    def __init__(self, now_s: float = 1_795_000_000.0) -> None:
-        self.now_s = now_s
+    def __init__(self) -> None:
+        self.now_s = 1_795_000_000.0
 
     def __call__(self) -> float:
         return self.now_s

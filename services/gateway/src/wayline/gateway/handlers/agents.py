@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path
 
@@ -18,31 +18,31 @@ router = APIRouter(prefix="/v1", tags=["agents"], route_class=StrictRoute)
 AgentPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["assistant"])]
 
 
-@router.get("/agents", response_model=AgentList, responses=fails())
-async def list_agents(door: Door, caller: Reader) -> Any:
+@router.get("/agents", responses=fails())
+async def list_agents(door: Door, caller: Reader) -> AgentList:
     """The newest version of every agent."""
     return await door.bus.ask(ListAgents(tenant=caller.tenant), AgentList)
 
 
-@router.get("/agents/{name}", response_model=Agent, responses=fails(404))
-async def get_agent(name: AgentPath, door: Door, caller: Reader) -> Any:
+@router.get("/agents/{name}", responses=fails(404))
+async def get_agent(name: AgentPath, door: Door, caller: Reader) -> Agent:
     """The newest version of an agent."""
     return await door.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
 
 
-@router.put("/agents/{name}", response_model=Agent, responses=fails(400, 409, 413))
-async def put_agent(name: AgentPath, config: AgentConfig, door: Door, caller: Admin) -> Any:
+@router.put("/agents/{name}", responses=fails(400, 409, 413))
+async def put_agent(name: AgentPath, config: AgentConfig, door: Door, caller: Admin) -> Agent:
     """Save an agent: a change is a new version, and a running job keeps the one it began with."""
     return await door.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
 
 
-@router.delete("/agents/{name}", response_model=Deleted, responses=fails(404, 409))
-async def delete_agent(name: AgentPath, door: Door, caller: Admin) -> Any:
+@router.delete("/agents/{name}", responses=fails(404, 409))
+async def delete_agent(name: AgentPath, door: Door, caller: Admin) -> Deleted:
     """Retire an agent: jobs that began with it go on, new ones are refused."""
     return await door.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
 
 
-@router.get("/tools", response_model=ToolList, responses=fails())
-async def list_tools(door: Door, caller: Reader) -> Any:
+@router.get("/tools", responses=fails())
+async def list_tools(door: Door, caller: Reader) -> ToolList:
     """Every tool an agent may use, with its schema and what repeating it would do."""
     return await door.bus.ask(ListTools(tenant=caller.tenant), ToolList)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path
 
@@ -28,14 +28,14 @@ BudgetPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=[
 NewBudgetPath: TypeAlias = Annotated[BudgetName, Path(examples=["month"])]
 
 
-@router.get("", response_model=BudgetList, responses=fails())
-async def list_budgets(door: Door, caller: Reader) -> Any:
+@router.get("", responses=fails())
+async def list_budgets(door: Door, caller: Reader) -> BudgetList:
     """Every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
     return await door.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
 
 
-@router.get("/{name}", response_model=Budget, responses=fails(404))
-async def get_budget(name: BudgetPath, door: Door, caller: Reader) -> Any:
+@router.get("/{name}", responses=fails(404))
+async def get_budget(name: BudgetPath, door: Door, caller: Reader) -> Budget:
     """One budget."""
     found = await door.bus.ask(ListBudgets(tenant=caller.tenant, name=name), BudgetList)
     if not found.budgets:
@@ -43,13 +43,13 @@ async def get_budget(name: BudgetPath, door: Door, caller: Reader) -> Any:
     return found.budgets[0]
 
 
-@router.put("/{name}", response_model=Budget, responses=fails(404, 409, 413))
-async def put_budget(name: NewBudgetPath, config: BudgetConfig, door: Door, caller: Admin) -> Any:
+@router.put("/{name}", responses=fails(404, 409, 413))
+async def put_budget(name: NewBudgetPath, config: BudgetConfig, door: Door, caller: Admin) -> Budget:
     """Save a budget. It counts what its present window has seen; raising it wakes the jobs that waited for it."""
     return await door.bus.ask(PutBudget(tenant=caller.tenant, name=name, config=config), Budget)
 
 
-@router.delete("/{name}", response_model=BudgetDeleted, responses=fails(404))
-async def delete_budget(name: BudgetPath, door: Door, caller: Admin) -> Any:
+@router.delete("/{name}", responses=fails(404))
+async def delete_budget(name: BudgetPath, door: Door, caller: Admin) -> BudgetDeleted:
     """Take a budget away: jobs that waited for it go on."""
     return await door.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)

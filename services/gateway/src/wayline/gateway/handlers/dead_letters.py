@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"], route_class
 SEQUENCE_MAX = 2**63 - 1
 
 
-@router.get("", response_model=DeadLetterPage, responses=fails())
+@router.get("", responses=fails())
 async def list_dead_letters(
     door: Door,
     caller: Admin,
@@ -25,12 +25,14 @@ async def list_dead_letters(
     cursor: Annotated[
         str | None, Query(pattern=r"^[1-9][0-9]{0,17}$", description="`next_cursor` of the page before.")
     ] = None,
-) -> Any:
+) -> DeadLetterPage:
     """The messages of this tenant that could not be handled, newest first."""
     return await DeadLetters(door.bus, caller.tenant).page(limit=limit, before=int(cursor) if cursor else None)
 
 
-@router.get("/{sequence}", response_model=DeadLetterBody, responses=fails(404))
-async def get_dead_letter(sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], door: Door, caller: Admin) -> Any:
+@router.get("/{sequence}", responses=fails(404))
+async def get_dead_letter(
+    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], door: Door, caller: Admin
+) -> DeadLetterBody:
     """One of them with its headers and what it said."""
     return await DeadLetters(door.bus, caller.tenant).get(sequence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from contextlib import suppress
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -27,8 +27,8 @@ from wayline.contracts.knowledge import (
 )
 from wayline.gateway.documents import index_id, read_document, size_bytes
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
-from wayline.gateway.handlers.jobs import Cursor, Wait
 from wayline.gateway.openapi import fails
+from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import DocumentBody, FileFields, SearchBody
 
@@ -128,28 +128,28 @@ async def _settled(door: Gateway, known: Document, tenant: str, *, wait_s: float
     return known
 
 
-@router.get("/documents", response_model=DocumentPage, responses=fails())
+@router.get("/documents", responses=fails())
 async def list_documents(
     door: Door, caller: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50, cursor: Cursor = None
-) -> Any:
+) -> DocumentPage:
     """Page through the documents."""
     return await door.bus.ask(ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor), DocumentPage)
 
 
-@router.get("/documents/{document_id}", response_model=Document, responses=fails(404))
-async def get_document(document_id: DocumentPath, door: Door, caller: Reader) -> Any:
+@router.get("/documents/{document_id}", responses=fails(404))
+async def get_document(document_id: DocumentPath, door: Door, caller: Reader) -> Document:
     """A document and how far its ingestion is."""
     return await door.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
 
 
-@router.delete("/documents/{document_id}", response_model=DocumentDeleted, responses=fails(404))
-async def delete_document(document_id: DocumentPath, door: Door, caller: Writer) -> Any:
+@router.delete("/documents/{document_id}", responses=fails(404))
+async def delete_document(document_id: DocumentPath, door: Door, caller: Writer) -> DocumentDeleted:
     """Delete a document and all of its chunks."""
     return await door.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)
 
 
-@router.post("/search", response_model=SearchResult, responses=fails(400, 413))
-async def search(body: SearchBody, door: Door, caller: Reader) -> Any:
+@router.post("/search", responses=fails(400, 413))
+async def search(body: SearchBody, door: Door, caller: Reader) -> SearchResult:
     """Find the best passages for a query by words, by vector, or by both."""
     asked = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
     return await door.bus.ask(asked, SearchResult)

@@ -9,12 +9,12 @@ from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
 
 from wayline.gateway.doors import Door, Reader
-from wayline.gateway.handlers.jobs import JobPath
 from wayline.gateway.openapi import fails
-from wayline.gateway.reading import find_log, follow_job
+from wayline.gateway.parameters import JobPath
+from wayline.gateway.reading import find_log
 from wayline.gateway.routes import StrictRoute
 from wayline.gateway.streams import as_list
-from wayline.journal import JobLog, State
+from wayline.journal import JobLog, State, follow
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -64,5 +64,5 @@ async def get_events(
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
         return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
     door.streams.require_room()
-    news = door.streams.events(follow_job(door, caller.tenant, job_id, after=after))
+    news = door.streams.events(follow(door.bus, caller.tenant, job_id, after))
     return EventSourceResponse(news, headers=UNBUFFERED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
@@ -14,6 +14,7 @@ from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
 from wayline.gateway.errors import Ended, NotWaiting
 from wayline.gateway.openapi import fails
+from wayline.gateway.parameters import Cursor, JobPath, Wait
 from wayline.gateway.reading import find_log, has_ended, read_job, wait_for_end
 from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import (
@@ -32,14 +33,6 @@ from wayline.journal import State
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
-JobPath: TypeAlias = Annotated[str, Path(pattern=ids.JOB_ID_PATTERN, examples=["job_1f2e3d4c5b6a79880011"])]
-Wait: TypeAlias = Annotated[
-    float | None,
-    Query(ge=0, le=3_600, allow_inf_nan=False, description="Seconds to wait for the end, at most what is configured."),
-]
-Cursor: TypeAlias = Annotated[
-    str | None, Query(max_length=500, pattern=ONE_LINE, description="`next_cursor` of the page before.")
-]
 IdempotencyKey: TypeAlias = Annotated[
     Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[\x20-\x7e]+$")] | None,
     Header(description="The same key with the same body is the same job, for ever; with another body it is a 409."),
@@ -94,7 +87,7 @@ async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | N
     return _answer(202, accepted, Location=accepted.links["self"])
 
 
-@router.get("", response_model=JobPage, responses=fails())
+@router.get("", responses=fails())
 async def list_jobs(
     *,
     door: Door,
@@ -103,7 +96,7 @@ async def list_jobs(
     cursor: Cursor = None,
     status: Status | None = None,
     agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
-) -> Any:
+) -> JobPage:
     """Page through the jobs, newest first."""
     page = await door.bus.ask(
         ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent), JobPage
@@ -111,14 +104,14 @@ async def list_jobs(
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 
 
-@router.get("/{job_id}", response_model=JobView, responses=fails(404))
-async def get_job(job_id: JobPath, door: Door, caller: Reader) -> Any:
+@router.get("/{job_id}", responses=fails(404))
+async def get_job(job_id: JobPath, door: Door, caller: Reader) -> JobView:
     """Where a job is: status, route, steps, usage, cost, and the answer once there is one."""
     return await read_job(door, caller.tenant, job_id)
 
 
-@router.post("/{job_id}/cancel", status_code=202, response_model=Signalled, responses=fails(404, 409, 429))
-async def cancel_job(job_id: JobPath, door: Door, caller: Writer, body: CancelBody | None = None) -> Any:
+@router.post("/{job_id}/cancel", status_code=202, responses=fails(404, 409, 429))
+async def cancel_job(job_id: JobPath, door: Door, caller: Writer, body: CancelBody | None = None) -> Signalled:
     """Ask a job to stop. 202: the wish is stored; the job's `job.cancelled` event says that it was followed."""
     head = await find_log(door, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
@@ -127,16 +120,14 @@ async def cancel_job(job_id: JobPath, door: Door, caller: Writer, body: CancelBo
     return Signalled(job_id=job_id, signal="cancel", links=links(job_id))
 
 
-@router.post(
-    "/{job_id}/answers/{decision_id}", status_code=202, response_model=Signalled, responses=fails(404, 409, 413, 429)
-)
+@router.post("/{job_id}/answers/{decision_id}", status_code=202, responses=fails(404, 409, 413, 429))
 async def answer_decision(
     job_id: JobPath,
     decision_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
     body: AnswerBody,
     door: Door,
     caller: Writer,
-) -> Any:
+) -> Signalled:
     """Say what became of a tool call whose outcome nobody knew, so that the job can go on."""
     job = await read_job(door, caller.tenant, job_id)
     if has_ended(job):
@@ -149,8 +140,8 @@ async def answer_decision(
     return Signalled(job_id=job_id, signal="answer", links=links(job_id))
 
 
-@router.post("/{job_id}/budget", status_code=202, response_model=Signalled, responses=fails(404, 409, 429))
-async def change_budget(job_id: JobPath, body: BudgetBody, door: Door, caller: Writer) -> Any:
+@router.post("/{job_id}/budget", status_code=202, responses=fails(404, 409, 429))
+async def change_budget(job_id: JobPath, body: BudgetBody, door: Door, caller: Writer) -> Signalled:
     """Change what a job may spend; one that is parked at its cap goes on. Its `budget.raised` event says so."""
     head = await find_log(door, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:

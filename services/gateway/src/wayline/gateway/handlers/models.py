@@ -64,14 +64,14 @@ ModelPath: TypeAlias = Annotated[
 CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(examples=[EXAMPLE])]
 
 
-@router.get("/models", response_model=ModelList, responses=fails())
-async def list_models(door: Door, caller: Reader) -> Any:
+@router.get("/models", responses=fails())
+async def list_models(door: Door, caller: Reader) -> ModelList:
     """Every model: the bundled ones and the tenant's own, those first that their tier means first."""
     return await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
 
 
-@router.get("/providers", response_model=Providers, responses=fails())
-async def list_providers(door: Door, caller: Reader) -> Any:
+@router.get("/providers", responses=fails())
+async def list_providers(door: Door, caller: Reader) -> Providers:
     """The providers that executors are configured for: where each is, and whether a key is sent, never the key."""
     executors = await door.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
     executors.sort(key=lambda one: one.executor)
@@ -79,8 +79,8 @@ async def list_providers(door: Door, caller: Reader) -> Any:
     return Providers(providers=tuple(shared), executors=tuple(executors))
 
 
-@router.get("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(404))
-async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Reader) -> Any:
+@router.get("/models/{provider}/{model:path}", responses=fails(404))
+async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Reader) -> ModelCard:
     """One model: what it can do and what it costs; prices of null are unknown, not zero."""
     found = await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
     name = f"{provider}/{model}"
@@ -90,15 +90,15 @@ async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller
     raise NotFound("model", name)
 
 
-@router.put("/models/{provider}/{model:path}", response_model=ModelCard, responses=fails(400, 404, 409, 413))
-async def put_model(provider: ProviderPath, model: ModelPath, card: CardBody, door: Door, caller: Admin) -> Any:
+@router.put("/models/{provider}/{model:path}", responses=fails(400, 404, 409, 413))
+async def put_model(provider: ProviderPath, model: ModelPath, card: CardBody, door: Door, caller: Admin) -> ModelCard:
     """Add a model of the tenant's own, or replace a bundled card for the tenant; new jobs see it at once."""
     if (card.provider, card.model) != (provider, model):
         raise Reject(f"the path names {provider}/{model}, the body {card.name}", code="invalid_request", status=422)
     return await door.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
 
 
-@router.delete("/models/{provider}/{model:path}", response_model=ModelDeleted, responses=fails())
-async def delete_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Admin) -> Any:
+@router.delete("/models/{provider}/{model:path}", responses=fails())
+async def delete_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Admin) -> ModelDeleted:
     """Take a card of the tenant's own back; a bundled model of that name is visible again."""
     return await door.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)

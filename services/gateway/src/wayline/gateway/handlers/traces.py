@@ -11,8 +11,8 @@ from pydantic import AfterValidator
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.doors import Door, Reader
-from wayline.gateway.handlers.jobs import JobPath
 from wayline.gateway.openapi import fails
+from wayline.gateway.parameters import JobPath
 from wayline.gateway.routes import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
@@ -29,25 +29,25 @@ def _known(group_by: str) -> str:
     return group_by
 
 
-@router.get("/jobs/{job_id}/trace", response_model=Trace, responses=fails(404))
-async def get_job_trace(job_id: JobPath, door: Door, caller: Reader) -> Any:
+@router.get("/jobs/{job_id}/trace", responses=fails(404))
+async def get_job_trace(job_id: JobPath, door: Door, caller: Reader) -> Trace:
     """The tree of everything a job did, with latency, tokens and cost of each span and in total."""
     return await door.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
 
 
-@router.get("/jobs/{job_id}/steps", response_model=StepList, responses=fails(404))
-async def get_job_steps(job_id: JobPath, door: Door, caller: Reader) -> Any:
+@router.get("/jobs/{job_id}/steps", responses=fails(404))
+async def get_job_steps(job_id: JobPath, door: Door, caller: Reader) -> StepList:
     """A job's steps: what it thought, which tool it used, and what came of it."""
     return await door.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
 
 
-@router.get("/traces/{trace_id}", response_model=Trace, responses=fails(404))
-async def get_trace(trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], door: Door, caller: Reader) -> Any:
+@router.get("/traces/{trace_id}", responses=fails(404))
+async def get_trace(trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], door: Door, caller: Reader) -> Trace:
     """A trace by its own id."""
     return await door.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
 
 
-@router.get("/costs", response_model=CostTable, responses=fails())
+@router.get("/costs", responses=fails())
 async def get_costs(
     door: Door,
     caller: Reader,
@@ -62,7 +62,7 @@ async def get_costs(
     ] = "model",
     since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
     tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
-) -> Any:
+) -> CostTable:
     """What was spent, grouped: dollars, tokens, what prompt caches saved, and what nobody knows."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)

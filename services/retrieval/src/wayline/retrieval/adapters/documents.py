@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document
 from wayline.retrieval.adapters.postgres import reachable
+from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.reading import Original, Reading
 from wayline.store import Connection, Record, Store
 
@@ -73,6 +74,7 @@ class Documents:
         return _document(row) if row else None
 
     async def get(self, tenant: str, document_id: str) -> Document | None:
+        """A document and how far it is; None: there is none."""
         with reachable():
             row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
@@ -106,12 +108,14 @@ class Documents:
         return (row["sequence"], False) if deleted is None else (deleted, True)
 
     async def progress(self, taken: Taken, *, done: int, total: int) -> None:
+        """Note how many of its passages are embedded."""
         with reachable():
             await self._store.execute(
                 taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
             )
 
     async def fail(self, taken: Taken, error: str) -> None:
+        """Note a document as failed, if its message still has it in hand."""
         await self.give_up(taken.tenant, taken.document_id, taken.sequence, error)
 
     async def give_up(self, tenant: str, document_id: str, sequence: int, error: str) -> None:
@@ -138,13 +142,12 @@ class Documents:
                 await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
         return True
 
-    async def delete(self, tenant: str, document_id: str, *, queue: tuple[int, int, int]) -> Deleted | None:
+    async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> Deleted | None:
         """Delete a document with its chunks; None when there is none.
 
-        `queue`: how many index messages wait, and the first and last sequence of their stream. While some do, one of
-        them may name the same objects: they are left to the tombstone, and to the deletion that clears it.
+        While index messages wait, one of them may name the same objects: they are left to the tombstone, and to the
+        deletion that clears it.
         """
-        waiting, first, last = queue
         with reachable():
             async with self._store.tenant(tenant) as conn:
                 payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
@@ -154,12 +157,12 @@ class Documents:
                 await conn.execute(self._sql.delete_chunks, tenant, document_id)
                 await conn.execute(self._sql.delete_original, tenant, document_id)
                 await self._count(conn, tenant, before, _Census(Counter(), {}))
-                if waiting:
-                    await conn.execute(self._sql.bury_document, tenant, document_id, last)
+                if queue.waiting:
+                    await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
                 else:
                     await conn.execute(self._sql.forget_document, tenant, document_id)
-                cleared = await conn.fetch(self._sql.clear_tombstones, tenant, first)
-        free = [] if waiting else payloads
+                cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
+        free = [] if queue.waiting else payloads
         return Deleted(before.chunks, (*free, *(name for row in cleared for name in row["payloads"])))
 
     async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:

@@ -72,9 +72,11 @@ class Search:
         self._tenant = tenant
 
     async def corpora(self) -> list[Corpus]:
+        """How much the tenant knows, by embedding model."""
         return [Corpus(**dict(row)) for row in await self._conn.fetch(self._sql.corpora, self._tenant)]
 
     async def terms(self, query: str) -> list[Term]:
+        """The words of the query as the index knows them."""
         rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
         return [Term(row["term"], chunks=row["chunks"], times=row["times"]) for row in rows]
 

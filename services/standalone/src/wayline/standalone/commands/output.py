@@ -47,6 +47,7 @@ def conversation(work: Callable[[Api], Awaitable[Any]], *, as_json: bool) -> Any
 
 
 def print_json(value: Any) -> None:
+    """Say an answer as one JSON document."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 

@@ -29,7 +29,6 @@ TOP_K_MAX = 50
 
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
-
 _said: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 
 
@@ -47,7 +46,6 @@ def builtin_server(search: Search) -> Any:
     """An MCP server with the built-in tools."""
     from mcp import MCPError
     from mcp.server import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import CallToolResult, TextContent
 
     server = MCPServer("wayline", log_level="WARNING")
@@ -70,28 +68,33 @@ def builtin_server(search: Search) -> Any:
             raise MCPError(AWAY, f"the knowledge base is away: {error}") from error
         except Reject as error:
             return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
-        citations = [
-            Citation(document=hit.document, quote=hit.text, document_id=hit.document_id, chunk_id=hit.chunk_id)
-            for hit in found.hits
-        ]
-        return CallToolResult(
-            content=[TextContent(type="text", text=passages(found))],
-            _meta={CITATIONS: [citation.model_dump() for citation in citations]},
-        )
-
-    async def get_current_time(
-        timezone: Annotated[str, Field(description="An IANA name such as Europe/Zurich.")] = "UTC",
-    ) -> str:
-        """Tell the current date and time."""
-        try:
-            now = datetime.now(ZoneInfo(timezone))
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ToolError(f"{timezone!r} is no IANA time zone; Europe/Zurich and UTC are") from None
-        return f"{now.isoformat(timespec='seconds')} ({now:%A})"
+        text = TextContent(type="text", text=passages(found))
+        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)})
 
     for tool in (search_knowledge, get_current_time):
         server.tool(structured_output=False)(tool)
     return server
+
+
+async def get_current_time(
+    timezone: Annotated[str, Field(description="An IANA name such as Europe/Zurich.")] = "UTC",
+) -> str:
+    """Tell the current date and time."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        now = datetime.now(ZoneInfo(timezone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ToolError(f"{timezone!r} is no IANA time zone; Europe/Zurich and UTC are") from None
+    return f"{now.isoformat(timespec='seconds')} ({now:%A})"
+
+
+def citations(found: SearchResult) -> list[dict[str, Any]]:
+    """What an answer may cite, in the order of the passages."""
+    return [
+        Citation(document=hit.document, quote=hit.text, document_id=hit.document_id, chunk_id=hit.chunk_id).model_dump()
+        for hit in found.hits
+    ]
 
 
 def passages(found: SearchResult) -> str:

@@ -1,0 +1,25 @@
+"""What the platform itself changes in a conversation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from wayline.contracts.chat import NoteMessage
+from wayline.contracts.events.event import Event
+
+
+class ContextInjected(Event):
+    """The platform told the model something; it stays where it was said."""
+
+    type: Literal["context.injected"] = "context.injected"
+    note: NoteMessage
+
+
+class ContextCompacted(Event):
+    """A summary took the place of all messages between the first one and the last few."""
+
+    type: Literal["context.compacted"] = "context.compacted"
+    note: NoteMessage
+    kept: int = Field(ge=0, description="Messages at the end that stay as they are.")

@@ -1,0 +1,109 @@
+"""A job's life as a whole: submitted, claimed, parked and resumed, told to stop or to spend more, ended."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from pydantic import Field
+
+from wayline.contracts.chat import Citation
+from wayline.contracts.events.event import Event
+from wayline.contracts.jobs import Failure, SubmitJob, Waiting
+from wayline.contracts.money import Usage
+
+
+class JobSubmitted(Event):
+    """A job was asked for, in these words; the first event of every log."""
+
+    type: Literal["job.submitted"] = "job.submitted"
+    tenant: str
+    job: SubmitJob
+    content_hash: str
+    reply_to: str | None = None
+    caller: str | None = Field(default=None, description="The caller's `traceparent`: a link, never our parent.")
+
+
+class JobClaimed(Event):
+    """An executor has taken the job, and is the only one to append from here on."""
+
+    type: Literal["job.claimed"] = "job.claimed"
+    executor: str
+    epoch: int = Field(description="How often the job was claimed, this claim included.")
+    owner: str = Field(description="`<ticket stream sequence>:<delivery>` of the run ticket.")
+    attempt: int = Field(description="Claims in a row without progress, this one included.")
+
+
+class JobHandedBack(Event):
+    """Its holder gave it back alive, for instance to be stopped: a claim that ends so is none without progress."""
+
+    type: Literal["job.handed_back"] = "job.handed_back"
+    reason: str = ""
+
+
+class JobParked(Event):
+    """The job waits for somebody, and no executor holds it."""
+
+    type: Literal["job.parked"] = "job.parked"
+    waiting: Waiting
+    signals_seen: int
+    kept_usd: Decimal | None = Field(
+        default=None, description="What stays held for it: no more than it can have cost; None: nothing was held."
+    )
+
+
+class JobResumed(Event):
+    """The job waits no more and goes on."""
+
+    type: Literal["job.resumed"] = "job.resumed"
+
+
+class CancelRequested(Event):
+    """Somebody wants the job to stop."""
+
+    type: Literal["job.cancel_requested"] = "job.cancel_requested"
+    reason: str = ""
+    by: str = ""
+
+
+class BudgetRaised(Event):
+    """Somebody lets the job spend more."""
+
+    type: Literal["budget.raised"] = "budget.raised"
+    budget_usd: Decimal
+    by: str = ""
+
+
+class Ended(Event):
+    """What every terminal event carries: the sums of the whole job."""
+
+    steps: int = 0
+    usage: Usage = Usage()
+    cost_usd: Decimal | None = Decimal(0)
+
+
+class JobCompleted(Ended):
+    """The job has its answer, or what there was of one at a limit."""
+
+    type: Literal["job.completed"] = "job.completed"
+    answer: str
+    citations: tuple[Citation, ...] = ()
+    partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
+    reason: str | None = Field(
+        default=None, description="Which limit, where the answer is partial; or why it is not all that was asked for."
+    )
+
+
+class JobFailed(Ended):
+    """The job ended without an answer."""
+
+    type: Literal["job.failed"] = "job.failed"
+    error: Failure
+
+
+class JobCancelled(Ended):
+    """The job was stopped because somebody wanted it."""
+
+    type: Literal["job.cancelled"] = "job.cancelled"
+    reason: str = ""
+    by: str = ""

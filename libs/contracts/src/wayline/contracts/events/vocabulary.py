@@ -1,0 +1,79 @@
+"""Every type of event, and how one is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+from pydantic import Field
+
+from wayline.contracts.events.context import ContextCompacted, ContextInjected
+from wayline.contracts.events.event import Event
+from wayline.contracts.events.life import (
+    BudgetRaised,
+    CancelRequested,
+    JobCancelled,
+    JobClaimed,
+    JobCompleted,
+    JobFailed,
+    JobHandedBack,
+    JobParked,
+    JobResumed,
+    JobSubmitted,
+)
+from wayline.contracts.events.model_calls import (
+    AuxiliaryCompleted,
+    AuxiliaryFailed,
+    AuxiliaryRequested,
+    ModelCompleted,
+    ModelFailed,
+    ModelRequested,
+)
+from wayline.contracts.events.routes import JobRerouted, JobRouted, TaskClassified
+from wayline.contracts.events.tool_calls import DecisionMade, ToolCompleted, ToolRequested, ToolsDiscovered, ToolUnknown
+
+AnyEvent = Annotated[
+    JobSubmitted
+    | JobRouted
+    | JobRerouted
+    | JobClaimed
+    | JobHandedBack
+    | ModelRequested
+    | ModelCompleted
+    | ModelFailed
+    | AuxiliaryRequested
+    | AuxiliaryCompleted
+    | AuxiliaryFailed
+    | TaskClassified
+    | ContextInjected
+    | ContextCompacted
+    | ToolsDiscovered
+    | ToolRequested
+    | ToolCompleted
+    | ToolUnknown
+    | DecisionMade
+    | JobParked
+    | JobResumed
+    | CancelRequested
+    | BudgetRaised
+    | JobCompleted
+    | JobFailed
+    | JobCancelled,
+    Field(discriminator="type"),
+]
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    member.model_fields["type"].default: member for member in get_args(get_args(AnyEvent)[0])
+}
+TERMINAL_TYPES = frozenset({"job.completed", "job.failed", "job.cancelled"})
+
+
+class Unknown(Event):
+    """An event type that this build does not know: a reader passes over it, an executor does not claim its job."""
+
+
+def read_event(value: dict[str, Any]) -> Event:
+    """One event from its decoded JSON, without the fields that only a newer build knows; an unknown type is `Unknown`.
+
+    Raises pydantic's ValidationError.
+    """
+    return EVENT_TYPES.get(value.get("type", ""), Unknown).model_validate(value, extra="ignore")
