@@ -148,7 +148,7 @@ class _Player:
         job = self._pen.job
         request = self._models.request(job, step=step, attempt=1, tools=offered(job, listed(step)))
         attempt = {"step": step, "attempt": 1, "attempt_id": request.attempt_id}
-        fields = compared(job, request, self._prints)
+        fields = compared(job, request, self._prints.segments(request), self._prints)
         self._pen.note(e.ModelRequested, **attempt, provider=request.card.provider, model=request.model, **fields)
         finished = await self._models.call(self._pen.job, request, Heard(), answering=_unheard)
         self._pen.note(

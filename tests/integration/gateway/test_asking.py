@@ -116,6 +116,7 @@ async def test_a_search_is_asked_for_the_callers_tenant(gateway: Running, others
     (asked,) = others.asked
     assert isinstance(asked, SearchKnowledge)
     assert (asked.tenant, asked.query, asked.top_k, asked.filter.metadata) == ("default", "the", 3, {"book": 1})
+    assert asked.vector_weight is None, "what the embedding model is worth"
 
 
 async def test_agents_are_saved_shown_and_retired(gateway: Running, others: Others):

@@ -83,7 +83,7 @@ class Talk:
         tools = offered(self.job, self.listed)
         request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
         named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
-        fields = compared(self.job, request, self.prints)
+        fields = compared(self.job, request, self.prints.segments(request), self.prints)
         self.pen.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
         self.events += self.pen._noted[before:]
         self.prompts.append(assemble(self.job))

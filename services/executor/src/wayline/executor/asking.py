@@ -128,7 +128,8 @@ async def _intend(
     job = pen.job
     tools = offered(job, listed)
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
-    worst_usd = spending.worst_usd(request, hold.prints.segments(request), at=job.at)
+    prefix = hold.prints.segments(request)
+    worst_usd = spending.worst_usd(request, prefix, at=job.at)
     try:
         extended = await priced.fund(hands, hold, request, worst_usd, waits=spending.would_wait(job))
     except Cancelled:
@@ -136,7 +137,7 @@ async def _intend(
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
     if extended is not None and not extended.granted:
-        until, prefix = expiry(hands, hold), hold.prints.segments(request)
+        until = expiry(hands, hold)
         return spending.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
     attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}
     asked = pen.note(
@@ -145,7 +146,7 @@ async def _intend(
         **attempt,
         provider=request.card.provider,
         model=request.card.model,
-        **compared(job, request, hold.prints),
+        **compared(job, request, prefix, hold.prints),
         worst_usd=worst_usd,
         held_usd=extended.held_usd if extended else None,
     )

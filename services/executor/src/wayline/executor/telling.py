@@ -40,9 +40,11 @@ def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition,
     return pin(job.config.tools, listed) if job.tools is None else job.tools
 
 
-def compared(job: Job, request: ModelRequest, prints: Prints) -> dict[str, Any]:
-    """What the log says of a prompt, beside the call before it, as fields of `ModelRequested`."""
-    prefix = prints.segments(request)
+def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], prints: Prints) -> dict[str, Any]:
+    """What the log says of a prompt whose segments `prints` has just made, beside the call before it.
+
+    As fields of `ModelRequested`.
+    """
     broken = cache_break(job, prefix, prints)
     if broken:
         metrics.cache_breaks.labels(broken).inc()

@@ -173,7 +173,13 @@ class SearchBody(Body):
     query: Annotated[str, StringConstraints(min_length=1, max_length=10_000, pattern=TEXT_WITHOUT_NUL)]
     mode: Literal["hybrid", "keyword", "vector"] = "hybrid"
     top_k: int = Field(default=10, ge=1, le=200)
-    vector_weight: float = Field(default=0.5, ge=0, le=1)
+    vector_weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The vector leg's share in hybrid: 0 is words alone. null: what the embedding model is worth, 0.5 "
+        "for one that understands meaning, less for the lexical one.",
+    )
     min_score: float | None = None
     filter: SearchFilter = SearchFilter()
 
