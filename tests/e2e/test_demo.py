@@ -25,4 +25,4 @@ def test_the_demo_ingests_real_documents_and_answers_through_three_doors():
         assert span in traced
     for service in ("gateway", "router", "executor", "tool-registry", "retrieval"):
         assert service in traced
-    assert "extractive  6 " in traced
+    assert "extractive\t6\t" in traced

@@ -7,6 +7,7 @@ from wayline.chassis.claims import MESSAGE_MAX
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted
 from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.queue import Queue
 from wayline.testkit import until
 
 
@@ -52,7 +53,7 @@ async def test_what_a_waiting_message_may_mean_is_kept_until_it_was_handled(serv
     documents = Documents(service.work[0].handle.__self__.documents._store)  # type: ignore[attr-defined]
     state = (await client.bus.js.stream_info("INDEX")).state
 
-    buried = await documents.delete("acme", "d1", queue=(1, state.last_seq, state.last_seq))
+    buried = await documents.delete("acme", "d1", queue=Queue(1, state.last_seq, state.last_seq))
     later = await client.send("d2", "a zebra")
     await until(lambda: client.ended("d2"), within=20, why="d2 is indexed")
     await client.idle()
