@@ -26,6 +26,7 @@ from wayline.executor.models import Heard
 from wayline.executor.priced import Lapse
 from wayline.executor.steps import Hands, expiry
 from wayline.executor.telling import compared, note_news, offered
+from wayline.journal import Job
 from wayline.llm import File, Finished, ModelError, ModelRequest, saved
 from wayline.llm.prices import LOCAL
 from wayline.telemetry import metrics
@@ -46,15 +47,18 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
         await _wait(hold, action.delay_s)
     except Cancelled:
         return None
-    job = hold.pen.job
-    if not job.attachments or job.card.provider in LOCAL:
-        return await _call(hands, hold, action, tools, {})
+    if not _sends_files(hold.pen.job):
+        return await _call(hands, hold, action, tools, None)
     async with given(hands, hold) as files:
         return await _call(hands, hold, action, tools, files) if isinstance(files, dict) else files
 
 
+def _sends_files(job: Job) -> bool:
+    return bool(job.attachments) and job.card.provider not in LOCAL
+
+
 async def _call(
-    hands: Hands, hold: Hold, action: CallModel, tools: tuple[ToolDefinition, ...], files: dict[str, File]
+    hands: Hands, hold: Hold, action: CallModel, tools: tuple[ToolDefinition, ...], files: dict[str, File] | None
 ) -> Action | None:
     """Make the call, with what it sends beside its messages, unless its model may not be called now."""
     try:
@@ -120,7 +124,7 @@ async def _intend(
     hold: Hold,
     action: CallModel,
     listed: tuple[ToolDefinition, ...],
-    files: dict[str, File],
+    files: dict[str, File] | None,
 ) -> ModelRequest | Action | None:
     """Write down what will be asked, with the money for it held; or what the job needs instead, None: to look again."""
     pen = hold.pen

@@ -93,6 +93,8 @@ class Prints:
     prompt are the same for many jobs, and hashed once for all of them.
     """
 
+    __slots__ = ("_hashes", "_messages", "_sizes")
+
     def __init__(self) -> None:
         self._messages: list[ChatMessage] = []
         self._hashes: list[bytes] = []
