@@ -156,3 +156,20 @@ async def test_when_the_log_is_nearly_full_new_jobs_wait_and_nothing_is_lost(pla
     await platform.bus.js.purge_stream("EVENTS", subject=log.subject)
     assert (await platform.wait_for("j1")).status == "completed"
     assert await platform.dead() == []
+
+
+@pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
+async def test_while_the_log_is_nearly_full_a_job_that_comes_again_does_not_wait(platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    await platform.submit("j1", "the first")
+    await platform.wait_for("j1")
+    before = await platform.events("j1")
+    await platform.bus.js.publish("events.default.old", b"x" * 350_000)
+    # One that has not looked how full it is.
+    await platform.stop("router")
+    await platform.start("router")
+
+    await platform.submit("j1", "the first")
+    await platform.drained("SUBMIT")
+
+    assert await platform.events("j1") == before
