@@ -95,3 +95,17 @@ async def test_whoever_gives_up_does_not_take_the_others_with_it():
 
     assert await second == 20
     assert await together.ask("acme", 4) == 40
+
+
+async def test_statements_of_a_tenant_begin_apart_and_the_first_at_once():
+    statements = Statements()
+    statements.may_end.set()
+    together = Together(statements, apart_s=0.3)
+    assert await together.ask("acme", 1) == 10
+
+    second = asyncio.create_task(together.ask("acme", 2))
+    assert await together.ask("globex", 9) == 90
+    third = asyncio.create_task(together.ask("acme", 3))
+
+    assert await asyncio.gather(second, third) == [20, 30]
+    assert statements.asked == [("acme", [1]), ("globex", [9]), ("acme", [2, 3])]

@@ -17,12 +17,19 @@ class Together(Generic[Q, A]):
     """Gathers a tenant's questions while the statement before them is under way, and asks them as one.
 
     A question that comes alone is asked at once; a burst becomes a few statements, each with one round trip and one
-    commit. The answers come in the order of the questions.
+    commit. Two statements of a tenant begin at least `apart_s` apart. The answers come in the order of the questions.
     """
 
-    def __init__(self, run: Callable[[str, Sequence[Q]], Awaitable[Sequence[A]]], *, size_max: int = 256) -> None:
+    def __init__(
+        self,
+        run: Callable[[str, Sequence[Q]], Awaitable[Sequence[A]]],
+        *,
+        size_max: int = 256,
+        apart_s: float = 0.0,
+    ) -> None:
         self._run = run
         self._size_max = size_max
+        self._apart_s = apart_s
         self._waiting: dict[str, deque[tuple[Q, asyncio.Future[A]]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,7 +54,9 @@ class Together(Generic[Q, A]):
                 taken = [waiting.popleft() for _ in range(min(self._size_max, len(waiting)))]
                 wanted = [(question, answer) for question, answer in taken if not answer.done()]
                 if wanted:
+                    begun = asyncio.get_running_loop().time()
                     await self._answer(tenant, wanted)
+                    await asyncio.sleep(begun + self._apart_s - asyncio.get_running_loop().time())
         finally:
             del self._waiting[tenant]
             for _, answer in waiting:

@@ -32,6 +32,10 @@ from wayline.store import Record, Store, Together
 
 BUDGETS_MAX = 100
 """Budgets of one tenant: each decision reads them all."""
+HOLDS_APART_S = 0.01
+"""A call waits for its hold, so no longer than a statement takes anyway."""
+SETTLEMENTS_APART_S = 0.1
+"""Nobody waits for a settlement: its job has ended and its result is out."""
 
 Moment = Callable[[], datetime | None]
 
@@ -55,8 +59,8 @@ class Budgets:
         self._job_budget_usd = job_budget_usd
         self._changed = changed
         self._moment = moment
-        self._holds = Together(self._hold)
-        self._settlements = Together(self._settle)
+        self._holds = Together(self._hold, apart_s=HOLDS_APART_S)
+        self._settlements = Together(self._settle, apart_s=SETTLEMENTS_APART_S)
 
     async def on_extend(self, asked: ExtendBudget) -> Extended:
         """Hold more for a job, if its own budget and every hard one that counts it have room."""
