@@ -125,8 +125,15 @@ class Stage:
         return head
 
     async def ticket(self, job_id: str, head: Head) -> int:
-        run = RunJob(tenant="default", job=job_id, at=head.sequence)
+        """Queue a job as the router does: a head that has just been begun brings its record."""
+        run = RunJob(tenant="default", job=job_id, at=head.sequence, record=head.carried())
         return (await self.bus.publish(run, msg_id=run.msg_id)).seq
+
+    async def until_no_tickets(self) -> None:
+        async def so() -> bool:
+            return (await self.bus.js.stream_info("RUN")).state.messages == 0
+
+        await until(so, why="every ticket is acked")
 
     async def signal(self, job_id: str, said: Any) -> int:
         return (

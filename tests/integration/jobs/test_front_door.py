@@ -1,8 +1,12 @@
 """The bus is a front door: a bare message is a job."""
 
+from dataclasses import replace
+
 import orjson
 
 from wayline.contracts import ids
+from wayline.contracts.jobs import RunJob
+from wayline.journal import Head, JobLog
 from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting
@@ -22,6 +26,17 @@ async def test_a_bare_message_becomes_a_finished_job_and_its_result_comes_to_the
     assert "knowledge base does not answer" in told["answer"]
     await platform.drained("SUBMIT", "RUN")
     assert await platform.dead() == []
+
+
+async def test_a_first_ticket_brings_the_first_record_with_it(platform):
+    await platform.start("router")
+    await platform.publish({"agent": "assistant", "input": "What is a lease?"}, {"Nats-Msg-Id": "q1"})
+    await platform.drained("SUBMIT")
+
+    ticket = RunJob.from_wire((await platform.bus.js.get_msg("RUN", 1)).data, "jobs.run.interactive.default")
+    head = await JobLog(platform.bus, "default", "q1").last()
+    assert ticket.record is not None
+    assert Head.brought(ticket.at, ticket.record) == replace(head, msg_id="")
 
 
 async def test_the_same_message_id_twice_is_one_job(platform):

@@ -16,8 +16,9 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.journal import Fenced, JobLog, State, bulk_read, follow, leader_read
+from wayline.journal import Fenced, Head, JobLog, State, bulk_read, follow, leader_read
 from wayline.journal import log as journal_log
+from wayline.journal.record import CARRIED_MAX_BYTES
 from wayline.testkit import until
 
 
@@ -39,9 +40,24 @@ def done(seq: int) -> e.JobCompleted:
     return e.JobCompleted(**stamp(seq), answer="so")
 
 
-async def begun(bus: Bus, text: str = "why?"):
-    log = JobLog(bus, "default", "j1")
+async def begun(bus: Bus, text: str = "why?", *, job_id: str = "j1"):
+    log = JobLog(bus, "default", job_id)
     return log, await log.begin([first(text)], content_hash="c", lane="batch")
+
+
+async def test_a_ticket_can_bring_the_first_record_where_it_is_small(bus):
+    log, head = await begun(bus)
+    brought = head.carried()
+    assert brought is not None
+    last = await log.last()
+    assert last is not None
+    assert Head.brought(head.sequence, brought) == replace(last, msg_id="")
+
+    just = "x" * (CARRIED_MAX_BYTES - len(head.body) + len("why?"))
+    _, largest = await begun(bus, just, job_id="j2")
+    _, larger = await begun(bus, just + "x", job_id="j3")
+    assert len(largest.body) == CARRIED_MAX_BYTES
+    assert (largest.carried() is None, larger.carried() is None) == (False, True)
 
 
 async def test_the_last_record_says_what_the_next_decision_needs(bus):

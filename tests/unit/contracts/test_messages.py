@@ -21,7 +21,7 @@ def test_a_message_fills_its_subject_and_listens_with_stars():
 
     assert ticket.subject == "jobs.run.batch.acme"
     assert RunJob.listens() == "jobs.run.*.*"
-    assert ticket.to_wire() == b'{"job":"j1","at":7}'
+    assert ticket.to_wire() == b'{"job":"j1","at":7,"record":null}'
     assert RunJob.from_wire(ticket.to_wire(), ticket.subject) == ticket
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from wayline.executor.claim import SILENT_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
@@ -50,7 +51,7 @@ def test_a_ticket_is_judged_by_the_last_record_alone(last, verdict):
 
 
 def active(owner: str, *types: str) -> Head:
-    return replace(head(State.ACTIVE, owner=owner), values=tuple({"type": name} for name in types))
+    return replace(head(State.ACTIVE, owner=owner), body=orjson.dumps({"events": [{"type": name} for name in types]}))
 
 
 @pytest.mark.parametrize(

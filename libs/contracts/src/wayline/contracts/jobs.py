@@ -80,12 +80,22 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
 
 
+class Carried(Frozen):
+    """A record of a job's log as it stands there."""
+
+    said: str = Field(description="Its header, for instance `state=new seq=2 …`.")
+    body: str
+
+
 class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     """A run ticket: the job may go on from the record at stream sequence `at`."""
 
     lane: str = Field(default="interactive", exclude=True)
     job: str
     at: int
+    record: Carried | None = Field(
+        default=None, description="The record at `at`, where it is small: whoever claims the job need not read it."
+    )
 
     @property
     def msg_id(self) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
@@ -165,9 +165,10 @@ class JobLog:
         return Head.read(stored.sequence, stored.headers, body)
 
     async def begin(self, events: Sequence[Event], *, content_hash: str, lane: str) -> Head:
-        """Write the first record. Raises Fenced when there is a log already."""
+        """Write the first record; the head has its body. Raises Fenced when there is a log already."""
+        body = encode(events)
         head = Head(0, state_after(State.NEW, events), events[-1].seq, content_hash, lane=lane)
-        return await self._append(events, head, expected=0)
+        return replace(await self._append(body, head, expected=0), body=body)
 
     async def append(
         self,
@@ -200,12 +201,12 @@ class JobLog:
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
             cost=cost,
         )
-        return await self._append(events, head, expected=after.sequence)
+        return await self._append(encode(events), head, expected=after.sequence)
 
-    async def _append(self, events: Sequence[Event], head: Head, *, expected: int) -> Head:
+    async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
         msg_id = f"{_PROCESS}-{next(_APPENDS)}"
-        body, claimed = await self._bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
-        headers = {**head.headers(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
+        body, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
+        headers = {h.RECORD: head.said(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
         if claimed:
             headers[h.CLAIMS] = "1"
         while True:

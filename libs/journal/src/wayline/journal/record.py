@@ -20,6 +20,10 @@ from wayline.contracts.events import (
     ModelFailed,
     read_event,
 )
+from wayline.contracts.jobs import Carried
+
+CARRIED_MAX_BYTES = 8 * 1024
+"""What a ticket carries of a record: the stream of tickets then holds more of them than jobs may be waiting."""
 
 
 class State(StrEnum):
@@ -62,8 +66,13 @@ class Head:
     cost: Decimal | None = Decimal(0)
     lane: str = "interactive"
     msg_id: str = ""
-    values: tuple[dict[str, Any], ...] = ()
-    """The record's events as decoded JSON."""
+    body: bytes = b""
+    """What the record holds, where it was read or has just been begun."""
+
+    @property
+    def values(self) -> list[dict[str, Any]]:
+        """The record's events as decoded JSON."""
+        return decode(self.body)
 
     @property
     def owner_ticket(self) -> int:
@@ -94,17 +103,16 @@ class Head:
             msg_id=msg_id,
         )
 
-    def headers(self) -> dict[str, str]:
+    def said(self) -> str:
         """What the record says in its header, for instance `state=active seq=4 owner=17:1 …`.
 
         One header, because a client encodes and the server reads each one on its own.
         """
         cost = "unknown" if self.cost is None else self.cost
-        said = (
+        return (
             f"state={self.state} seq={self.seq} owner={self.owner} attempt={self.attempt} epoch={self.epoch} "
             f"signals={self.signals_seen} cost={cost} lane={self.lane} content={self.content_hash}"
         )
-        return {h.RECORD: said}
 
     @classmethod
     def read(cls, sequence: int, headers: Mapping[str, str], body: bytes) -> Head:
@@ -121,8 +129,19 @@ class Head:
             cost=None if said["cost"] == "unknown" else Decimal(said["cost"]),
             lane=said["lane"],
             msg_id=headers.get(h.MSG_ID, ""),
-            values=tuple(decode(body)),
+            body=body,
         )
+
+    def carried(self) -> Carried | None:
+        """The record as a ticket takes it along; None: it is too large, or not known here."""
+        if not 0 < len(self.body) <= CARRIED_MAX_BYTES:
+            return None
+        return Carried(said=self.said(), body=self.body.decode())
+
+    @classmethod
+    def brought(cls, sequence: int, record: Carried) -> Head:
+        """What a ticket brought; whether it is still the last record, only an append after it can say."""
+        return cls.read(sequence, {h.RECORD: record.said}, record.body.encode())
 
 
 def said_in(headers: Mapping[str, str]) -> dict[str, str]:

@@ -93,19 +93,24 @@ class Lane:
             hold.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
-        ticket = await self._ticket(message)
-        if ticket is None:
+        run = await self._heard(message)
+        if run is None:
             return
+        delivery = Delivery.of(message)
+        ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
+        taking = self._take(ticket, message, _brought(run, ticket))
+        # What the ticket brought must not stay in memory for as long as the job runs.
+        del run
         try:
             with self._handling(ticket, message):
-                await self._take(ticket, message)
+                await taking
         except (Retry, Full) as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
                 await message.nak(delay=error.after_s)
 
-    async def _ticket(self, message: Msg) -> Ticket | None:
-        """The ticket that a message is; None: it has been dealt with."""
+    async def _heard(self, message: Msg) -> RunJob | None:
+        """What a ticket says; None: it has been dealt with."""
         delivery = Delivery.of(message)
         held = self._held.get(delivery.sequence)
         if held is not None:
@@ -113,7 +118,9 @@ class Lane:
             return None
         try:
             run = await self._bus.hear(RunJob, message)
-            return Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
+            # What is acked or put aside later is the ticket alone.
+            message.data = RunJob(job=run.job, at=run.at).to_wire()
+            return run
         except Reject as error:
             await self._bus.put_aside(delivery, code=error.code, reason=str(error))
             await message.ack()
@@ -124,11 +131,18 @@ class Lane:
         attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
         return self._telemetry.handling(RunJob.subject_template, message.headers, home=home, attributes=attributes)
 
-    async def _take(self, ticket: Ticket, message: Msg) -> None:
-        """Judge a ticket by the log's last record and do what that says; a lost race is judged again."""
+    async def _take(self, ticket: Ticket, message: Msg, head: Head | None) -> None:
+        """Judge a ticket by the log's last record and do what that says; a lost race is judged again.
+
+        The record that a ticket brought is believed to be the last until the claim is appended after it, or refused.
+        """
         jobs = JobLog(self._bus, ticket.tenant, ticket.job_id)
         while True:
-            head, signalled = await asyncio.gather(jobs.last(), signals.newest(self._bus, ticket.tenant, ticket.job_id))
+            signalling = signals.newest(self._bus, ticket.tenant, ticket.job_id)
+            if head is None:
+                head, signalled = await asyncio.gather(jobs.last(), signalling)
+            else:
+                signalled = await signalling
             match judge(head, ticket):
                 case Verdict.CLAIM:
                     assert head is not None
@@ -138,7 +152,7 @@ class Lane:
                         head = None
                         return await self._hold(hold) if hold else None
                     except ClaimLost:
-                        continue
+                        head = None
                 case Verdict.SETTLE:
                     assert head is not None
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
@@ -185,7 +199,7 @@ class Lane:
 
     async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
         """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
-        records = [list(head.values)] if head.state is State.NEW else await jobs.records(head.sequence)
+        records = [head.values] if head.state is State.NEW else await jobs.records(head.sequence)
         unknown = unknown_types([value for record in records for value in record])
         if unknown:
             raise _Unreadable(f"it has events of types {sorted(unknown)}")
@@ -274,6 +288,11 @@ class Lane:
             await doing
         finally:
             await stopped(beating)
+
+
+def _brought(run: RunJob, ticket: Ticket) -> Head | None:
+    """The record that a ticket brings, while nobody can have written after it because of this ticket."""
+    return Head.brought(run.at, run.record) if run.record is not None and ticket.delivery == 1 else None
 
 
 def _unread(head: Head, ticket: Ticket) -> Job:

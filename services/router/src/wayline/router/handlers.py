@@ -142,7 +142,9 @@ class Router:
         if head.content_hash != job.content_hash():
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
         if head.state is State.NEW:
-            return [RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence)]
+            return [
+                RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried()),
+            ]
         return []
 
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:

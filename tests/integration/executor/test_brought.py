@@ -1,0 +1,73 @@
+"""A ticket brings its job's first record: the append of the claim says whether it is still the last one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from nats.aio.msg import Msg
+
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.jobs import RunJob
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage
+
+
+async def order_of(stage: Stage, job_id: str) -> list[str]:
+    """What the bus hears of a job's log from now on: reads by the leader, and records."""
+    heard: list[str] = []
+
+    async def on_read(message: Msg) -> None:
+        if f'"events.default.{job_id}"' in message.data.decode():
+            heard.append("read")
+
+    async def on_record(message: Msg) -> None:
+        heard.append("record")
+
+    await stage.bus.nc.subscribe("$JS.API.STREAM.MSG.GET.EVENTS", cb=on_read)
+    await stage.bus.nc.subscribe(f"live.default.{job_id}", cb=on_record)
+    await stage.bus.settled()
+    return heard
+
+
+@pytest.mark.parametrize(("brings", "order"), [(True, ["record", "record"]), (False, ["record", "read", "record"])])
+async def test_a_job_whose_ticket_brings_its_record_is_claimed_unread(stage: Stage, brings: bool, order: list[str]):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        heard = await order_of(stage, "j1")
+        head = await stage.begin("j1", ticket=False)
+        await stage.ticket("j1", head if brings else replace(head, body=b""))
+
+        await until(lambda: heard.count("record") >= 2, why="the job is claimed")
+        assert heard[: len(order)] == order
+        await stage.ended("j1")
+
+
+async def test_a_ticket_that_brings_what_is_no_longer_the_last_record_begins_nothing(stage: Stage):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        head = await stage.begin("j1", ticket=False)
+        last = await stage.claimed("j1", head, owner="999:1")
+        await stage.ticket("j1", head)
+        await stage.executor(chat)
+        await stage.until_no_tickets()
+
+        assert (await stage.events("j1"))[-1].seq == last.seq
+        assert not chat.calls
+
+
+async def test_a_late_ticket_settles_a_job_that_has_ended_and_runs_nothing(stage: Stage):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        head = await stage.begin("j1")
+        await stage.ended("j1")
+        await stage.until_no_tickets()
+        before = len(await stage.events("j1"))
+        late = RunJob(tenant="default", job="j1", at=head.sequence, record=head.carried())
+        await stage.bus.publish(late, msg_id="late")
+        await stage.until_no_tickets()
+
+        assert len(await stage.events("j1")) == before
+        assert len(chat.calls) == 1
+        assert len(stage.purse.of(SettleJob)) == 2
