@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Coroutine, Sequence
 from contextlib import AbstractContextManager, suppress
+from sys import intern
 from typing import Any
 
 import structlog
@@ -118,8 +119,7 @@ class Lane:
             return None
         try:
             run = await self._bus.hear(RunJob, message)
-            # What is acked or put aside later is the ticket alone.
-            message.data = RunJob(job=run.job, at=run.at).to_wire()
+            _lighten(message, run)
             return run
         except Reject as error:
             await self._bus.put_aside(delivery, code=error.code, reason=str(error))
@@ -138,16 +138,13 @@ class Lane:
         """
         jobs = JobLog(self._bus, ticket.tenant, ticket.job_id)
         while True:
-            signalling = signals.newest(self._bus, ticket.tenant, ticket.job_id)
             if head is None:
-                head, signalled = await asyncio.gather(jobs.last(), signalling)
-            else:
-                signalled = await signalling
+                head = await jobs.last()
             match judge(head, ticket):
                 case Verdict.CLAIM:
                     assert head is not None
                     try:
-                        hold = await self._claim(jobs, head, signalled, ticket, message)
+                        hold = await self._claim(jobs, head, ticket, message)
                         # The record that the claim was decided by must not stay in memory for as long as the job runs.
                         head = None
                         return await self._hold(hold) if hold else None
@@ -170,7 +167,7 @@ class Lane:
                 case Verdict.FORGET:
                     return None
 
-    async def _claim(self, jobs: JobLog, head: Head, signalled: int, ticket: Ticket, message: Msg) -> Hold | None:
+    async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg) -> Hold | None:
         """The job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
@@ -192,10 +189,7 @@ class Lane:
             pen = Pen(jobs, early[0].head, self._folded([*events, *early[1]]))
         else:
             pen, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
-        hold = Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
-        if signalled > head.signals_seen:
-            hold.tell()
-        return hold
+        return Hold(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
 
     async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
         """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
@@ -250,6 +244,9 @@ class Lane:
         self._held[hold.ticket.sequence] = self._by_job[key] = hold
         metrics.jobs_in_flight.labels(self._consumer.name).inc()
         try:
+            # Not before hints can reach it: a signal may be on its way into the stream while the leader answers.
+            if await signals.newest(self._bus, *key) > hold.pen.signals_seen:
+                hold.tell()
             await holder.run(self._hands, hold)
         finally:
             metrics.jobs_in_flight.labels(self._consumer.name).dec()
@@ -293,6 +290,13 @@ class Lane:
 def _brought(run: RunJob, ticket: Ticket) -> Head | None:
     """The record that a ticket brings, while nobody can have written after it because of this ticket."""
     return Head.brought(run.at, run.record) if run.record is not None and ticket.delivery == 1 else None
+
+
+def _lighten(message: Msg, run: RunJob) -> None:
+    """Leave of a ticket what an ack or a dead letter needs: it stays in memory for as long as its job runs."""
+    message.data = RunJob(job=run.job, at=run.at).to_wire()
+    kept = {name: value for name, value in (message.headers or {}).items() if not name.startswith("Nats-")}
+    message.headers = {intern(name): intern(value) for name, value in kept.items()}
 
 
 def _unread(head: Head, ticket: Ticket) -> Job:

@@ -1,0 +1,48 @@
+"""A signal is heard whenever it comes: before a claim, while it is made, after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from wayline.chassis import Bus
+from wayline.contracts.jobs import Cancel
+from wayline.executor import signals
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage
+
+
+async def test_a_cancel_that_came_before_the_claim_is_heard(stage: Stage):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.begin("j1")
+        await stage.signal("j1", Cancel(reason="no longer needed"))
+        await stage.executor(chat)
+
+        assert (await stage.ended("j1")).status == "cancelled"
+        assert not chat.calls
+
+
+async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """Its hint comes before the answer, which does not know of it yet."""
+    asked: list[str] = []
+
+    async def newest(bus: Bus, tenant: str, job_id: str) -> int:
+        asked.append(job_id)
+        if len(asked) > 1:
+            return await known(bus, tenant, job_id)
+        await stage.signal(job_id, Cancel(reason="no longer needed"))
+        await bus.settled()
+        return 0
+
+    known = signals.newest
+    monkeypatch.setattr(signals, "newest", newest)
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1")
+
+        assert (await stage.ended("j1")).status == "cancelled"
+        await until(lambda: len(asked) == 2, why="the hint made it look")
+        assert not chat.calls
