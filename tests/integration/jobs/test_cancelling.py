@@ -93,16 +93,16 @@ async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(pl
     await effects.start()
     calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
     appended, go_on = asyncio.Event(), asyncio.Event()
-    append = JobLog._append
+    append = JobLog.append
 
-    async def slowly(self, events, head, *, expected):
-        head = await append(self, events, head, expected=expected)
+    async def slowly(self, events, after, **said):
+        head = await append(self, events, after, **said)
         if events[-1].type == "tool.completed" and not appended.is_set():
             appended.set()
             await go_on.wait()
         return head
 
-    monkeypatch.setattr(JobLog, "_append", slowly)
+    monkeypatch.setattr(JobLog, "append", slowly)
     async with ChatServer(turns(calls, Say(text="done"))) as chat:
         await platform.start(
             "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
