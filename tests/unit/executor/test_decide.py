@@ -23,6 +23,7 @@ ASKED = Job(
     created_at=NOW,
     config=AgentConfig(),
     limits=LIMITS,
+    deadline=NOW + timedelta(seconds=60),
     route=Route(provider="p", model="m", tier="standard", reason="r"),
     messages=(UserMessage(parts=(TextPart(text="why?"),)),),
 )

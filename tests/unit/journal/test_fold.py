@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Failure
+from wayline.contracts.jobs import Failure, Waiting
 from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
 
@@ -155,3 +155,18 @@ def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is
     lost = failed.model_copy(update={"error": Failure(code=e.LOST, message="gone")})
 
     assert progressed([failed]) and not progressed([lost])
+
+
+def test_the_time_that_a_job_was_parked_is_not_its_own():
+    played = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    played.begin()
+    whole = played.job.deadline
+    waiting = Waiting(why="needs_decision", wait_id="1-1")
+    for _ in range(2):
+        played.note(e.JobParked, waiting=waiting, signals_seen=0)
+        parked_at = played.job.parked_at
+        played.note(e.DecisionMade, decision_id="1-1", outcome="succeeded")
+        played.note(e.JobResumed)
+
+        whole += played.job.at - parked_at
+        assert played.job.deadline == whole

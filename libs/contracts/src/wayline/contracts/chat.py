@@ -96,10 +96,14 @@ class UserMessage(Frozen):
     @property
     def asides(self) -> tuple[str, ...]:
         """What a model is told beside the user's own words, one paragraph each, after them."""
-        sent = self.sent_at and self.sent_at.astimezone(UTC)
-        when = f"Sent on {sent:%Y-%m-%d}, a {_DAYS[sent.weekday()]}, at {sent:%H:%M} UTC." if sent else None
-        how = f"Answer in this style: {self.style}" if self.style else None
-        return tuple(aside for aside in (when, how) if aside)
+        when = (_when(self.sent_at),) if self.sent_at else ()
+        return (*when, f"Answer in this style: {self.style}") if self.style else when
+
+
+def _when(at: datetime) -> str:
+    sent = at.astimezone(UTC)
+    said = sent.isoformat()
+    return f"Sent on {said[:10]}, a {_DAYS[sent.weekday()]}, at {said[11:16]} UTC."
 
 
 class NoteMessage(Frozen):

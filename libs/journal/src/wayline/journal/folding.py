@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
-from wayline.contracts.jobs import Status
+from wayline.contracts.jobs import SECONDS_MAX, Status
 from wayline.contracts.money import JobCosts
 from wayline.journal.costs import cached, plus, spent, unsettled
 from wayline.journal.state import Call, Job
@@ -51,17 +51,24 @@ def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
     }
 
 
-def _routed(_: Job, event: e.JobRouted) -> Changes:
+def _routed(job: Job, event: e.JobRouted) -> Changes:
     return {
         "agent_version": event.agent_version,
         "config": event.config,
         "route": event.route,
         "limits": event.limits,
+        "deadline": _deadline(job.created_at, event.limits, job.rested),
         "candidates": event.candidates,
         "attachments": event.attachments,
         "held_usd": Decimal(0) if event.held_usd is None and event.left_usd is not None else event.held_usd,
         "tried": (event.route.name,),
     }
+
+
+def _deadline(created_at: datetime | None, limits: e.Limits | None, rested: timedelta) -> datetime | None:
+    if created_at is None or limits is None:
+        return None
+    return created_at + timedelta(seconds=min(limits.max_seconds + rested.total_seconds(), SECONDS_MAX))
 
 
 def _rerouted(job: Job, event: e.JobRerouted) -> Changes:
@@ -243,8 +250,9 @@ def _parked(job: Job, event: e.JobParked) -> Changes:
 
 
 def _resumed(job: Job, event: e.JobResumed) -> Changes:
-    rested = event.at - job.parked_at if job.parked_at else timedelta()
-    return {"waiting": None, "parked_at": None, "rested": job.rested + max(rested, timedelta())}
+    rested = job.rested + max(event.at - job.parked_at, timedelta()) if job.parked_at else job.rested
+    deadline = _deadline(job.created_at, job.limits, rested)
+    return {"waiting": None, "parked_at": None, "rested": rested, "deadline": deadline}
 
 
 def _cancelling(_: Job, event: e.CancelRequested) -> Changes:

@@ -13,7 +13,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
-from wayline.contracts.jobs import SECONDS_MAX, Failure, Route, Status, SubmitJob, Waiting
+from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
@@ -81,6 +81,8 @@ class Job(NamedTuple):
     config: AgentConfig | None = None
     route: Route | None = None
     limits: e.Limits | None = None
+    deadline: datetime | None = None
+    """When its time is over; the time that it was parked is not its own."""
     candidates: e.Candidates = _NO_CANDIDATES
     epoch: int = 0
 
@@ -155,16 +157,11 @@ class Job(NamedTuple):
 
     def tool(self, name: str) -> ToolDefinition | None:
         """The newest definition of a tool that the model knows of."""
-        known = (tool for tools in (reversed(self.discovered), self.tools or ()) for tool in tools)
-        return next((tool for tool in known if tool.name == name), None)
-
-    @property
-    def deadline(self) -> datetime | None:
-        """When its time is over; the time that it was parked is not its own."""
-        if self.created_at is None or self.limits is None:
-            return None
-        seconds = min(self.limits.max_seconds + self.rested.total_seconds(), SECONDS_MAX)
-        return self.created_at + timedelta(seconds=seconds)
+        for known in (reversed(self.discovered), self.tools or ()):
+            for tool in known:
+                if tool.name == name:
+                    return tool
+        return None
 
     @property
     def spent_usd(self) -> Decimal | None:

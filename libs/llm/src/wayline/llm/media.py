@@ -62,7 +62,9 @@ def problem(card: ModelCard, attachments: Sequence[Attachment]) -> str | None:
 
 def named(messages: Iterable[ChatMessage], attachments: Mapping[str, Attachment]) -> list[Attachment]:
     """What messages name, each as often as they do."""
-    users = (message for message in messages if isinstance(message, UserMessage)) if attachments else ()
+    if not attachments:
+        return []
+    users = (message for message in messages if isinstance(message, UserMessage))
     ids = (part.document_id for message in users for part in message.parts if part.type != "text")
     return [attachments[document_id] for document_id in ids if document_id in attachments]
 

@@ -44,8 +44,10 @@ def saved(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decim
     What was paid and what was saved add up to the price without a cache, to the last digit.
     """
     paid = cost(card, usage, at=at)
+    if paid is None:
+        return None
     without = cost(card, Usage(input=usage.input, output=usage.output), at=at)
-    return None if paid is None or without is None else without - paid
+    return None if without is None else without - paid
 
 
 def worst(card: ModelCard, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None) -> Decimal | None:

@@ -107,7 +107,7 @@ def asides(message: UserMessage) -> str | None:
 
 
 def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> None:
-    asker = found[-1] if found else None
+    asker = found[-1] if asked else None
     if isinstance(asker, Answer):
         said.results.extend(Result(wire_id, asker.index, None) for wire_id in asked.values())
     if said.results or said.others:
@@ -119,9 +119,9 @@ def _id(call: ToolCall, index: int, seen: set[str], *, fit: Callable[[str], str]
     if fit is None and call.provider_id:
         seen.add(call.provider_id)
         return call.provider_id
-    by_place = plain(f"call_{index}_{call.call}")
-    wanted = fit(call.provider_id) if fit and call.provider_id else by_place
+    found = fit(call.provider_id) if fit and call.provider_id else ""
     # Some endpoints number their calls anew in each answer, where others refuse an id they have seen.
-    found = wanted if wanted not in seen else by_place
+    if not found or found in seen:
+        found = plain(f"call_{index}_{call.call}")
     seen.add(found)
     return found

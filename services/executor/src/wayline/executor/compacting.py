@@ -31,9 +31,10 @@ SECONDS_MAX = 60.0
 
 def due(job: Job) -> Compact | None:
     """What to summarise before the job's next call; None where there is room, or nothing would be won."""
-    asked, said, window = job.asked, job.last_said, job.card.context_window
-    if asked is None or said is None or not job.prompt_tokens or job.card.provider in LOCAL or _tried(job):
+    asked, said, card = job.asked, job.last_said, job.card
+    if asked is None or said is None or not job.prompt_tokens or card.provider in LOCAL or _tried(job):
         return None
+    window = card.context_window
     since = list(takewhile(lambda message: message is not said, reversed(job.messages)))
     if job.prompt_tokens + _tokens(since) <= START_SHARE * window:
         return None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from wayline.contracts.events import CacheBreak, Segment
+from wayline.contracts.models import CacheRules
 from wayline.executor.prompt import Prints
 from wayline.journal import Job
 
@@ -18,25 +20,24 @@ def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBre
     before = job.asked
     if before is None or not before.prefix:
         return None
-    if (before.provider, before.model) != (job.card.provider, job.card.model):
+    card = job.card
+    if (before.provider, before.model) != (card.provider, card.model):
         return "model_changed"
-    if _part(before.prefix, "tools").hash != _part(prefix, "tools").hash:
+    was, now = _parts(before.prefix), _parts(prefix)
+    if was["tools"].hash != now["tools"].hash:
         return "tools_changed"
-    if _part(before.prefix, "system").hash != _part(prefix, "system").hash:
+    if was["system"].hash != now["system"].hash:
         return "system_changed"
-    said = _part(before.prefix, "messages")
-    if prints.first(said.count).hash != said.hash:
+    said = was["messages"]
+    if prints.hash_of(said.count) != said.hash:
         return "compaction" if job.compacted else "history_edited"
-    return "expired" if _expired(job) else None
+    return "expired" if _expired(card.cache, before.at, job.at) else None
 
 
-def _part(prefix: Sequence[Segment], part: str) -> Segment:
-    return next(segment for segment in prefix if segment.part == part)
+def _parts(prefix: Sequence[Segment]) -> dict[str, Segment]:
+    return {segment.part: segment for segment in prefix}
 
 
-def _expired(job: Job) -> bool:
+def _expired(cache: CacheRules, asked_at: datetime, at: datetime | None) -> bool:
     """Whether nobody has read the cache for so long that the provider has dropped it; the newest event is the clock."""
-    ttl_s = job.card.cache.ttl_s
-    if ttl_s is None or job.asked is None or job.at is None:
-        return False
-    return (job.at - job.asked.at).total_seconds() > ttl_s
+    return cache.ttl_s is not None and at is not None and (at - asked_at).total_seconds() > cache.ttl_s

@@ -52,6 +52,7 @@ class Hold:
         self._heart = heart
         self._holder: asyncio.Task[Any] | None = None
         self._told = False
+        self._late = False
         self._ear: asyncio.Future[None] | None = None
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
 
@@ -132,26 +133,44 @@ class Hold:
             with suppress(nats_errors.Error):
                 await self.message.nak(delay=delay_s or None)
 
-    async def listening(self, doing: Coroutine[Any, Any, T], *, finish_when_draining: bool) -> T:
-        """Do something that takes long, and stop it for a cancel or, unless it may finish, for the process's end.
+    async def listening(
+        self, doing: Coroutine[Any, Any, T], *, finish_when_draining: bool, seconds: float | None = None
+    ) -> T:
+        """Do something that takes long, and stop it for a cancel, after so many seconds or, unless it may finish, for
+        the process's end.
 
-        Raises Cancelled or HandBack; what was being done has then been stopped.
+        Raises Cancelled, TimeoutError or HandBack; what was being done has then been stopped.
         """
-        task = asyncio.ensure_future(doing)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(doing)
         task.add_done_callback(self.wake)
+        # A timer of our own: `asyncio.timeout` costs as much as the task.
+        self._late = False
+        timer = None if seconds is None else loop.call_later(seconds, self._be_late)
         try:
-            while True:
-                if task.done():
-                    return task.result()
+            while not task.done():
                 if self.draining.is_set() and not finish_when_draining:
                     raise HandBack
-                await self._hear_or_later()
+                if self._told:
+                    await self._hear_or_later()
                 # What ended while we heard of it is over, and paid for: its end is what counts.
-                if self.pen.job.cancel is not None and not task.done():
+                if task.done():
+                    break
+                if self.pen.job.cancel is not None:
                     raise Cancelled
-                await self._news(task)
+                if self._late:
+                    raise TimeoutError
+                await self._news()
+            return task.result()
         finally:
-            await stopped(task)
+            if timer is not None:
+                timer.cancel()
+            if not task.done():
+                await stopped(task)
+
+    def _be_late(self) -> None:
+        self._late = True
+        self.wake()
 
     async def _hear_or_later(self) -> None:
         """Hear, where the bus can say what was signalled: a call that is paid for goes on without."""
@@ -160,9 +179,9 @@ class Hold:
         except Retry as error:
             asyncio.get_running_loop().call_later(error.after_s, self.tell)
 
-    async def _news(self, task: asyncio.Task[Any]) -> None:
-        """Wait until the task has ended or somebody wakes us: one future, where `asyncio.wait` needs a task each."""
-        if self._told or task.done():
+    async def _news(self) -> None:
+        """Wait until somebody wakes us: one future, where `asyncio.wait` needs a task each."""
+        if self._told:
             return
         self._ear = asyncio.get_running_loop().create_future()
         try:

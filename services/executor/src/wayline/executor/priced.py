@@ -69,8 +69,7 @@ async def hear(
     `cancelled` and `late` are what is said of one that was not let finish.
     """
     try:
-        async with asyncio.timeout(seconds):
-            ended = await hold.listening(call, finish_when_draining=True)
+        ended = await hold.listening(call, finish_when_draining=True, seconds=seconds)
     except ModelError as error:
         metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
         ended = Lapse(Failure(code=error.code, message=str(error)), error, retryable=error.retryable)

@@ -104,17 +104,16 @@ class Prints:
     def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
         self._read(prompt.messages, prompt.attachments)
-        said = self.first(len(prompt.messages))
+        said = _segment("messages", self._hashes, self._sizes[-1])
         if isinstance(prompt, ModelRequest) and prompt.attachments:
             named = media.named(prompt.messages, prompt.attachments)
             beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
             said = said.model_copy(update={"tokens": said.tokens + beside})
         return _tool_segment(prompt.tools), _system_segment(prompt.system), said
 
-    def first(self, count: int) -> Segment:
-        """The first so many messages of the prompt that was read last, or all it has, as one segment."""
-        hashes = self._hashes[:count]
-        return _segment("messages", hashes, self._sizes[len(hashes)])
+    def hash_of(self, count: int) -> str:
+        """The first so many messages of the prompt that was read last, or all it has, as one segment's hash."""
+        return _joined(self._hashes[:count])
 
     def _read(self, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]) -> None:
         same = 0
@@ -152,19 +151,23 @@ def _system_segment(system: str) -> Segment:
 
 
 def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
-    whole = _hash(b"".join(hashes)).hex()
-    segment = Segment(part=part, hash=whole, count=len(hashes), tokens=size // BYTES_PER_TOKEN)
+    segment = Segment(part=part, hash=_joined(hashes), count=len(hashes), tokens=size // BYTES_PER_TOKEN)
     # It is held until the next call, to be compared with its like.
     slim(segment)
     return segment
 
 
+def _joined(hashes: Sequence[bytes]) -> str:
+    return _hash(b"".join(hashes)).hex()
+
+
 def _said(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:
     # Without defaults: a field that a newer build adds leaves the hashes of older messages as they are.
     said = message.role.encode() + message.__pydantic_serializer__.to_json(message, exclude_defaults=True)
+    if not attachments:
+        return said
     # A document's id does not say which bytes are sent.
-    named = media.named((message,), attachments) if attachments else ()
-    return said + b"".join(attachment.sha256.encode() for attachment in named)
+    return said + b"".join(attachment.sha256.encode() for attachment in media.named((message,), attachments))
 
 
 def _offered(tool: ToolDefinition) -> bytes:

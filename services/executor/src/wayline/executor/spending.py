@@ -31,15 +31,19 @@ PROTOCOL_TOKENS_MAX = 500
 def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCard | None = None) -> int:
     """The most tokens that a prompt can turn out to have, `on` its own model or another; `prefix` is its parts."""
     card = on or request.card
-    named = media.named(request.messages, request.attachments)
+    estimated = pieces = beside = 0
+    for part in prefix:
+        estimated += part.tokens
+        pieces += part.count
     # Text may be denser than it was estimated; what is named is counted by rules of its own.
-    estimated = sum(part.tokens for part in prefix) - sum(media.tokens(request.card, one) for one in named)
-    beside = sum(media.most_tokens(card, one) for one in named)
+    for one in media.named(request.messages, request.attachments):
+        estimated -= media.tokens(request.card, one)
+        beside += media.most_tokens(card, one)
     if card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:
         estimated += estimate(str(request.output_schema))
-    return min(card.context_window, most(estimated, pieces=sum(part.count for part in prefix)) + beside)
+    return min(card.context_window, most(estimated, pieces=pieces) + beside)
 
 
 def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:

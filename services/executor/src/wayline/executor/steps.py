@@ -50,8 +50,7 @@ async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
     calls = [_intend(hold, call) for call in action.calls]
     await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
-        async with asyncio.timeout(hold.seconds_left):
-            await hold.listening(_finish(hands, hold, calls), finish_when_draining=False)
+        await hold.listening(_finish(hands, hold, calls), finish_when_draining=False, seconds=hold.seconds_left)
     except Cancelled:
         why = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
         await _stop(hands, hold, why)

@@ -45,7 +45,7 @@ class ChatCompletions:
             response, notes = await self._ask(request)
             answering = True
             async with response:
-                async for batch in _lines(response):
+                async for batch in _whole(response) if _is_one(response) else _Lines(response.content):
                     for line in batch:
                         text = reply.take_line(line)
                         if text:
@@ -86,14 +86,14 @@ class ChatCompletions:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                headers=self._headers,
                 timeout=self._timeout,
             )
-        headers = {**self._headers, ATTEMPT_HEADER: request.attempt_id}
         said, notes = body(request, limit=limit)
         data = encoded(said)
         # The bytes are enough for as long as the model takes to answer.
         del said
-        return await self._session.post(self._url, data=data, headers=headers), notes
+        return await self._session.post(self._url, data=data, headers={ATTEMPT_HEADER: request.attempt_id}), notes
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
@@ -101,19 +101,39 @@ async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
         return faults.refused(response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES))
 
 
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+def _is_one(response: aiohttp.ClientResponse) -> bool:
+    """Whether the answer is one whole body: some endpoints answer so, asked to stream or not."""
+    return "json" in response.headers.get("Content-Type", "")
+
+
+async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """One whole body as the lines of a stream of one event."""
+    body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
+    if len(body) > frames.ANSWER_MAX_BYTES:
+        raise frames.too_much(frames.ANSWER_MAX_BYTES)
+    yield [b"data:" + body, b"data:[DONE]"]
+
+
+class _Lines:
     """The lines of a stream, as many at a time as became whole together."""
-    if "json" in response.headers.get("Content-Type", ""):
-        # One whole body as a stream of one event: some endpoints answer so, asked to stream or not.
-        body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
-        if len(body) > frames.ANSWER_MAX_BYTES:
-            raise frames.too_much(frames.ANSWER_MAX_BYTES)
-        yield [b"data:" + body, b"data:[DONE]"]
-        return
-    lines = frames.Frames(frames.LINE_END)
-    async for chunk in response.content.iter_any():
-        yield lines.feed(chunk)
-    yield [lines.rest]
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        self._content = content
+        self._frames = frames.Frames(frames.LINE_END)
+        self._over = False
+
+    # Not a generator: the event loop keeps a list of those, and each is closed once more.
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        if self._over:
+            raise StopAsyncIteration
+        chunk = await self._content.readany()
+        if chunk:
+            return self._frames.feed(chunk)
+        self._over = True
+        return [self._frames.rest]
 
 
 async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from wayline.contracts.chat import FilePart, ImagePart, NoteMessage, TextPart, ToolMessage, UserMessage, Verbatim
@@ -28,7 +27,7 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json
         request = structured.told(request)
     said: Json = {
         "model": card.model,
-        "messages": [{"role": "system", "content": request.system}, *_messages(request)],
+        "messages": _messages(request),
         limit or limit_name(request): knobs.output_tokens(request, notes),
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -60,15 +59,18 @@ def _response_format(schema: Json) -> Json:
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def _messages(request: ModelRequest) -> Iterator[Json]:
+def _messages(request: ModelRequest) -> list[Json]:
+    said: list[Json] = [{"role": "system", "content": request.system}]
     # Nothing goes back with its ids as they came: two answers of an endpoint may have numbered their calls alike.
     # In any characters, for some models' own templates read them.
     for turn in turns(request.messages, echoes=lambda _: False, fit=str):
         if isinstance(turn, Answer):
-            yield _answer(turn, request)
-        else:
-            yield from map(_result, turn.results)
-            yield from (_other(other, request) for other in turn.others)
+            said.append(_answer(turn, request))
+            continue
+        said.extend(map(_result, turn.results))
+        for other in turn.others:
+            said.append(_other(other, request))
+    return said
 
 
 def _answer(turn: Answer, request: ModelRequest) -> Json:

@@ -1,0 +1,41 @@
+"""What a holder waits for, it waits for so long and no longer."""
+
+import asyncio
+
+import pytest
+
+from wayline.executor.claim import Ticket
+from wayline.executor.heart import Heart
+from wayline.executor.hold import Hold
+from wayline.executor.pen import Pen
+from wayline.journal import Head, Job, JobLog, State
+
+A_MOMENT_S = 0.001
+LONG_S = 60.0
+
+
+@pytest.fixture
+def hold() -> Hold:
+    pen = Pen(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
+    return Hold(None, Ticket("acme", "j1", 1, 1, 1), None, pen, draining=asyncio.Event(), heart=Heart(LONG_S))
+
+
+async def test_what_is_not_over_in_time_is_stopped(hold):
+    ended = asyncio.Event()
+
+    async def never() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        await hold.listening(never(), finish_when_draining=True, seconds=A_MOMENT_S)
+    assert ended.is_set()
+
+
+async def test_a_limit_that_is_over_does_not_end_what_comes_next(hold):
+    with pytest.raises(TimeoutError):
+        await hold.listening(asyncio.Event().wait(), finish_when_draining=True, seconds=A_MOMENT_S)
+
+    assert await hold.listening(asyncio.sleep(A_MOMENT_S, "done"), finish_when_draining=True, seconds=LONG_S) == "done"
