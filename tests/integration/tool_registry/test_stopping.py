@@ -163,5 +163,5 @@ async def test_a_shutdown_without_patience_leaves_the_outcome_of_a_once_call_unk
 def _requests(registry) -> set[str]:
     """The keys whose request to a tool this registry has sent and not seen answered."""
     running = registry.service.parts[0]._running
-    sent = {key: getattr(r.work, "_request", None) or getattr(r.work, "_work", None) for key, r in running.items()}
+    sent = {key: getattr(r.work, "_request", None) or getattr(r.work, "_task", None) for key, r in running.items()}
     return {key for key, task in sent.items() if task is not None and not task.done()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wayline.tool_registry.arguments import PROBLEM_MAX_CHARS, Arguments
+from wayline.tool_registry.arguments import PROBLEM_MAX_CHARS, Arguments, digest_of
 
 SCHEMA = {
     "type": "object",
@@ -35,6 +35,15 @@ def test_every_wrong_field_is_named():
     said = Arguments().problem(SCHEMA, {"to": 1, "items": 2})
 
     assert said == "items: 2 is not of type 'array'; to: 1 is not of type 'string'"
+
+
+def test_a_schema_is_checked_against_as_itself_also_by_its_digest():
+    other = {**SCHEMA, "required": ["items"]}
+    arguments = Arguments()
+
+    said = [arguments.problem(schema, {}, digest=digest_of(schema)) for schema in (SCHEMA, other, SCHEMA)]
+
+    assert said == ["'to' is a required property", "'items' is a required property", "'to' is a required property"]
 
 
 def test_a_huge_value_is_not_repeated_whole():

@@ -27,6 +27,16 @@ def test_texts_are_joined_and_measured():
     assert (said.status, said.content, said.size_bytes, said.tokens) == ("success", "a\nbé", 5, 2)
 
 
+@pytest.mark.parametrize("size", [3, 2_000])
+@pytest.mark.parametrize("is_error", [False, True])
+def test_whatever_comes_of_a_call_says_how_often_it_was_tried_and_how_long_it_took(size, is_error):
+    said = result("x" * size, is_error=is_error)
+
+    took = reply_of(said, effect=Effect.ONCE, trusted=True, max_bytes=1_000, attempts=2, duration_ms=7.5)
+
+    assert (took.effect, took.attempts, took.duration_ms) == (Effect.ONCE, 2, 7.5)
+
+
 def test_what_a_model_cannot_read_is_named():
     image = ImageContent(type="image", data="AAAA", mime_type="image/png")
 

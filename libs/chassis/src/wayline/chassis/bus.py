@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import TypeVar
 
 import orjson
@@ -17,7 +18,7 @@ from nats.js.api import PubAck
 from pydantic import BaseModel
 
 from wayline.chassis.answers import Answers, ask_everyone
-from wayline.chassis.claims import Claims
+from wayline.chassis.claims import MESSAGE_MAX, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.reading import check_headers
@@ -68,6 +69,7 @@ class Bus:
         self.denied = link.denied
         self.reconnected = link.reconnected
         self._link = link
+        self._published = cache(partial(metrics.messages_published.labels, self.service))
 
     @classmethod
     async def connect(cls, settings: BusSettings, *, service: str, exit_when_closed: bool = True) -> Bus:
@@ -95,9 +97,10 @@ class Bus:
 
     async def wire(self, message: Message, headers: Mapping[str, str] | None = None) -> tuple[bytes, dict[str, str]]:
         """A message as it travels: its body (large fields claimed) and its headers with schema, tenant and trace."""
-        body, claimed = await self.claims.check_in(message.to_wire(), f"{message.tenant or '-'}/{message.owner}")
+        body = message.to_wire()
         said = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
-        if claimed:
+        if len(body) > MESSAGE_MAX:
+            body, _ = await self.claims.check_in(body, f"{message.tenant or '-'}/{message.owner}")
             said[h.CLAIMS] = "1"
         return body, said
 
@@ -107,8 +110,9 @@ class Bus:
         Raises Full where the stream takes no more, Unavailable when the time is over.
         """
         body, said = await self.wire(message, headers)
-        metrics.messages_published.labels(self.service, message.subject_template).inc()
-        return await self.store(message.subject, body, {**said, h.MSG_ID: msg_id})
+        self._published(message.subject_template).inc()
+        said[h.MSG_ID] = msg_id
+        return await self.store(message.subject, body, said)
 
     async def store(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
         """Publish encoded bytes and wait for the stream's ack.
@@ -127,8 +131,7 @@ class Bus:
 
     def _require_allowed(self, subject: str) -> None:
         """A denied publish is only a timeout; the server's error came beside it, in lower case as nats-py has it."""
-        denied = self.denied.get(subject.lower())
-        if denied:
+        if self.denied and (denied := self.denied.get(subject.lower())):
             raise Bug(f"{self.service} may not publish on {subject}: {denied}")
 
     async def _store_once(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
@@ -172,9 +175,10 @@ class Bus:
         nobody answers in time.
         """
         body, said = await self.wire(request, headers)
-        self._require_allowed(request.subject)
+        subject = request.subject
+        self._require_allowed(subject)
         try:
-            reply = await self.request(request.subject, body, timeout_s=timeout_s, headers=said)
+            reply = await self.request(subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
             raise _silent(request, error) from None
         return await self._read(reply, replies)

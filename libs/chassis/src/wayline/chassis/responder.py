@@ -15,11 +15,13 @@ from pydantic import BaseModel
 
 from wayline.chassis import straight
 from wayline.chassis.bus import Bus
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.handled import Handled
 from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Bug, Retry, WaylineError
-from wayline.telemetry import Telemetry, metrics, names
+from wayline.telemetry import Telemetry, names
 
 log = structlog.get_logger()
 
@@ -53,6 +55,7 @@ class Responder(Generic[M]):
         self._running: set[asyncio.Task[None]] = set()
         self._held_bytes = 0
         self._subscription: Subscription | None = None
+        self._handled = Handled(bus.service, ask.message.subject_template)
 
     async def start(self) -> None:
         queue = "" if self._ask.everyone else self._bus.service
@@ -86,9 +89,8 @@ class Responder(Generic[M]):
             self._held_bytes -= size
 
     async def _turn_away(self, raw: Msg) -> None:
-        template, service = self._ask.message.subject_template, self._bus.service
-        busy = Retry(f"{service} has more requests waiting than it can hold")
-        metrics.messages_handled.labels(service, template, "turned away").inc()
+        busy = Retry(f"{self._bus.service} has more requests waiting than it can hold")
+        self._handled.count("turned away")
         if raw.reply:
             await self._refuse(raw, busy)
 
@@ -111,13 +113,15 @@ class Responder(Generic[M]):
             if raw.reply:
                 await self._refuse(raw, known)
         finally:
-            metrics.messages_handled.labels(service, template, outcome).inc()
-            metrics.handling_seconds.labels(service, template).observe(time.perf_counter() - started)
+            self._handled.measure(outcome, started=started)
 
     async def _reply(self, raw: Msg, answer: BaseModel) -> None:
-        tenant = self._ask.message.address(raw.subject).get("tenant", "-")
-        body, claimed = await self._bus.claims.check_in(_encode(answer), f"{tenant}/replies")
-        await self._bus.nc.publish(raw.reply, body, headers={h.CLAIMS: "1"} if claimed else None)
+        body, headers = _encode(answer), None
+        if len(body) > MESSAGE_MAX:
+            tenant = self._ask.message.address(raw.subject).get("tenant", "-")
+            body, _ = await self._bus.claims.check_in(body, f"{tenant}/replies")
+            headers = {h.CLAIMS: "1"}
+        await self._bus.nc.publish(raw.reply, body, headers=headers)
 
 
 def _encode(answer: BaseModel) -> bytes:

@@ -1,4 +1,4 @@
-"""End a task for sure: one cancel is not enough."""
+"""Wait for a task for a while, and end one for sure: one cancel is not enough."""
 
 from __future__ import annotations
 
@@ -6,6 +6,29 @@ import asyncio
 from typing import Any
 
 CANCEL_AGAIN_S = 0.05
+
+
+async def ended_within(task: asyncio.Future[Any], within_s: float) -> bool:
+    """Whether a task ends in time; it goes on if not, and when whoever waits is cancelled.
+
+    What `asyncio.wait` does for one task, at a good half of its cost.
+    """
+    if task.done():
+        return True
+    over = asyncio.get_running_loop().create_future()
+
+    def wake(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    timer = asyncio.get_running_loop().call_later(within_s, wake)
+    task.add_done_callback(wake)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        task.remove_done_callback(wake)
+    return task.done()
 
 
 async def stopped(*tasks: asyncio.Future[Any], again_s: float = CANCEL_AGAIN_S) -> None:

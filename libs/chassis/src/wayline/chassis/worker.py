@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 
 from wayline.chassis.bus import Bus
 from wayline.chassis.delivery import Delivery
+from wayline.chassis.handled import Handled
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
@@ -68,6 +69,7 @@ class Worker(Generic[M]):
         self._work = work
         self._stopping = asyncio.Event()
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
+        self._handled = Handled(bus.service, work.message.subject_template)
         self._beat_s = work.consumer.ack_wait_s / 3
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
@@ -109,9 +111,7 @@ class Worker(Generic[M]):
             await self._failed(raw, delivery, error)
         finally:
             beat.stop()
-            template = work.message.subject_template
-            metrics.messages_handled.labels(self._bus.service, template, outcome).inc()
-            metrics.handling_seconds.labels(self._bus.service, template).observe(time.perf_counter() - started)
+            self._handled.measure(outcome, started=started)
 
     async def _handle(self, message: M, delivery: Delivery) -> None:
         work = self._work

@@ -59,6 +59,8 @@ class Message(Frozen):
 
     subject_template: ClassVar[str] = ""
     addressed_by: ClassVar[tuple[str, ...]] = ()
+    _tokens: ClassVar[tuple[str, ...]] = ("",)
+    """Of the subject: for each the field it becomes, or nothing where it is always the same."""
     version: ClassVar[int] = 1
     terse: ClassVar[bool] = False
     """Whether only what somebody has set travels, where whoever hears it refuses fields that it does not know."""
@@ -73,6 +75,8 @@ class Message(Frozen):
             raise TypeError(f"{cls.__name__} and {CATALOGUE[subject].__name__} share {subject!r}")
         cls.subject_template = subject
         cls.addressed_by = tuple(_PLACE.findall(subject))
+        places = (_PLACE.fullmatch(token) for token in subject.split("."))
+        cls._tokens = tuple(place[1] if place else "" for place in places)
         CATALOGUE[subject] = cls
 
     @property
@@ -88,7 +92,7 @@ class Message(Frozen):
     @property
     def subject(self) -> str:
         """The literal subject this message is published on."""
-        return self.subject_template.format_map({name: getattr(self, name) for name in self.addressed_by})
+        return self.subject_template.format_map(vars(self))
 
     @classmethod
     def listens(cls) -> str:
@@ -103,8 +107,8 @@ class Message(Frozen):
     @classmethod
     def address(cls, subject: str) -> dict[str, str]:
         """What a literal subject says: `{"tenant": "acme"}` for `jobs.submit.acme`."""
-        tokens = dict(zip(cls.subject_template.split("."), subject.split("."), strict=True))
-        return {name: tokens[f"{{{name}}}"] for name in cls.addressed_by}
+        said = zip(cls._tokens, subject.split("."), strict=True)
+        return {name: token for name, token in said if name}
 
     def to_wire(self) -> bytes:
         """The JSON body, without what the subject already says."""

@@ -19,13 +19,13 @@ class Arguments:
     def __init__(self) -> None:
         self._compiled: OrderedDict[str, Any] = OrderedDict()
 
-    def problem(self, schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-        """What is wrong, field by field, or None."""
+    def problem(self, schema: dict[str, Any], arguments: dict[str, Any], *, digest: str | None = None) -> str | None:
+        """What is wrong, field by field, or None; `digest` is the schema's, for whoever has it at hand."""
         from referencing.exceptions import Unresolvable
 
         try:
             wrong = sorted(
-                self._validator(schema).iter_errors(arguments), key=lambda error: [str(p) for p in error.path]
+                self._validator(schema, digest).iter_errors(arguments), key=lambda error: [str(p) for p in error.path]
             )
         except Unresolvable as error:
             return f"cannot be checked: the tool's schema refers to {error.ref!r}, which is not in it"
@@ -41,8 +41,8 @@ class Arguments:
             return f"{error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
         return None
 
-    def _validator(self, schema: dict[str, Any]) -> Any:
-        known = sha256(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    def _validator(self, schema: dict[str, Any], digest: str | None = None) -> Any:
+        known = digest or digest_of(schema)
         if known in self._compiled:
             self._compiled.move_to_end(known)
             return self._compiled[known]
@@ -56,6 +56,11 @@ class Arguments:
         if len(self._compiled) > VALIDATORS_MAX:
             self._compiled.popitem(last=False)
         return validator
+
+
+def digest_of(schema: dict[str, Any]) -> str:
+    """What a compiled schema is known by."""
+    return sha256(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _explain(error: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import structlog
 
+from wayline.chassis.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry
@@ -88,12 +89,10 @@ class Calls:
         assert running.task is not None
         running.waiting += 1
         try:
-            done, _ = await asyncio.wait({running.task}, timeout=self._settings.answer_within_s)
+            ended = await ended_within(running.task, self._settings.answer_within_s)
         finally:
             running.waiting -= 1
-        if not done:
-            return ToolReply(status="in_progress", effect=running.effect)
-        return running.task.result()
+        return running.task.result() if ended else ToolReply(status="in_progress", effect=running.effect)
 
     def cancel(self, key: str) -> None:
         """Stop a call if it runs here."""
@@ -141,7 +140,8 @@ class Calls:
         if tool is None:
             meant = nearest(ask.tool, await self._upstreams.tools())
             return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
-        if problem := self._arguments.problem(tool.definition.input_schema, ask.arguments):
+        schema, digest = tool.definition.input_schema, tool.schema_digest
+        if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
         return Bound(tool, upstream, self._telemetry, self._settings.result_max_bytes)
 

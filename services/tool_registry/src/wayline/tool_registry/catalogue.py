@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, Protocol
 
 import structlog
 
 from wayline.contracts.tools import Effect, ToolDefinition
-from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.arguments import Arguments, digest_of
 from wayline.tool_registry.settings import SEPARATOR, ServerSettings, ToolSettings
 
 log = structlog.get_logger()
@@ -65,6 +66,10 @@ class Tool:
     @property
     def effect(self) -> Effect:
         return self.definition.effect
+
+    @cached_property
+    def schema_digest(self) -> str:
+        return digest_of(self.definition.input_schema)
 
 
 def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True) -> Tool:

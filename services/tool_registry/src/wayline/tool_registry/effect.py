@@ -42,13 +42,20 @@ class Bound:
         with self._span(self.tool.offered_as, attempt) as span:
             try:
                 result = await self._send(self.tool.offered_as, ask, {})
-                reply = reply_of(result, effect=effect, trusted=self.tool.trusted, max_bytes=self.max_bytes)
+                reply = reply_of(
+                    result,
+                    effect=effect,
+                    trusted=self.tool.trusted,
+                    max_bytes=self.max_bytes,
+                    attempts=attempt,
+                    duration_ms=_ms_since(started),
+                )
             except Unusable as error:
-                reply = failed("tool_failed", str(error), effect=effect)
+                taken_ms = _ms_since(started)
+                reply = failed("tool_failed", str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
             if reply.error:
                 span.set_attribute(names.ERROR_TYPE, reply.error.code)
-        taken_s = time.perf_counter() - started
-        return reply.model_copy(update={"duration_ms": taken_s * 1000, "attempts": attempt})
+        return reply
 
     async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:
         """Ask the tool what became of the key: its outcome, or None where nothing has begun. Raises NotBegun or Cut."""
@@ -86,3 +93,7 @@ class Bound:
                 names.ATTEMPT: attempt,
             },
         )
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import UTC, datetime
+from typing import Any
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
@@ -22,13 +23,13 @@ class Reading:
         self._ask = ask
         self._bound = bound
         self._why: Why | None = None
-        self._work: asyncio.Task[ToolReply] | None = None
+        self._task: asyncio.Task[Any] | None = None
 
     async def reply(self) -> ToolReply:
-        """The tool's answer, or a failure that says what was tried."""
-        self._work = asyncio.create_task(self._tries())
+        """The tool's answer, or a failure that says what was tried; to be awaited in a task of the call's own."""
+        self._task = asyncio.current_task()
         try:
-            return await self._work
+            return await self._tries()
         except asyncio.CancelledError:
             if self._why is Why.CANCELLED:
                 return failed("cancelled", "the call was cancelled")
@@ -39,8 +40,8 @@ class Reading:
     def stop(self, why: Why) -> None:
         """End the call early."""
         self._why = why
-        if self._work is not None:
-            self._work.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     async def _tries(self) -> ToolReply:
         if self._late():

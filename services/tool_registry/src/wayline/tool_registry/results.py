@@ -34,20 +34,33 @@ def tokens_of(size_bytes: int) -> int:
     return -(-size_bytes // BYTES_PER_TOKEN)
 
 
-def reply_of(result: CallToolResult, *, effect: Effect, trusted: bool, max_bytes: int) -> ToolReply:
+def reply_of(
+    result: CallToolResult,
+    *,
+    effect: Effect,
+    trusted: bool,
+    max_bytes: int,
+    attempts: int = 1,
+    duration_ms: float = 0,
+) -> ToolReply:
     """The reply for a tool's result; citations count only from a server that is trusted."""
     content = text_of(result)
     meta = result.meta or {}
     size = len(content.encode())
-    common = {"effect": effect, "size_bytes": size, "tokens": tokens_of(size), "cost_usd": cost_of(meta)}
+    always: dict[str, Any] = {
+        "effect": effect,
+        "cost_usd": cost_of(meta),
+        "attempts": attempts,
+        "duration_ms": duration_ms,
+    }
     if size > max_bytes:
         reason = f"the tool's answer of {size} bytes is above the limit of {max_bytes}; ask it for less"
-        return failed("tool_failed", reason, effect=effect).model_copy(update={"cost_usd": common["cost_usd"]})
+        return failed("tool_failed", reason, **always)
+    always |= {"size_bytes": size, "tokens": tokens_of(size)}
     if result.is_error:
-        message = content or "the tool failed without saying why"
-        return ToolReply(status="failed", error=ToolError(code="tool_failed", message=message), **common)
+        return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()
-    return ToolReply(status="success", content=content, citations=citations, **common)
+    return ToolReply(status="success", content=content, citations=citations, **always)
 
 
 def text_of(result: CallToolResult) -> str:
@@ -101,6 +114,6 @@ def reconciled(result: CallToolResult) -> tuple[bool, str]:
     return said["found"], content if isinstance(content, str) else json.dumps(content)
 
 
-def failed(code: Any, message: str, *, effect: Effect = Effect.READ, attempts: int = 1) -> ToolReply:
-    """A call that did not succeed, and why."""
-    return ToolReply(status="failed", error=ToolError(code=code, message=message), effect=effect, attempts=attempts)
+def failed(code: Any, message: str, **more: Any) -> ToolReply:
+    """A call that did not succeed, and why, with what else there is to say of it."""
+    return ToolReply(status="failed", error=ToolError(code=code, message=message), **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
@@ -19,6 +19,7 @@ from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from mcp.server.mcpserver import Context
     from mcp_types import CallToolResult
 
 log = structlog.get_logger()
@@ -44,6 +45,7 @@ class Inside:
         self._settings = settings
         self._arguments = arguments
         self._server: MCPServer | None = None
+        self._context: Context[Any, Any] | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -56,7 +58,11 @@ class Inside:
 
     async def _open(self) -> None:
         await load()
+        from mcp.server.mcpserver import Context
+
         self._server = self._make()
+        # One for all calls, because no tool of ours looks at it: the library would make one for each.
+        self._context = Context(mcp_server=self._server)
         offered = await self._server.list_tools()
         retry_after_s = self._settings.retry_after_s
         self.tools = admit_all(offered, SERVER, self._arguments, retry_after_s=retry_after_s, prefix=False)
@@ -72,21 +78,27 @@ class Inside:
         self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
     ) -> CallToolResult:
         """Call a tool by its name; raises NotBegun, Cut, TimedOut or Unusable."""
-        from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-        from mcp_types import CallToolResult, TextContent
-
         assert self._server is not None
         try:
             with said_by(meta):
                 async with asyncio.timeout(timeout_s):
-                    result = await self._server.call_tool(name, arguments)
-            assert isinstance(result, CallToolResult)
-            return result
-        except ToolError as error:
-            if isinstance(error, UnexpectedToolError):
-                log.error("a built-in tool failed", tool=name, error=repr(error.__cause__), exc_info=error)
-            return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+                    # Only a tool that asks its caller something gives anything else.
+                    return cast("CallToolResult", await self._server.call_tool(name, arguments, self._context))
         except TimeoutError:
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
-            raise call_error(error, timeout_s=timeout_s) from error
+            if (refusal := _refusal(name, error)) is None:
+                raise call_error(error, timeout_s=timeout_s) from error
+            return refusal
+
+
+def _refusal(name: str, error: Exception) -> CallToolResult | None:
+    """What a tool that failed says to its caller; None: the failure is not the tool's."""
+    from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+    from mcp_types import CallToolResult, TextContent
+
+    if not isinstance(error, ToolError):
+        return None
+    if isinstance(error, UnexpectedToolError):
+        log.error("a built-in tool failed", tool=name, error=repr(error.__cause__), exc_info=error)
+    return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
