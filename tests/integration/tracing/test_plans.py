@@ -1,8 +1,13 @@
-"""What a batch costs does not grow with the jobs there have been, also where nobody has analyzed the tables."""
+"""What a batch costs does not grow with the jobs there have been, and what it hands over is what Postgres expects."""
+
+import re
+from typing import NamedTuple
 
 import asyncpg
+import pytest
 
 from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.rows import JobRow, LedgerRow, SpanRow, StepRow
 
 from .conftest import Platform
 
@@ -42,3 +47,14 @@ async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(p
     }
     assert await scanned() == before
     await admin.close()
+
+
+@pytest.mark.parametrize("row", [JobRow, StepRow, LedgerRow, SpanRow])
+async def test_a_row_has_the_fields_of_its_type_in_their_order(platform: Platform, row: type[NamedTuple]):
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", row.__name__).lower()
+
+    columns = await platform.rows(
+        f"SELECT attname FROM pg_attribute WHERE attrelid = 'tracing.{kind}'::regclass ORDER BY attnum"
+    )
+
+    assert tuple(column["attname"] for column in columns) == row._fields

@@ -8,16 +8,7 @@ SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at
-FROM unnest(
-    $1::text[], $2::text[], $3::int[], $4::text[], $5::text[], $6::text[], $7::int[], $8::text[], $9::text[],
-    $10::text[], $11::text[], $12::text[], $13::text[], $14::numeric[], $15::int[], $16::text[], $17::bigint[],
-    $18::numeric[], $19::text[], $20::text[], $21::bool[], $22::text[], $23::text[], $24::text[], $25::text[],
-    $26::text[], $27::timestamptz[], $28::timestamptz[]
-) AS new (
-    tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
-    route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at
-)
+FROM unnest($1::job_row[])
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
@@ -35,10 +26,7 @@ INSERT INTO steps AS old (
     tenant, job_id, step, seq, started_at, thought, tool, input, output, calls, duration_ms, status
 )
 SELECT tenant, job_id, step, seq, started_at, thought, tool, input::jsonb, output, calls::jsonb, duration_ms, status
-FROM unnest(
-    $1::text[], $2::text[], $3::int[], $4::int[], $5::timestamptz[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::float8[], $12::text[]
-) AS new (tenant, job_id, step, seq, started_at, thought, tool, input, output, calls, duration_ms, status)
+FROM unnest($1::step_row[])
 ON CONFLICT (tenant, job_id, step) DO UPDATE SET
     seq = excluded.seq, started_at = excluded.started_at, thought = excluded.thought, tool = excluded.tool,
     input = excluded.input, output = excluded.output, calls = excluded.calls, duration_ms = excluded.duration_ms,
@@ -51,12 +39,7 @@ INSERT INTO ledger AS old (
     cache_read_tokens, cache_write_5m_tokens, cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_usd, open,
     settled, at, purpose, saved_usd, lower_usd, upper_usd
 )
-SELECT * FROM unnest(
-    $1::text[], $2::text[], $3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::text[], $11::text[], $12::text[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[],
-    $18::bigint[], $19::numeric[], $20::bool[], $21::bool[], $22::timestamptz[], $23::text[], $24::numeric[],
-    $25::numeric[], $26::numeric[]
-)
+SELECT * FROM unnest($1::ledger_row[])
 ON CONFLICT (tenant, job_id, attempt_id) DO UPDATE SET
     seq = excluded.seq, provider = excluded.provider, model = excluded.model, tool = excluded.tool,
     agent = excluded.agent, user_id = excluded.user_id, session_id = excluded.session_id,
@@ -76,13 +59,7 @@ INSERT INTO spans AS old (
 SELECT
     trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind, duration_ms, status,
     attributes::jsonb, links::jsonb, events::jsonb, usage::jsonb, cost_usd, seq
-FROM unnest(
-    $1::text[], $2::text[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-    $10::float8[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::numeric[], $17::int[]
-) AS new (
-    trace_id, span_id, start, tenant, parent_span_id, anchor, service, name, kind, duration_ms, status, attributes,
-    links, events, usage, cost_usd, seq
-)
+FROM unnest($1::span_row[])
 ON CONFLICT (trace_id, span_id, start) DO UPDATE SET
     tenant = excluded.tenant, parent_span_id = excluded.parent_span_id, anchor = excluded.anchor,
     service = excluded.service, name = excluded.name, kind = excluded.kind, duration_ms = excluded.duration_ms,

@@ -1,4 +1,4 @@
-"""The rows that tracing writes: their columns in the order of queries.sql, and nothing that Postgres would refuse."""
+"""The rows that tracing writes: fields in the order of Postgres's row types, and nothing that Postgres would refuse."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Tables:
     async def progress(self, keys: Sequence[Key]) -> dict[Key, int]:
         """The last event that was projected of each job that is known."""
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._store.sql.progress_of_jobs, *_columns(keys, 2))
+            rows = await conn.fetch(self._store.sql.progress_of_jobs, *zip(*keys, strict=True))
         return {(row["tenant"], row["job_id"]): row["seq"] for row in rows if row["seq"] is not None}
 
     async def tenants(self, trace_ids: Iterable[str]) -> dict[str, str]:
@@ -102,8 +102,4 @@ class Tables:
 
 
 async def _put(conn: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return await conn.fetch(statement, *_columns(rows, len(rows[0]))) if rows else []
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+    return await conn.fetch(statement, rows) if rows else []
