@@ -19,7 +19,11 @@ def plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
 def spent(costs: JobCosts, kind: Literal["model", "tool", "aux"], name: str, usd: Decimal | None) -> JobCosts:
     """With one more call."""
     before: dict[str, Decimal | None] = getattr(costs, kind)
-    return costs.model_copy(update={kind: {**before, name: plus(before.get(name, _NOTHING), usd)}})
+    known = before.get(name, _NOTHING)
+    if known is None:
+        # What is unknown stays so, whatever is added.
+        return costs
+    return costs.model_copy(update={kind: {**before, name: plus(known, usd)}})
 
 
 def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:

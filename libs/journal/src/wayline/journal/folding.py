@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -110,12 +109,12 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         "calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls),
     }
     if event.unsettled is not None:
-        return changes | {"costs": unsettled(job.costs, event.unsettled)}
-    return changes | {
-        "usage": job.usage + event.usage,
-        "cost_usd": plus(job.cost_usd, event.cost_usd),
-        "costs": cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd),
-    }
+        changes["costs"] = unsettled(job.costs, event.unsettled)
+    else:
+        changes["usage"] = job.usage + event.usage
+        changes["cost_usd"] = plus(job.cost_usd, event.cost_usd)
+        changes["costs"] = cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd)
+    return changes
 
 
 def _estimated(job: Job) -> int | None:
@@ -230,13 +229,17 @@ def _shown(call: Call) -> ToolMessage:
 
 
 def _call(job: Job, number: str, **changes: Any) -> Changes:
-    return {"calls": tuple(replace(c, **changes) if c.wanted.call == number else c for c in job.calls)}
+    return {"calls": tuple(c._replace(**changes) if c.wanted.call == number else c for c in job.calls)}
 
 
 def _decided(job: Job, event: e.DecisionMade) -> Changes:
     if job.waited is not None and job.waited.why == "budget" and job.waited.wait_id == event.decision_id:
         return {"unanswered": True}
-    return {"calls": tuple(replace(c, decision=event) if c.decision_id == event.decision_id else c for c in job.calls)}
+    return {"calls": tuple(_decided_by(event, call) for call in job.calls)}
+
+
+def _decided_by(event: e.DecisionMade, call: Call) -> Call:
+    return call._replace(decision=event) if call.decision_id == event.decision_id else call
 
 
 def _parked(job: Job, event: e.JobParked) -> Changes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -24,8 +23,7 @@ _NO_CANDIDATES = e.Candidates()
 _NO_COSTS = JobCosts()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A tool call of the current step and how far it is."""
 
     wanted: ToolCall

@@ -129,12 +129,12 @@ def _kinds(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a schema refers to within its own text; nothing where that leads nowhere."""
     for _ in range(REFERENCES_MAX):
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, dict):
             return {}
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
         schema = root if reference.startswith("#") else {}
         for step in reference[1:].split("/")[1:]:
-            schema = schema.get(step) if isinstance(schema, Mapping) else None
+            schema = schema.get(step) if isinstance(schema, dict) else None
     return {}

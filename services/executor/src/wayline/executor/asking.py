@@ -93,9 +93,12 @@ async def _tools(hands: Hands, hold: Hold) -> tuple[ToolDefinition, ...] | Fail:
     if tools is None:
         # The registry may be away for long: a cancel is heard, and the process's end is not held up.
         tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
-    missing = set(job.submitted.options.required_tools) - {tool.name for tool in tools}
+    required = job.submitted.options.required_tools
     # Only before the first call: a server that comes and goes later costs an answer, not the job.
-    if not missing or job.tools is not None:
+    if not required or job.tools is not None:
+        return tools
+    missing = set(required) - {tool.name for tool in tools}
+    if not missing:
         return tools
     names = ", ".join(sorted(missing))
     return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
@@ -188,7 +191,7 @@ def _note_finished(hold: Hold, request: ModelRequest, heard: Heard, finished: Fi
     asked, used = _asked(hold), finished.usage
     hold.pen.note(
         e.ModelCompleted,
-        _span(hold),
+        asked.trace,
         **_attempt(asked),
         **priced.owed(request, heard, asked, used),
         message=finished.message,
@@ -205,7 +208,7 @@ def _note_failed(hold: Hold, request: ModelRequest, heard: Heard, lapse: Lapse) 
     asked = _asked(hold)
     hold.pen.note(
         e.ModelFailed,
-        _span(hold),
+        asked.trace,
         **_attempt(asked),
         **priced.lapsed(request, heard, asked, lapse),
         retryable=lapse.retryable,
@@ -216,10 +219,9 @@ def _note_failed(hold: Hold, request: ModelRequest, heard: Heard, lapse: Lapse) 
 
 def note_lost(hold: Hold, asked: e.ModelRequested) -> None:
     """The holder before was killed in a call: what it had streamed is void, and what it cost nobody knows."""
-    job = hold.pen.job
     hold.pen.note(
         e.ModelFailed,
-        ids.model_span(job.tenant, job.job_id, asked.step, asked.attempt),
+        asked.trace,
         **_attempt(asked),
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
         retryable=True,
@@ -248,8 +250,3 @@ def _asked(hold: Hold) -> e.ModelRequested:
 
 def _attempt(asked: e.ModelRequested) -> dict[str, Any]:
     return {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}
-
-
-def _span(hold: Hold) -> str:
-    job = hold.pen.job
-    return ids.model_span(job.tenant, job.job_id, job.step, job.model_attempt)

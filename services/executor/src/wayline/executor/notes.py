@@ -35,6 +35,8 @@ def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, .
     """
     pinned = {tool.name: tool for tool in job.tools or ()}
     new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.discovered)]
+    if not new:
+        return ()
     # A job whose tools were fixed without `use_tool` could not call what it is told of.
     return tuple(tool for tool in new if tool.name in pinned or USE_TOOL in pinned)
 
@@ -73,6 +75,8 @@ def _told_in(text: str, tool: ToolDefinition) -> bool:
 
 def reminder(job: Job) -> NoteMessage | None:
     """The discovered tools by name, when the conversation has not mentioned them for long or a summary took it away."""
+    if not job.discovered:
+        return None
     pinned = {tool.name for tool in job.tools or ()}
     newest = {tool.name: tool for tool in job.discovered if tool.name not in pinned}
     if not newest:

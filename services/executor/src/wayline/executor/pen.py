@@ -53,13 +53,13 @@ class Pen:
         async with self._appending:
             return self.job.seq == self.head.seq + len(self._noted)
 
-    def note(self, kind: type[E], span: str | None = None, **payload: Any) -> E:
+    def note(self, kind: type[E], span: SpanRef | str | None = None, **payload: Any) -> E:
         """Make an event, numbered and timed, and fold it; it stands on the job's span unless `span` says another."""
         event = kind(
             job_id=self._log.job_id,
             seq=self.job.seq + 1,
             at=self._clock(),
-            trace=SpanRef(trace_id=self._trace_id, span_id=span) if span else self._root,
+            trace=SpanRef(trace_id=self._trace_id, span_id=span) if isinstance(span, str) else span or self._root,
             **payload,
         )
         self.job = evolve(self.job, event)
