@@ -82,6 +82,29 @@ async def test_nobody_there_is_told_apart_from_a_refusal(bus):
         await bus.ask(GetAgent(tenant="default", name="a"), Agent)
 
 
+async def test_each_of_many_that_wait_gives_up_in_its_own_time(bus):
+    await bus.nc.subscribe("silent")
+    heard = await bus.nc.subscribe("late")
+    await bus.settled()
+    gave_up = []
+
+    async def ask(timeout_s: float) -> None:
+        with pytest.raises(TimeoutError):
+            await bus.request("silent", b"", timeout_s=timeout_s)
+        gave_up.append(timeout_s)
+
+    answered = asyncio.create_task(bus.request("late", b"", timeout_s=60))
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(ask(timeout_s) for timeout_s in (0.3, 0.1, 0.2, 0.1)))
+    await (await heard.next_msg()).respond(b"here")
+
+    assert gave_up == [0.1, 0.1, 0.2, 0.3]
+    assert (await answered).data == b"here"
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(ask(timeout_s) for timeout_s in (0.02, 0.01)))
+    assert gave_up[4:] == [0.01, 0.02]
+
+
 async def test_a_bad_request_is_answered_with_the_field_that_is_wrong(bus):
     async def on_get(_):
         raise AssertionError("never reached")

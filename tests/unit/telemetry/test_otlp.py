@@ -52,6 +52,27 @@ def test_a_span_is_encoded_as_the_sdk_would(parent: SpanContext | None, kind: Sp
     assert ExportTraceServiceRequest.FromString(encode_spans(seen)) == encoded_by_sdk([as_sdk(ours)])
 
 
+def test_attributes_that_are_equal_keep_their_types():
+    seen = Seen()
+    telemetry = Telemetry("router", seen)
+    for value in (1, True, 1.0, "1", 1, True, 1.0):
+        with telemetry.span("one", attributes={"same": value, "other": 1}):
+            pass
+
+    assert ExportTraceServiceRequest.FromString(encode_spans(seen)).resource_spans[0].scope_spans[0].spans[:] == [
+        span for one in seen for span in encoded_by_sdk([as_sdk(one)]).resource_spans[0].scope_spans[0].spans
+    ]
+
+
+def test_what_otlp_has_no_type_for_is_left_out():
+    seen = Seen()
+    with Telemetry("router", seen).span("one", attributes={"odd": {"a": 1}, "none": None, "list": ["a"], "even": 2}):
+        pass
+
+    [span] = ExportTraceServiceRequest.FromString(encode_spans(seen)).resource_spans[0].scope_spans[0].spans
+    assert [attribute.key for attribute in span.attributes] == ["list", "even"]
+
+
 def test_spans_of_one_service_share_a_resource_and_a_local_parent_is_known_as_local():
     seen = Seen()
     telemetry = Telemetry("router", seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from math import inf
 
 from nats import errors as nats_errors
 from nats.aio.client import Client
@@ -22,12 +23,16 @@ class Answers:
     """One subscription for all answers, as in nats-py, at half its cost: a step of a job is a request and little else.
 
     nats-py draws a random name for each request and waits with `asyncio.wait_for`, which in Python 3.11 can also lose
-    a cancellation; a number and a timer do neither.
+    a cancellation; a number and a timer do neither. One timer is enough for all that wait: nearly every answer comes,
+    and whoever asks later seldom has to give up sooner.
     """
 
     def __init__(self, nc: Client) -> None:
         self._nc = nc
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._waiting: dict[str, tuple[asyncio.Future[Msg], float]] = {}
+        """By number, with the loop's time at which each gives up."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks_at = inf
         self._numbers = itertools.count(1)
         self._inbox = ""
 
@@ -36,14 +41,14 @@ class Answers:
         if not self._inbox:
             await self._open()
         loop = asyncio.get_running_loop()
-        number, answer = str(next(self._numbers)), loop.create_future()
-        self._waiting[number] = answer
-        timer = loop.call_later(timeout_s, _give_up, answer)
+        number, answer, until = str(next(self._numbers)), loop.create_future(), loop.time() + timeout_s
+        self._waiting[number] = answer, until
+        if until < self._looks_at:
+            self._look_at(until)
         try:
             await self._nc.publish(subject, body, reply=f"{self._inbox}.{number}", headers=headers)
             return await answer
         finally:
-            timer.cancel()
             del self._waiting[number]
 
     async def _open(self) -> None:
@@ -56,7 +61,7 @@ class Answers:
             raise
 
     def _on_answer(self, message: Msg) -> None:
-        waiting = self._waiting.get(message.subject.rpartition(".")[2])
+        waiting, _ = self._waiting.get(message.subject.rpartition(".")[2], (None, 0))
         if waiting is None or waiting.done():
             return
         if _nobody(message):
@@ -64,10 +69,21 @@ class Answers:
         else:
             waiting.set_result(message)
 
+    def _look_at(self, until: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._looks_at = until
+        self._timer = asyncio.get_running_loop().call_at(until, self._look)
 
-def _give_up(answer: asyncio.Future[Msg]) -> None:
-    if not answer.done():
-        answer.set_exception(TimeoutError())
+    def _look(self) -> None:
+        """Whose time is over gives up; the next look is when the next one's is."""
+        over, self._looks_at, self._timer = self._looks_at, inf, None
+        for answer, until in self._waiting.values():
+            if until <= over and not answer.done():
+                answer.set_exception(TimeoutError())
+        later = [until for _, until in self._waiting.values() if until > over]
+        if later:
+            self._look_at(min(later))
 
 
 async def ask_everyone(

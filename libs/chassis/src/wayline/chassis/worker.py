@@ -70,7 +70,7 @@ class Worker(Generic[M]):
         self._stopping = asyncio.Event()
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
         self._handled = Handled(bus.service, work.message.subject_template)
-        self._beat_s = work.consumer.ack_wait_s / 3
+        self._heartbeat = _Heartbeat(work.consumer.ack_wait_s / 3)
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
         self._attempts_max = attempts_max if unbounded else min(attempts_max, work.consumer.max_deliver)
@@ -79,17 +79,18 @@ class Worker(Generic[M]):
         consumer = self._work.consumer
         info = await self._bus.js.consumer_info(consumer.stream, consumer.name)
         # What the server has counts, not what the code would declare: an operator may have shortened it.
-        self._beat_s = (info.config.ack_wait or consumer.ack_wait_s) / 3
+        self._heartbeat.every_s = (info.config.ack_wait or consumer.ack_wait_s) / 3
         await self._puller.start()
 
     async def stop(self, grace_s: float) -> None:
         self._stopping.set()
         await self._puller.stop(grace_s)
+        self._heartbeat.stop()
 
     async def _on_message(self, raw: Msg) -> None:
         work, delivery = self._work, Delivery.of(raw)
         started, outcome = time.perf_counter(), "ok"
-        beat = _Heartbeat(raw, self._beat_s)
+        self._heartbeat.begin(raw)
         try:
             message = await self._bus.hear(work.message, raw)
             if work.before_dead and delivery.deliveries > self._attempts_max:
@@ -110,7 +111,7 @@ class Worker(Generic[M]):
             outcome = type(error).__name__
             await self._failed(raw, delivery, error)
         finally:
-            beat.stop()
+            self._heartbeat.end(raw)
             self._handled.measure(outcome, started=started)
 
     async def _handle(self, message: M, delivery: Delivery) -> None:
@@ -169,21 +170,40 @@ class _Stopping(Exception):
 
 
 class _Heartbeat:
-    """Tells the server every `every_s` that a message is still being worked on."""
+    """Tells the server at least every `every_s` of each message in hand that it is still being worked on.
 
-    def __init__(self, message: Msg, every_s: float) -> None:
-        self._message = message
-        self._every_s = every_s
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(every_s, self._beat)
+    One timer beats for all: most messages are dealt with long before it would.
+    """
+
+    def __init__(self, every_s: float) -> None:
+        self.every_s = every_s
+        self._in_hand: dict[str, Msg] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
 
-    def _beat(self) -> None:
-        self._sending = self._loop.create_task(_settle(self._message.in_progress()))
-        self._timer = self._loop.call_later(self._every_s, self._beat)
+    def begin(self, message: Msg) -> None:
+        self._in_hand[message.reply] = message
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.every_s, self._beat)
+
+    def end(self, message: Msg) -> None:
+        self._in_hand.pop(message.reply, None)
 
     def stop(self) -> None:
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _beat(self) -> None:
+        self._timer = None
+        if self._in_hand:
+            loop = asyncio.get_running_loop()
+            self._sending = loop.create_task(self._tell(list(self._in_hand.values())))
+            self._timer = loop.call_later(self.every_s, self._beat)
+
+    async def _tell(self, messages: Sequence[Msg]) -> None:
+        for message in messages:
+            await _settle(message.in_progress())
 
 
 async def _settle(telling: Awaitable[None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -13,6 +14,9 @@ from opentelemetry.trace import SpanContext
 from wayline.telemetry.recording import Span
 
 SCOPE = "wayline"
+PLAIN = (str, int, float)
+ATTRIBUTES_KEPT = 4_096
+"""Encoded attributes that are kept at hand: most are the same on all spans of a kind."""
 KNOWN_REMOTE, IS_REMOTE = 0x100, 0x200
 """Bits of OTLP's `Span.flags`: whether the parent is in another process is known, and it is."""
 
@@ -47,7 +51,10 @@ def _encode(into: Any, span: Span) -> None:
         out.parent_span_id = _span_id(span.parent)
     if context.trace_state:
         out.trace_state = context.trace_state.to_header()
-    _add(out.attributes, span.attributes)
+    said = span.attributes.items()
+    out.MergeFromString(
+        b"".join([(_kept if isinstance(value, PLAIN) else _encoded)(key, value) for key, value in said])
+    )
     for name, at, attributes in span.events:
         event = out.events.add(name=name, time_unix_nano=at)
         _add(event.attributes, attributes or {})
@@ -58,6 +65,19 @@ def _encode(into: Any, span: Span) -> None:
     out.status.code = span.status.status_code.value
     if span.status.description:
         out.status.message = span.status.description
+
+
+def _encoded(key: str, value: Any) -> bytes:
+    """A span with one attribute and nothing else: merged into another span, it adds the attribute."""
+    alone = otlp.Span()
+    _add(alone.attributes, {key: value})
+    return alone.SerializeToString()
+
+
+# By type as well: a flag, a number and a fraction may be equal.
+@lru_cache(ATTRIBUTES_KEPT, typed=True)
+def _kept(key: str, value: str | float) -> bytes:
+    return _encoded(key, value)
 
 
 def _flags(context: SpanContext | None) -> int:
