@@ -20,7 +20,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import view
 from wayline.llm.labels import ModelLabels
-from wayline.tracing.facts import ModelEnded, count
+from wayline.tracing.facts import ModelEnded, Tally
 from wayline.tracing.reading import job_view
 from wayline.tracing.story import Story
 
@@ -254,7 +254,7 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     before = read()
 
     ended = ModelEnded("chat", "cached", Usage(input=9, cache_read=8), 1)
-    count([ended, ended._replace(usage=Usage(input=9))], ModelLabels())
+    Tally(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
 
     assert read() - before == 8
 
@@ -262,7 +262,8 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
 def test_a_job_that_names_any_model_of_any_provider_makes_no_label_of_its_own():
     names = [f"junk-{n}" for n in range(5)]
 
-    count([ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names], ModelLabels(own_max=2))
+    ended = [ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names]
+    Tally(ModelLabels(own_max=2)).count(ended)
 
     [family] = [each for each in REGISTRY.collect() if each.name == "wayline_cache_read_tokens"]
     labels = [(sample.labels["provider"], sample.labels["model"]) for sample in family.samples]
@@ -484,7 +485,7 @@ def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, st
         story.tell(event)
     before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
 
-    count(story.chapter().facts, ModelLabels())
+    Tally(ModelLabels()).count(story.chapter().facts)
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))
