@@ -14,16 +14,19 @@ from prometheus_client import REGISTRY
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Complexity, Failure, Route, SubmitJob
+from wayline.contracts.chat import AssistantMessage, Citation, ToolCall
+from wayline.contracts.jobs import Complexity, Failure, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
+from wayline.journal import view
 from wayline.llm.labels import ModelLabels
-from wayline.tracing.facts import ModelEnded, count
+from wayline.tracing.facts import ModelEnded, Tally
+from wayline.tracing.reading import job_view
 from wayline.tracing.story import Story
 
 REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+CITED = Citation(document="d", quote="q")
 RATIO = "wayline_job_cost_to_predicted_ratio"
 
 
@@ -93,6 +96,43 @@ def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
             tables["ledger"].update({row.attempt_id: row for row in rows.ledger})
             tables["spans"].update({(row.span_id, row.start): row for row in rows.spans})
     return tables
+
+
+JSON = ("usage", "costs", "citations", "waiting_for")
+
+
+def endings() -> list[list[e.Event]]:
+    """Logs that end in every way there is, and one that waits."""
+    logs: list[list[e.Event]] = [long_log()]
+    for kind, said in (
+        (e.JobCompleted, {"answer": "a", "partial": True, "reason": "max_steps", "citations": (CITED,)}),
+        (e.JobCancelled, {"reason": "enough"}),
+        (e.JobCancelled, {}),
+        (e.JobFailed, {"error": Failure(code="lost", message="no luck")}),
+        (e.JobParked, {"waiting": Waiting(why="budget", wait_id="w"), "signals_seen": 0}),
+    ):
+        hand = Hand()
+        hand.begin(Decimal("0.25"))
+        hand.ask(1)
+        hand.answer(1)
+        hand.say(kind, **said)
+        logs.append(hand.events)
+    return logs
+
+
+@pytest.mark.parametrize("log", endings())
+def test_a_jobs_row_says_at_every_event_what_everybody_else_is_shown_of_the_job(log: list[e.Event]):
+    for upto in range(1, len(log) + 1):
+        story = Story("acme", "j")
+        for event in log[:upto]:
+            story.tell(event)
+        row = story.chapter().rows.jobs[0]._asdict()
+        row |= {name: orjson.loads(row[name]) for name in JSON if row[name] is not None}
+
+        shown, seen = job_view(row), view(story.job)  # pyright: ignore[reportArgumentType]
+
+        assert shown.model_copy(update={"route": None}) == seen.model_copy(update={"route": None})
+        assert (shown.route and shown.route.name) == (seen.route and seen.route.name)
 
 
 def test_the_jobs_span_says_that_the_job_was_handed_back_and_why():
@@ -214,7 +254,7 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     before = read()
 
     ended = ModelEnded("chat", "cached", Usage(input=9, cache_read=8), 1)
-    count([ended, ended._replace(usage=Usage(input=9))], ModelLabels())
+    Tally(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
 
     assert read() - before == 8
 
@@ -222,7 +262,8 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
 def test_a_job_that_names_any_model_of_any_provider_makes_no_label_of_its_own():
     names = [f"junk-{n}" for n in range(5)]
 
-    count([ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names], ModelLabels(own_max=2))
+    ended = [ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names]
+    Tally(ModelLabels(own_max=2)).count(ended)
 
     [family] = [each for each in REGISTRY.collect() if each.name == "wayline_cache_read_tokens"]
     labels = [(sample.labels["provider"], sample.labels["model"]) for sample in family.samples]
@@ -444,7 +485,7 @@ def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, st
         story.tell(event)
     before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
 
-    count(story.chapter().facts, ModelLabels())
+    Tally(ModelLabels()).count(story.chapter().facts)
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))

@@ -147,6 +147,11 @@ class Job(NamedTuple):
         return self.ended.error if isinstance(self.ended, e.JobFailed) else None
 
     @property
+    def reason(self) -> str | None:
+        """Why its answer is not all that was asked for, or why it was cancelled."""
+        return (self.ended.reason or None) if isinstance(self.ended, e.JobCompleted | e.JobCancelled) else None
+
+    @property
     def card(self) -> ModelCard:
         """What is known of the model that the job is routed to; little, where the router knew no more."""
         assert self.route is not None

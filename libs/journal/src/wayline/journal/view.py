@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wayline.contracts import ids
-from wayline.contracts.events import JobCancelled, JobCompleted
+from wayline.contracts.events import JobCompleted
 from wayline.contracts.jobs import JobView
 from wayline.journal.state import Job
 
@@ -26,7 +26,7 @@ def view(job: Job) -> JobView:
         costs=job.costs,
         answer=done.answer if done else None,
         partial=done.partial if done else False,
-        reason=(job.ended.reason or None) if isinstance(job.ended, JobCompleted | JobCancelled) else None,
+        reason=job.reason,
         citations=done.citations if done else (),
         error=job.error,
         waiting_for=job.waiting,

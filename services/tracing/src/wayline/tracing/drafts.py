@@ -10,7 +10,7 @@ from typing import Any
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import Usage
 from wayline.telemetry import names
-from wayline.tracing.rows import LedgerRow, SpanRow, StepRow, as_json, clean, usage_json
+from wayline.tracing.rows import LedgerRow, SpanRow, StepRow, as_json, clean, model_json
 
 STEP_TEXT_MAX = 64 * 1024
 """Characters of a thought, an input or an output that a step keeps; the job's log has the rest."""
@@ -84,7 +84,7 @@ class Draft:
             attributes=as_json(self.attributes),
             links=as_json(self.links) if self.links else None,
             events=as_json(self.events) if self.events else None,
-            usage=usage_json(self.usage) if self.usage else None,
+            usage=model_json(self.usage) if self.usage else None,
             cost_usd=self.cost_usd,
             seq=self.seq,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from wayline.contracts.events import JobCancelled, JobCompleted, JobFailed
@@ -52,27 +53,43 @@ def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None)
     return route.tier, float(end.cost_usd / expected)
 
 
-def count(facts: Sequence[Fact], label: ModelLabels) -> None:
-    """Add facts to the metrics, under labels that have so many values."""
-    for fact in facts:
-        if isinstance(fact, JobEnded):
-            metrics.jobs_ended.labels(fact.outcome, fact.agent).inc()
-            metrics.job_seconds.labels(fact.outcome).observe(fact.seconds)
-            if fact.tier is not None and fact.cost_ratio is not None:
-                metrics.cost_ratio.labels(fact.tier).observe(fact.cost_ratio)
-        elif isinstance(fact, ModelEnded):
-            _count_model(fact, provider_label(fact.provider), label(fact.model))
-        else:
-            metrics.tool_calls.labels(fact.tool, fact.effect, fact.status).inc()
-            metrics.tool_seconds.labels(fact.tool).observe(fact.seconds)
+class Tally:
+    """Adds facts to the metrics, under labels that have so many values."""
 
+    def __init__(self, label: ModelLabels) -> None:
+        self._label = label
+        # To look a label's values up costs more than to count: what they stand for is kept, as Prometheus keeps it.
+        self._jobs_ended = cache(metrics.jobs_ended.labels)
+        self._job_seconds = cache(metrics.job_seconds.labels)
+        self._cost_ratio = cache(metrics.cost_ratio.labels)
+        self._tool_calls = cache(metrics.tool_calls.labels)
+        self._tool_seconds = cache(metrics.tool_seconds.labels)
+        self._model_seconds = cache(metrics.gen_ai_seconds.labels)
+        self._model_tokens = cache(metrics.gen_ai_tokens.labels)
+        self._cache_read_tokens = cache(metrics.cache_read_tokens.labels)
 
-def _count_model(fact: ModelEnded, provider: str, model: str) -> None:
-    metrics.gen_ai_seconds.labels(provider, model).observe(fact.seconds)
-    if fact.usage is None:
-        return
-    if fact.usage.cache_read:
-        metrics.cache_read_tokens.labels(provider, model).inc(fact.usage.cache_read)
-    for kind, tokens in fact.usage:
-        if tokens:
-            metrics.gen_ai_tokens.labels(provider, model, kind).inc(tokens)
+    def count(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            if isinstance(fact, JobEnded):
+                self._count_job(fact)
+            elif isinstance(fact, ModelEnded):
+                self._count_model(fact, provider_label(fact.provider), self._label(fact.model))
+            else:
+                self._tool_calls(fact.tool, fact.effect, fact.status).inc()
+                self._tool_seconds(fact.tool).observe(fact.seconds)
+
+    def _count_job(self, fact: JobEnded) -> None:
+        self._jobs_ended(fact.outcome, fact.agent).inc()
+        self._job_seconds(fact.outcome).observe(fact.seconds)
+        if fact.tier is not None and fact.cost_ratio is not None:
+            self._cost_ratio(fact.tier).observe(fact.cost_ratio)
+
+    def _count_model(self, fact: ModelEnded, provider: str, model: str) -> None:
+        self._model_seconds(provider, model).observe(fact.seconds)
+        if fact.usage is None:
+            return
+        if fact.usage.cache_read:
+            self._cache_read_tokens(provider, model).inc(fact.usage.cache_read)
+        for kind, tokens in fact.usage:
+            if tokens:
+                self._model_tokens(provider, model, kind).inc(tokens)

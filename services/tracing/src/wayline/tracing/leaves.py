@@ -20,7 +20,7 @@ from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.errors import NotSpans
 from wayline.tracing.owners import Owners
-from wayline.tracing.rows import NOBODY, Rows, SpanRow, as_json, clean, usage_json
+from wayline.tracing.rows import NOBODY, Rows, SpanRow, as_json, clean, model_json
 
 ATTRIBUTES_MAX = 64
 KEY_MAX = 128
@@ -140,7 +140,7 @@ def _usage(attributes: dict[str, Any]) -> str | None:
         for name, key in (("input", names.GEN_AI_INPUT_TOKENS), ("output", names.GEN_AI_OUTPUT_TOKENS))
         if isinstance(attributes.get(key), int) and attributes[key] >= 0
     }
-    return usage_json(Usage(**tokens)) if tokens else None
+    return model_json(Usage(**tokens)) if tokens else None
 
 
 def _cost(said: Any) -> Decimal | None:

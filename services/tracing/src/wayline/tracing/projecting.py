@@ -20,7 +20,7 @@ from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
 from wayline.tracing.errors import NotARecord
-from wayline.tracing.facts import count
+from wayline.tracing.facts import Tally
 from wayline.tracing.owners import Owners
 from wayline.tracing.rows import Rows, SpanRow
 from wayline.tracing.story import Chapter, Story
@@ -77,7 +77,7 @@ class Projector:
         self._owners = owners
         self._stories_max = stories_max
         self._forward = forward
-        self._label = ModelLabels()
+        self._tally = Tally(ModelLabels())
         self._stories: OrderedDict[Key, Story] = OrderedDict()
 
     async def read(self, message: Msg) -> Record:
@@ -119,7 +119,7 @@ class Projector:
         moved = await self._tables.write(rows)
         for key, chapter in chapters.items():
             if key in moved:
-                count(chapter.facts, self._label)
+                self._tally.count(chapter.facts)
                 if self._forward and chapter.closed:
                     self._forward(chapter.closed)
 

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import orjson
-
-from wayline.contracts.money import Usage
+from pydantic import BaseModel
 
 NOBODY = "-"
 """The tenant of a span whose job and owner are not known; no tenant can have this name."""
@@ -137,9 +136,14 @@ def clean(text: str) -> str:
 
 def as_json(value: Any) -> str:
     """A value for a jsonb column."""
-    text = orjson.dumps(value, default=str).decode()
+    return _clean_json(orjson.dumps(value, default=str))
+
+
+def model_json(value: BaseModel) -> str:
+    """A model for a jsonb column, without what it says by default."""
+    return _clean_json(value.__pydantic_serializer__.to_json(value, exclude_defaults=True))
+
+
+def _clean_json(said: bytes) -> str:
+    text = said.decode()
     return text.replace("\\u0000", "\\ufffd") if "\\u0000" in text else text
-
-
-def usage_json(usage: Usage) -> str:
-    return as_json(usage.model_dump(exclude_defaults=True))

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.jobs import JobView
-from wayline.journal import Job, evolve, view
+from wayline.journal import Job, evolve
 from wayline.tracing.drawing import Canvas, draw
 from wayline.tracing.facts import Fact
-from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, usage_json
+from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, model_json
 
 
 @dataclass
@@ -59,14 +58,19 @@ class Story:
 
     def chapter(self) -> Chapter:
         """What changed since the last chapter."""
-        canvas, job = self._canvas, view(self.job)
-        agent, user, session = clean(job.agent), _clean(job.user_id), _clean(job.session_id)
+        canvas, job = self._canvas, self._job_row()
         spans = [span.row(tenant=self.tenant, trace_id=self.trace_id) for span in canvas.spans.values()]
         rows = Rows(
-            jobs=[self._job_row(job)],
+            jobs=[job],
             steps=[step.row(tenant=self.tenant, job_id=self.job_id) for step in canvas.steps.values()],
             ledger=[
-                entry.row(tenant=self.tenant, job_id=self.job_id, agent=agent, user_id=user, session_id=session)
+                entry.row(
+                    tenant=self.tenant,
+                    job_id=self.job_id,
+                    agent=job.agent,
+                    user_id=job.user_id,
+                    session_id=job.session_id,
+                )
                 for entry in canvas.entries.values()
             ],
             spans=spans,
@@ -75,35 +79,38 @@ class Story:
         canvas.rest()
         return told
 
-    def _job_row(self, job: JobView) -> JobRow:
-        route, error = job.route, job.error
+    def _job_row(self) -> JobRow:
+        """What `view` shows of the job, without making the models of it only to take them apart."""
+        job = self.job
+        submitted, route, error = job.submitted, job.route, job.error
+        done = job.ended if isinstance(job.ended, e.JobCompleted) else None
         return JobRow(
             tenant=self.tenant,
             job_id=self.job_id,
-            seq=self.seq,
+            seq=job.seq,
             trace_id=self.trace_id,
             status=job.status.value,
-            agent=clean(job.agent),
+            agent=clean(submitted.agent) if submitted else "",
             agent_version=job.agent_version,
-            session_id=_clean(job.session_id),
-            user_id=_clean(job.user_id),
+            session_id=_clean(submitted.session_id) if submitted else None,
+            user_id=_clean(submitted.user_id) if submitted else None,
             provider=route.provider if route else None,
             model=route.model if route else None,
             tier=route.tier if route else None,
             route_reason=clean(route.reason) if route else None,
             estimated_cost_usd=route.estimated_cost_usd if route else None,
-            steps=job.steps,
-            usage=usage_json(job.usage),
+            steps=job.step,
+            usage=model_json(job.usage),
             tokens=job.usage.total,
             cost_usd=job.cost_usd,
-            costs=as_json(job.costs.model_dump(mode="json", exclude_defaults=True)) if job.costs else None,
-            answer=_clean(job.answer),
-            partial=job.partial,
+            costs=model_json(job.costs),
+            answer=_clean(done.answer) if done else None,
+            partial=done.partial if done else False,
             reason=_clean(job.reason),
-            citations=as_json([citation.model_dump() for citation in job.citations]),
+            citations=as_json([citation.model_dump() for citation in done.citations]) if done else "[]",
             error_code=error.code if error else None,
             error_message=clean(error.message) if error else None,
-            waiting_for=as_json(job.waiting_for.model_dump(mode="json")) if job.waiting_for else None,
+            waiting_for=as_json(job.waiting.model_dump(mode="json")) if job.waiting else None,
             # The first event's time where the submission itself could not be read.
             created_at=job.created_at or self._canvas.root.start,
             ended_at=job.ended_at,
