@@ -64,9 +64,8 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
         await client.keep(engine, 16, seconds=2)
     for number in range(1, rounds + 1):
         say(f"round {number} of {rounds}")
-        for engine in ENGINES:
-            if "load" in parts:
-                await _load(stage, client, results, engine)
+        if "load" in parts:
+            await _load(stage, client, results)
         if "model" in parts:
             results.model_calls.append(await model_call.measure(stage, client))
             say(f"{results.model_calls[-1]}")
@@ -87,16 +86,16 @@ async def _measure(stage: Stage, client: Client, results: Results, parts: set[st
         say(f"{results.cold}")
 
 
-async def _load(stage: Stage, client: Client, results: Results, engine: str) -> None:
-    alone, sustained = await measures.alone(stage, client, engine), await measures.sustained(stage, client, engine)
-    results.alone[engine].append(alone)
-    results.sustained[engine].append(sustained)
-    claimed = f"claimed {alone.claimed_p50_ms:.1f} p50, {alone.claimed_p99_ms:.1f} p99; " if engine == OURS else ""
-    cpu = ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
-    say(
-        f"{engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99; {claimed}"
-        f"{sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: {cpu}"
-    )
+async def _load(stage: Stage, client: Client, results: Results) -> None:
+    for engine in ENGINES:
+        alone = await measures.alone(stage, client, engine)
+        results.alone[engine].append(alone)
+        claimed = f"; claimed {alone.claimed_p50_ms:.1f} p50, {alone.claimed_p99_ms:.1f} p99" if engine == OURS else ""
+        say(f"{engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99{claimed}")
+    for engine, sustained in (await measures.sustained(stage, client)).items():
+        results.sustained[engine].append(sustained)
+        cpu = ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
+        say(f"{engine}: {sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: {cpu}")
 
 
 def main() -> None:
