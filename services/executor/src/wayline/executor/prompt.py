@@ -78,8 +78,10 @@ def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool =
         answered -= 1
     if answered > 0:
         wanted = [last, answered - 1, 0]
+    elif pinned:
+        wanted = [last, 0]
     else:
-        wanted = [last, 0] if pinned else [last]
+        wanted = [last]
     return tuple(sorted({*wanted[: max(0, at_most)]}))
 
 
