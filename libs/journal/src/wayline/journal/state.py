@@ -172,6 +172,6 @@ class Job(NamedTuple):
     def last_said(self) -> AssistantMessage | None:
         """The newest message of the model."""
         for message in reversed(self.messages):
-            if isinstance(message, AssistantMessage):
+            if message.role == "assistant":
                 return message
         return None

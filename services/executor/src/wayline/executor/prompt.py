@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from wayline.contracts.base import slim
-from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, Part, UserMessage
+from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
@@ -74,7 +74,7 @@ def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool =
     `pinned` documents what all jobs of their agent share.
     """
     last = answered = len(messages) - 1
-    while answered > 0 and not isinstance(messages[answered], AssistantMessage):
+    while answered > 0 and messages[answered].role != "assistant":
         answered -= 1
     if answered > 0:
         wanted = [last, answered - 1, 0]
