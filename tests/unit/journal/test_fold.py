@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
+from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.money import Usage
 from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
 
@@ -170,3 +172,16 @@ def test_the_time_that_a_job_was_parked_is_not_its_own():
 
         whole += played.job.at - parked_at
         assert played.job.deadline == whole
+
+
+def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
+    asked = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    asked.begin()
+    asked.claim()
+    for step, usd in enumerate((Decimal(1), None, Decimal(2)), 1):
+        call = {"step": step, "attempt": 1, "attempt_id": f"default/j1/{step}/m1"}
+        asked.note(e.ModelRequested, **call, provider="p", model="m")
+        said = {"message": AssistantMessage(text="so"), "usage": Usage(input=1), "stop_reason": "end"}
+        asked.note(e.ModelCompleted, **call, **said, cost_usd=usd, duration_ms=1)
+
+    assert (asked.job.cost_usd, asked.job.costs.model) == (None, {"p/m": None})

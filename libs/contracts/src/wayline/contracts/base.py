@@ -39,15 +39,16 @@ def slim(value: Frozen) -> None:
     object.__setattr__(value, "__pydantic_fields_set__", _SAME_FIELDS.setdefault(frozenset(given), given))
 
 
-def slim_all(value: Any) -> None:
+def slim_all(value: Frozen | tuple[Any, ...]) -> None:
     """The same for a value and all it holds."""
-    if isinstance(value, Frozen):
-        slim(value)
-        inside: Iterable[Any] = vars(value).values()
+    if isinstance(value, tuple):
+        inside: Iterable[Any] = value
     else:
-        inside = value
+        slim(value)
+        inside = vars(value).values()
     for held in inside:
-        if isinstance(held, (Frozen, tuple)):
+        # Not `isinstance`, which pydantic answers in Python for whatever is not of the very class.
+        if isinstance(held, tuple) or Frozen in type(held).__mro__:
             slim_all(held)
 
 

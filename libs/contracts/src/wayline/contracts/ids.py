@@ -48,7 +48,7 @@ def trace_id(tenant: str, job_id: str) -> str:
 @lru_cache(RECENT)
 def span_id(tenant: str, job_id: str, *path: str | int) -> str:
     """The span of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
-    parts = "/".join(str(part) for part in path)
+    parts = "/".join(map(str, path))
     return sha256(f"wayline/span/{tenant}/{job_id}/{parts}".encode()).hexdigest()[:16]
 
 

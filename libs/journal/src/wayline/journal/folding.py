@@ -194,7 +194,8 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
 
 
 def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
-    return _call(job, event.call, key=event.key, effect=event.effect, decision_id=None, decision=None)
+    intent = {"key": event.key, "span": event.trace, "effect": event.effect}
+    return _call(job, event.call, **intent, decision_id=None, decision=None)
 
 
 def _tool_unknown(job: Job, event: e.ToolUnknown) -> Changes:

@@ -29,6 +29,8 @@ class Call(NamedTuple):
     wanted: ToolCall
     key: str | None = None
     """Set once the intent is in the log."""
+    span: e.SpanRef | None = None
+    """The span of all its repeats; set with the key."""
     effect: Effect | None = None
     decision_id: str | None = None
     """Set when the outcome is unknown and a human was asked."""
@@ -174,4 +176,7 @@ class Job(NamedTuple):
     @property
     def last_said(self) -> AssistantMessage | None:
         """The newest message of the model."""
-        return next((m for m in reversed(self.messages) if isinstance(m, AssistantMessage)), None)
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return message
+        return None

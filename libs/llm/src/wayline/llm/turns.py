@@ -76,14 +76,15 @@ def turns(
     seen: set[str] = set()
     said, asked = Said(), dict[str, str]()
     for index, message in enumerate(messages):
-        if isinstance(message, AssistantMessage):
+        # By its role, not by `isinstance`, which pydantic answers in Python for whatever is not of the very class.
+        if message.role == "assistant":
             _close(found, said, asked)
             echoed = message.verbatim is not None and echoes(message.verbatim)
-            ids = tuple(_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls)
+            ids = tuple([_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls])
             answer = Answer(index, message, ids, echoed)
             found.append(answer)
             said, asked = Said(), dict(zip((c.call for c in message.tool_calls), answer.ids, strict=True))
-        elif isinstance(message, ToolMessage) and (wire_id := asked.pop(message.call, None)):
+        elif message.role == "tool" and (wire_id := asked.pop(message.call, None)):
             said.results.append(Result(wire_id, index, message))
         else:
             said.others.append((index, message))

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from wayline.contracts.base import slim
-from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, Part, UserMessage
+from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
@@ -73,11 +73,16 @@ def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool =
     after more than twenty. The first message: what is left when the others have expired or were compacted away, and of
     `pinned` documents what all jobs of their agent share.
     """
-    last = len(messages) - 1
-    answered = next((n for n in range(last, 0, -1) if isinstance(messages[n], AssistantMessage)), None)
-    first = [0] if answered is not None or pinned else []
-    wanted = [last, *first] if answered is None else [last, answered - 1, *first]
-    return tuple(sorted(dict.fromkeys(wanted[: max(0, at_most)])))
+    last = answered = len(messages) - 1
+    while answered > 0 and messages[answered].role != "assistant":
+        answered -= 1
+    if answered > 0:
+        wanted = [last, answered - 1, 0]
+    elif pinned:
+        wanted = [last, 0]
+    else:
+        wanted = [last]
+    return tuple(sorted({*wanted[: max(0, at_most)]}))
 
 
 @lru_cache(RECENT)

@@ -128,8 +128,7 @@ async def _recall(hold: Hold, call: Call) -> ToolReply:
 
 
 def _note_reply(hands: Hands, hold: Hold, step: int, call: Call, reply: ToolReply) -> None:
-    ticket, wanted = hold.ticket, call.meant
-    span = ids.tool_span(ticket.tenant, ticket.job_id, step, wanted.call)
+    wanted, span = call.meant, call.span
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
     if reply.status == "unknown":
         assert call.key is not None

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wayline.chassis import Bus, Failpoint, reach
-from wayline.contracts import ids
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (
@@ -64,20 +63,19 @@ class Tools:
 
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
-        assert call.key is not None
-        step, number = job.step, call.wanted.call
+        assert call.key is not None and call.span is not None
         request = CallTool(
             tenant=job.tenant,
             key=call.key,
             job_id=job.job_id,
-            step=step,
-            call=number,
+            step=job.step,
+            call=call.wanted.call,
             tool=call.meant.tool,
             arguments=fitted(job, call),
             deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
             user_id=job.submitted.user_id if job.submitted else None,
         )
-        headers = Home.of(job.tenant, job.job_id, ids.tool_span(job.tenant, job.job_id, step, number)).headers()
+        headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:
                 reach(Failpoint.EXECUTOR_TOOL_BEFORE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wayline.contracts.chat import FilePart, ImagePart, NoteMessage, TextPart, ToolMessage, UserMessage, Verbatim
+from wayline.contracts.chat import FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import inputs, knobs, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
@@ -104,16 +104,16 @@ def _result(result: Result) -> Json:
 
 def _other(other: Other, request: ModelRequest) -> Json:
     _, message = other
-    if isinstance(message, NoteMessage):
+    if message.role == "note":
         return {"role": "system" if request.card.system_messages else "user", "content": label(message)}
-    if isinstance(message, ToolMessage):
+    if message.role == "tool":
         return {"role": "user", "content": unasked(message)}
     return {"role": "user", "content": _content(message, request)}
 
 
 def _content(message: UserMessage, request: ModelRequest) -> str | list[Json]:
     """One string where there is only text: every endpoint takes that."""
-    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    texts = [part.text for part in message.parts if part.type == "text"]
     if len(texts) == len(message.parts):
         return "\n\n".join([*texts, *message.asides])
     parts = [_part(part, request) for part in message.parts]
@@ -121,7 +121,7 @@ def _content(message: UserMessage, request: ModelRequest) -> str | list[Json]:
 
 
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
-    if isinstance(part, TextPart):
+    if part.type == "text":
         return {"type": "text", "text": part.text}
     kind, file = inputs.opened(part, request)
     if kind == "text":
