@@ -101,22 +101,22 @@ class Store:
 
     async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
         """The rows of one statement run for a tenant."""
-        async with self._statement(_slug(tenant)) as conn:
+        async with self._connection(_slug(tenant)) as conn:
             return await conn.fetch(sql, *args)
 
     async def fetchrow(self, tenant: str, sql: str, *args: Any) -> Record | None:
         """The first row of one statement run for a tenant."""
-        async with self._statement(_slug(tenant)) as conn:
+        async with self._connection(_slug(tenant)) as conn:
             return await conn.fetchrow(sql, *args)
 
     async def fetchval(self, tenant: str, sql: str, *args: Any) -> Any:
         """The first value of one statement run for a tenant."""
-        async with self._statement(_slug(tenant)) as conn:
+        async with self._connection(_slug(tenant)) as conn:
             return await conn.fetchval(sql, *args)
 
     async def execute(self, tenant: str, sql: str, *args: Any) -> str:
         """Run one statement for a tenant; the answer is Postgres's own, such as `INSERT 0 1`."""
-        async with self._statement(_slug(tenant)) as conn:
+        async with self._connection(_slug(tenant)) as conn:
             return await conn.execute(sql, *args)
 
     @asynccontextmanager
@@ -126,20 +126,18 @@ class Store:
             yield conn
 
     @asynccontextmanager
-    async def _statement(self, tenant: str) -> AsyncIterator[Connection]:
-        """A connection that acts for a tenant: one round trip where it has done so before, else two."""
-        async with self._connection() as conn:
-            await cast(_Connection, conn).act_for(tenant)
-            yield conn
+    async def _connection(self, tenant: str | None = None) -> AsyncIterator[Connection]:
+        """A pooled connection, with a Postgres that is or goes away told apart from a statement that is wrong.
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
-        """A pooled connection, with a Postgres that is or goes away told apart from a statement that is wrong."""
+        Its single statements act for the tenant that is given: one round trip where they did so before, else two.
+        """
         try:
             conn = await self._pool.acquire(timeout=ACQUIRE_WAIT_S)
         except AWAY as error:
             raise self._unavailable(error) from error
         try:
+            if tenant is not None:
+                await cast(_Connection, conn).act_for(tenant)
             yield conn
         except GOING as error:
             raise self._unavailable(error) from error

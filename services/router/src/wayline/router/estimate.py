@@ -82,17 +82,17 @@ def shape_of(
     attachments: Sequence[Attachment] = (),
 ) -> Shape:
     """The size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
-    options, has_tools = job.options, bool(config.tools)
+    options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
     steps_max = options.max_steps or config.max_steps
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
-        prompt_tokens=first_prompt(job, config, attachments, prefix_tokens=kept_tokens),
+        prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens),
         output_tokens=min(OUTPUT_TOKENS[level], output_max),
         output_max=output_max,
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=estimate(config.instructions) + said((*config.pinned, *job.parts())),
+        known_tokens=estimate(config.instructions) + said(parts),
         pieces=FIRST_PIECES + bool(config.pinned),
         thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
@@ -101,13 +101,12 @@ def shape_of(
 
 
 def first_prompt(
-    job: SubmitJob, config: AgentConfig, attachments: Sequence[Attachment] = (), *, prefix_tokens: int = 0
+    parts: Sequence[Part], config: AgentConfig, attachments: Sequence[Attachment] = (), *, prefix_tokens: int = 0
 ) -> int:
-    """Tokens of the instructions, the tools and the input; the first two are guessed where nobody has counted them.
+    """Tokens of the instructions, the tools and the parts; the first two are guessed where nobody has counted them.
 
     Without the attachments: each model counts them its way.
     """
-    parts = (*config.pinned, *job.parts())
     prefix = prefix_tokens or estimate(config.instructions) + (TOOLS_TOKENS if config.tools else 0)
     return prefix + said(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
 
@@ -161,10 +160,12 @@ def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Deci
     least = cost(
         card, Usage(input=first, cache_read=_usage(card, first, first, 0).cache_read, output=LEAST_OUTPUT_TOKENS)
     )
+    if least is None:
+        return None
     writes = output_max(card, slot, shape.output_max)
     grown = (shape.steps_max - 1) * (writes + (TOOL_RESULT_TOKENS if shape.has_tools else 0))
     call = worst(card, shape.most_on(card, shape.prompt_tokens + grown), writes)
-    if least is None or call is None:
+    if call is None:
         return None
     dearest = usd(call * shape.steps_max)
     return least, dearest if shape.cap_usd is None else max(least, min(dearest, shape.cap_usd))

@@ -53,13 +53,14 @@ def needs_of(
 ) -> Needs:
     """What this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     answer = job.options.max_output_tokens or config.max_output_tokens
+    parts = (*config.pinned, *job.parts())
     # Of what nobody has described, only what it is called is known.
-    parts = undescribed((*config.pinned, *job.parts()), attachments)
+    unknown = undescribed(parts, attachments)
     kinds = {kind_of(attachment.media_type) for attachment in attachments}
     return Needs(
-        tokens=first_prompt(job, config, attachments, prefix_tokens=kept_tokens) + answer,
-        images="image" in kinds or any(isinstance(part, ImagePart) for part in parts),
-        files="pdf" in kinds or any(isinstance(part, FilePart) for part in parts),
+        tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens) + answer,
+        images="image" in kinds or any(isinstance(part, ImagePart) for part in unknown),
+        files="pdf" in kinds or any(isinstance(part, FilePart) for part in unknown),
         attachments=tuple(attachments),
     )
 
