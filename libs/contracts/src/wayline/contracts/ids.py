@@ -14,6 +14,8 @@ TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
+_TENANT = re.compile(TENANT_PATTERN)
+
 RECENT = 4_096
 """Derived ids that are kept at hand: each is asked for at every step of its job."""
 
@@ -24,7 +26,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 def is_tenant(text: str) -> bool:
     """Whether this may name a tenant."""
-    return re.fullmatch(TENANT_PATTERN, text) is not None
+    return _TENANT.fullmatch(text) is not None
 
 
 def new_id(prefix: str) -> str:
@@ -48,7 +50,7 @@ def trace_id(tenant: str, job_id: str) -> str:
 @lru_cache(RECENT)
 def span_id(tenant: str, job_id: str, *path: str | int) -> str:
     """The span of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
-    parts = "/".join(str(part) for part in path)
+    parts = "/".join(map(str, path))
     return sha256(f"wayline/span/{tenant}/{job_id}/{parts}".encode()).hexdigest()[:16]
 
 
