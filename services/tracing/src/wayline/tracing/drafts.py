@@ -17,13 +17,14 @@ STEP_TEXT_MAX = 64 * 1024
 EVENTS_MAX = 64
 """Events kept on one span, the first ones; a root's tell of its claims, its waits and what was asked of it."""
 OPEN = "open"
+_MILLISECOND = timedelta(milliseconds=1)
 
 PARKED = "wayline.parked_ms"
 
 
 def millis(since: datetime, until: datetime) -> float:
     """Milliseconds between two moments; executors' clocks differ, but nothing takes less than no time."""
-    return max(0.0, (until - since) / timedelta(milliseconds=1))
+    return max(0.0, (until - since) / _MILLISECOND)
 
 
 @dataclass(slots=True)
