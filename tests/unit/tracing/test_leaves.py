@@ -103,3 +103,13 @@ def test_spans_without_proper_ids_are_left_out():
 def test_bytes_that_are_no_otlp_are_said_to_be():
     with pytest.raises(NotSpans):
         read_spans(b"\xff\xff\xff")
+
+
+def test_an_attribute_keeps_its_kind_also_where_it_says_nothing():
+    said = {"text": text("a"), "empty": text(""), "number": AnyValue(int_value=0), "no": AnyValue(bool_value=False)}
+
+    (row,) = read(
+        span(attributes=[KeyValue(key=key, value=value) for key, value in (said | {"none": AnyValue()}).items()])
+    )
+
+    assert orjson.loads(row.attributes or "") == {"text": "a", "empty": "", "number": 0, "no": False, "none": None}

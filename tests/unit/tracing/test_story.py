@@ -20,6 +20,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import view
 from wayline.llm.labels import ModelLabels
+from wayline.tracing.drafts import STEP_TEXT_MAX
 from wayline.tracing.facts import ModelEnded, Tally
 from wayline.tracing.reading import job_view
 from wayline.tracing.story import Story
@@ -489,3 +490,43 @@ def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, st
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))
+
+
+def test_a_call_says_of_its_tokens_only_what_there_was():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1, "1", usage=Usage(input=20, cache_read=4, cache_write_5m=1, cache_write_1h=2, output=8, reasoning=3))
+    hand.ask(2)
+    hand.answer(2)
+
+    spans = [span for span in told(hand.events, set())["spans"].values() if span.name == "chat m"]
+
+    said = [{k: v for k, v in orjson.loads(span.attributes).items() if k.startswith("gen_ai.usage")} for span in spans]
+    assert said == [
+        {
+            "gen_ai.usage.input_tokens": 20,
+            "gen_ai.usage.output_tokens": 8,
+            "gen_ai.usage.cache_read.input_tokens": 4,
+            "gen_ai.usage.cache_write.input_tokens": 3,
+            "gen_ai.usage.cache_creation.input_tokens": 3,
+            "gen_ai.usage.reasoning.output_tokens": 3,
+        },
+        {"gen_ai.usage.input_tokens": 2, "gen_ai.usage.output_tokens": 1},
+    ]
+
+
+def test_arguments_that_are_too_long_are_kept_as_the_beginning_of_their_json():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1)
+    long = {"q": "x" * STEP_TEXT_MAX}
+    message = AssistantMessage(tool_calls=(ToolCall(call="1", tool="search", arguments=long),))
+    hand.events[-1] = hand.events[-1].model_copy(update={"message": message})
+
+    step = told(hand.events, set())["steps"][1]
+
+    kept = orjson.loads(step.input)
+    assert kept == f'{{"q":"{"x" * (STEP_TEXT_MAX - 6)}… (8 characters more in the job\'s log)'
+    assert [call["input"] for call in orjson.loads(step.calls)] == [kept]

@@ -1,7 +1,7 @@
 """Runs a service's handlers on the bus: read, trace, handle, publish, ack."""
 
 from wayline.chassis.bus import Bus, WrongSequence
-from wayline.chassis.delivery import Delivery
+from wayline.chassis.delivery import Delivery, stored_at
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
 from wayline.chassis.service import Part, Service, connected, main, run
@@ -26,4 +26,5 @@ __all__ = [
     "reach",
     "run",
     "stopped",
+    "stored_at",
 ]

@@ -23,10 +23,7 @@ class Delivery:
 
     @classmethod
     def of(cls, message: Msg) -> Delivery:
-        tokens = message.reply.split(".")
-        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
-        # account hash there are two more in front.
-        stream, consumer, delivered, sequence, _, stored = tokens[2:8] if len(tokens) == 9 else tokens[4:10]
+        stream, consumer, delivered, sequence, _, stored = _said(message.reply)
         return cls(
             stream,
             consumer,
@@ -37,3 +34,15 @@ class Delivery:
             message.headers or {},
             message.data,
         )
+
+
+def stored_at(message: Msg) -> int:
+    """A message's place in its stream, for whoever needs no more of its delivery."""
+    return int(_said(message.reply)[3])
+
+
+def _said(reply: str) -> list[str]:
+    tokens = reply.split(".")
+    # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
+    # account hash there are two more in front.
+    return tokens[2:8] if len(tokens) == 9 else tokens[4:10]

@@ -14,6 +14,8 @@ TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
+_TENANT = re.compile(TENANT_PATTERN)
+
 RECENT = 4_096
 """Derived ids that are kept at hand: each is asked for at every step of its job."""
 
@@ -24,7 +26,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 def is_tenant(text: str) -> bool:
     """Whether this may name a tenant."""
-    return re.fullmatch(TENANT_PATTERN, text) is not None
+    return _TENANT.fullmatch(text) is not None
 
 
 def new_id(prefix: str) -> str:

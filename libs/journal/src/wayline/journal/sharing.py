@@ -21,6 +21,7 @@ ROUTED: dict[str, type[Frozen]] = {
     "route": Route,
 }
 """The fields of `job.routed` that many jobs have alike."""
+_FIRST = frozenset({"job.submitted", "job.routed"})
 KEPT_MAX_BYTES = 16 * 1024 * 1024
 """Of what is kept, by its JSON and what an object costs beside it; the oldest goes first."""
 OBJECT_BYTES = 1_024
@@ -41,6 +42,9 @@ class Shared:
         return [e.read_event(self._shared(value)) for value in values]
 
     def _shared(self, value: Values) -> Values:
+        # A log begins with them; to match every other event against their shapes costs as much as to share these.
+        if value.get("type") not in _FIRST:
+            return value
         match value:
             case {"type": "job.routed"}:
                 alike = {field: self._one(kind, value[field]) for field, kind in ROUTED.items() if field in value}

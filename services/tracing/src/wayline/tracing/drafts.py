@@ -17,13 +17,14 @@ STEP_TEXT_MAX = 64 * 1024
 EVENTS_MAX = 64
 """Events kept on one span, the first ones; a root's tell of its claims, its waits and what was asked of it."""
 OPEN = "open"
+_MILLISECOND = timedelta(milliseconds=1)
 
 PARKED = "wayline.parked_ms"
 
 
 def millis(since: datetime, until: datetime) -> float:
     """Milliseconds between two moments; executors' clocks differ, but nothing takes less than no time."""
-    return max(0.0, (until - since) / timedelta(milliseconds=1))
+    return max(0.0, (until - since) / _MILLISECOND)
 
 
 @dataclass(slots=True)
@@ -156,7 +157,7 @@ class StepDraft:
             # Without tool calls the model's text is the step's result, not a thought on the way.
             thought=cut(clean(self.said)) if calls else "",
             tool=clean(", ".join(dict.fromkeys(call.tool for call in calls))) or None,
-            input=None if given is None else as_json(short(given)),
+            input=None if given is None else short_json(given),
             output=cut(clean("\n\n".join(outputs))) if calls else cut(clean(self.said)) or None,
             calls=as_json([call.shown() for call in calls]),
             duration_ms=self.span.duration_ms,
@@ -237,3 +238,9 @@ def short(value: Any) -> Any:
     """A tool's arguments; as cut text where they are too long."""
     text = as_json(value)
     return value if len(text) <= STEP_TEXT_MAX else cut(text)
+
+
+def short_json(value: Any) -> str:
+    """The same for a jsonb column."""
+    text = as_json(value)
+    return text if len(text) <= STEP_TEXT_MAX else as_json(cut(text))

@@ -105,14 +105,13 @@ def price_chat(span: Draft, usage: Usage, event: CallEnd) -> None:
     span.attributes[names.GEN_AI_INPUT_TOKENS] = usage.input
     span.attributes[names.GEN_AI_OUTPUT_TOKENS] = usage.output
     written = usage.cache_write_5m + usage.cache_write_1h
-    optional = {
-        names.GEN_AI_CACHE_READ: usage.cache_read,
+    if usage.cache_read:
+        span.attributes[names.GEN_AI_CACHE_READ] = usage.cache_read
+    if written:
         # Both spellings: readers in the field know one or the other.
-        names.GEN_AI_CACHE_WRITE: written,
-        names.GEN_AI_CACHE_CREATION: written,
-        names.GEN_AI_REASONING: usage.reasoning,
-    }
-    span.attributes.update({name: tokens for name, tokens in optional.items() if tokens})
+        span.attributes[names.GEN_AI_CACHE_WRITE] = span.attributes[names.GEN_AI_CACHE_CREATION] = written
+    if usage.reasoning:
+        span.attributes[names.GEN_AI_REASONING] = usage.reasoning
     if event.cost_usd is not None:
         span.attributes[names.COST] = str(event.cost_usd)
     if isinstance(event, e.ModelCompleted) and event.saved_usd:

@@ -152,12 +152,13 @@ def _cost(said: Any) -> Decimal | None:
 
 
 def _value(value: AnyValue, *, nested: bool = False) -> Any:
-    kind = value.WhichOneof("value")
-    if kind == "string_value":
+    # Most are text, and to ask what a value is costs as much as to read it.
+    if value.string_value:
         return _text(value.string_value, TEXT_MAX)
+    kind = value.WhichOneof("value")
     if kind == "array_value" and not nested:
         return [_value(item, nested=True) for item in value.array_value.values[:LIST_MAX]]
-    if kind in ("int_value", "bool_value", "double_value"):
+    if kind in ("int_value", "bool_value", "double_value", "string_value"):
         return getattr(value, kind)
     return None if kind is None else _text(str(value), TEXT_MAX)
 

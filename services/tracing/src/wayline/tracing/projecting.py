@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from wayline.chassis import Bus, Delivery
+from wayline.chassis import Bus, stored_at
 from wayline.contracts import ids
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event, Unknown
@@ -34,8 +34,7 @@ READ_LOG_S = 10.0
 _ALIKE = Shared()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A record as it came: whose, where in the stream, and its events."""
 
     tenant: str
@@ -82,7 +81,7 @@ class Projector:
 
     async def read(self, message: Msg) -> Record:
         """A record from a message of the stream. Raises NotARecord."""
-        return parse(message.subject, Delivery.of(message).sequence, await self._body(message))
+        return parse(message.subject, stored_at(message), await self._body(message))
 
     async def _body(self, message: Msg) -> bytes:
         try:
