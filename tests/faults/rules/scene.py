@@ -14,7 +14,6 @@ from wayline.executor.lane import Lane
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Head, JobLog, State, read_record
 from wayline.testkit import until
-from wayline.testkit.guarded import ADMIN
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
 from ..conftest import LEASE_S
@@ -37,8 +36,7 @@ async def running(world: World, *names: str) -> AsyncIterator[dict[str, Service]
     try:
         for name in names:
             dsn = world.fleet.env[name].get("WAYLINE_POSTGRES_DSN")
-            # The tests speak through the services' own connections, of what no service may.
-            seed = world.fleet.seeds[ADMIN]
+            seed = world.fleet.seeds[name]
             shared = BusSettings(nats_url=world.nats.url, nats_seed=seed, postgres_dsn=dsn, drain_grace_s=5)
             build = import_module(f"wayline.{name}.app").build
             services[name] = await build(settings.get(name), bus_settings=shared)
@@ -53,13 +51,15 @@ async def until_held(world: World, name: str) -> None:
     await until(lambda: name in world.holds, within=20, why=f"the model call {name} is under way")
 
 
-async def until_let_go(executor: Service, wire: Wire) -> None:
+async def until_let_go(world: World, executor: Service, wire: Wire) -> None:
     """Wait until an executor has nothing in hand, and all that it said is heard."""
     lane = executor.parts[0]
     assert isinstance(lane, Lane)
     await until(lambda: not lane._held and not lane._puller.running, within=20, why="the holder has let go")
+    # The server has got all that it said: what is published now is heard after it.
+    await executor.bus.nc.flush()
     marker = f"marker.{len(wire.heard)}"
-    await executor.bus.nc.publish(marker, b"")
+    await world.bus.nc.publish(marker, b"")
     await until(lambda: wire.find(on(marker)), within=20, why="everything said is heard")
 
 

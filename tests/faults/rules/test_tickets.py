@@ -40,7 +40,7 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(world: World, wire: Wir
         head = await log.append([theirs], head, owner=owner, attempt=1, epoch=2)
 
         world.holds["r3"].set()
-        await until_let_go(services["executor"], wire)
+        await until_let_go(world, services["executor"], wire)
 
         async def again() -> bool:
             return (await world.bus.js.consumer_info("RUN", "interactive")).num_redelivered > 0
@@ -81,7 +81,7 @@ async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_i
         await world.signal("r3-away", Cancel(reason="makes the holder look"))
         # A call that is paid for goes on meanwhile; after it the holder looks again.
         world.holds["r3-away"].set()
-        await until_let_go(services["executor"], wire)
+        await until_let_go(world, services["executor"], wire)
         monkeypatch.setattr(signals, "newest", real)
         assert {said[:4] for sequence, _, said in wire.acks("RUN") if sequence == ticket} <= {b"+WPI"}
 
