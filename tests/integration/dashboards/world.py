@@ -21,7 +21,7 @@ from prometheus_client.samples import Sample
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.embedded import NatsServer, free_port, minimal_config
+from wayline.embedded import NatsServer, free_port
 from wayline.standalone.installation import GRAFANA, Installation, Place
 from wayline.standalone.migrating import migrate_all
 from wayline.standalone.services import MEMBERS, Fleet, Member
@@ -29,6 +29,7 @@ from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import Database
 from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.guarded import ADMIN, Guarded, config
 
 from . import prometheus
 from .prometheus import Prometheus
@@ -126,12 +127,15 @@ def _says_something(asked: Question, row: dict[str, Any]) -> bool:
 async def running(database: Database, directory: Path, binaries: Path | None) -> AsyncIterator[World]:
     """The platform, after its script has run."""
     async with AsyncExitStack() as stack:
-        nats = NatsServer(directory / "nats", config=minimal_config(directory / "nats" / "jetstream"))
-        await nats.start()
-        stack.push_async_callback(nats.stop)
         installation = Installation(directory / "data")
         installation.prepare()
-        place = Place(nats.url, database.dsn, installation.load_credentials(), own_bus=False)
+        credentials = installation.load_credentials()
+        text = config(directory / "nats" / "jetstream", credentials.seeds)
+        guarded = Guarded(NatsServer(directory / "nats", config=text), credentials.seeds)
+        await guarded.server.start()
+        stack.push_async_callback(guarded.server.stop)
+        stack.callback(_nobody_was_refused, guarded)
+        place = Place(guarded.url, database.dsn, credentials, own_bus=True)
         async for _ in migrate_all(place, Limits(memory=True)):
             pass
         gateway = f"http://127.0.0.1:{await _start_services(stack, place, directory)}"
@@ -140,7 +144,7 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
             target = gateway.removeprefix("http://")
             world.prometheus = await prometheus.start(binaries, SHIPPED, directory, targets=[target])
             stack.push_async_callback(world.prometheus.stop)
-        bus = await Bus.connect(BusSettings(nats_url=nats.url), service="client", exit_when_closed=False)
+        bus = await Bus.connect(guarded.settings(ADMIN), service="test", exit_when_closed=False)
         stack.push_async_callback(bus.close)
         await _tools_are_there(bus)
         await _set_up(gateway)
@@ -148,6 +152,10 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
             await _play(world, bus, n)
         world.window = _until_now(world.window.start)
         yield world
+
+
+def _nobody_was_refused(guarded: Guarded) -> None:
+    assert guarded.refusals() == []
 
 
 async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) -> int:
@@ -165,7 +173,8 @@ async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) 
 
     def settings_of(member: Member) -> BusSettings:
         dsn = place.dsn_of(member.role, member.identity) if member.schema else None
-        return BusSettings(nats_url=place.nats_url, postgres_dsn=dsn, drain_grace_s=2)
+        seed = place.seed_of(member.identity)
+        return BusSettings(nats_url=place.nats_url, nats_seed=seed, postgres_dsn=dsn, drain_grace_s=2)
 
     fleet = Fleet(MEMBERS, settings_of)
     await fleet.start()

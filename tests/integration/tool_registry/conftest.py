@@ -17,15 +17,15 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wayline.chassis import Bus, BusSettings, Failpoint, Service
+from wayline.chassis import Bus, Failpoint, Service
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply
-from wayline.embedded import NatsServer
 from wayline.store import Record, Store, migrate
 from wayline.testkit import Database, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.fixtures import run
+from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.tool_registry.app import HERE, SCHEMA, build, migrations
 from wayline.tool_registry.settings import Settings
 
@@ -48,7 +48,7 @@ class Registry:
 class World:
     """One bus, one ledger, and whoever works on them."""
 
-    nats_url: str
+    nats: Guarded
     dsn: str
     bus: Bus
     store: Store
@@ -76,7 +76,7 @@ class World:
         """Start a registry here; without servers, it has the effects server."""
         service = await build(
             Settings.model_validate(self.settings(servers or None, **settings)),
-            bus_settings=BusSettings(nats_url=self.nats_url, postgres_dsn=self.dsn),
+            bus_settings=self.nats.settings("tool_registry", postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
         service.telemetry.add_collector(SimpleSpanProcessor(spans))
@@ -90,7 +90,8 @@ class World:
         env = {
             **os.environ,
             **knobs,
-            "WAYLINE_NATS_URL": self.nats_url,
+            "WAYLINE_NATS_URL": self.nats.url,
+            "WAYLINE_NATS_SEED": self.nats.seeds["tool_registry"],
             "WAYLINE_POSTGRES_DSN": self.dsn,
             "WAYLINE_FAILPOINT": failpoint or "",
         }
@@ -183,11 +184,11 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EffectsServer]
 
 
 @pytest.fixture
-async def world(nats_server: NatsServer, dsn: str, effects: EffectsServer, tmp_path: Path) -> AsyncIterator[World]:
-    bus = await Bus.connect(BusSettings(nats_url=nats_server.url), service="test", exit_when_closed=False)
+async def world(guarded_nats: Guarded, dsn: str, effects: EffectsServer, tmp_path: Path) -> AsyncIterator[World]:
+    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="test", exit_when_closed=False)
     store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql")
     tenant = f"t-{secrets.token_hex(4)}"
-    world = World(nats_server.url, dsn, bus, store, effects, tenant, tmp_path)
+    world = World(guarded_nats, dsn, bus, store, effects, tenant, tmp_path)
     yield world
     for process in world.processes:
         if process.returncode is None:

@@ -157,9 +157,24 @@ async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: Platform,
 
     assert [row.group["day"] for row in await rows(platform, "day")] == ["2026-03-28"]
     assert [row.group["day"] for row in await rows(platform, "day", tz="Europe/Berlin")] == ["2026-03-29"]
-    with pytest.raises(Refused, match="Europe/Atlantis") as refused:
-        await rows(platform, "day", tz="Europe/Atlantis")
-    assert refused.value.code == "unknown_timezone"
+
+
+async def test_an_unknown_zone_is_refused_whatever_is_asked_and_though_nothing_was_spent(
+    platform: Platform, start: Start
+):
+    await start()
+
+    async def refused(*group_by: str) -> str:
+        with pytest.raises(Refused, match="Europe/Atlantis") as told:
+            await rows(platform, *group_by, tz="Europe/Atlantis")
+        return told.value.code
+
+    assert {await refused("day"), await refused("model")} == {"unknown_timezone"}
+    log = Spender(platform.bus)
+    await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.hears(1), log.completed())
+    await platform.drained()
+    assert {await refused("day"), await refused("model")} == {"unknown_timezone"}
+    assert await rows(platform, "model", tz="Europe/Berlin") != []
 
 
 async def test_a_call_that_was_refused_outright_costs_nothing_and_is_not_unknown(platform: Platform, start: Start):

@@ -54,15 +54,6 @@ def database(postgres_server: PostgresServer) -> Iterator[Database]:
     run(drop(fresh))
 
 
-@pytest.fixture(scope="session")
-def nats_server(server_dir: Path) -> Iterator[NatsServer]:
-    """A running NATS with JetStream, shared by the session: do not stop it, and name your streams for yourself."""
-    server = NatsServer(server_dir / "nats", config=minimal_config(server_dir / "nats" / "jetstream"))
-    run(server.start())
-    yield server
-    run(server.stop())
-
-
 @pytest.fixture
 async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
     """Start NATS servers that the test may kill, pause and restart; they are gone after it."""

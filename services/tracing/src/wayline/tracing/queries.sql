@@ -144,6 +144,8 @@ SELECT
         ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
 FROM ledger
 WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+    -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
+    AND now() AT TIME ZONE $5 IS NOT NULL
 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
 ORDER BY cost_usd DESC, calls DESC
 LIMIT $4

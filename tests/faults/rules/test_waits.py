@@ -1,0 +1,128 @@
+"""Rules 1, 14, 15 and 16 of the job protocol: nobody waits for what has been said already."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.jobs import Answer, Cancel
+from wayline.executor.pen import Pen
+from wayline.journal import log as journal_log
+from wayline.journal import read_record
+from wayline.testkit import until
+
+from ..world import ONCE, TENANT, World, calls, says
+from .scene import ALL, running, until_parked
+from .wire import Wire, on, record
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_rule_1_a_replica_that_is_behind_misleads_nobody(world: World, monkeypatch: pytest.MonkeyPatch):
+    """A direct get may know less than the leader: reading stops only where a leader read has said that the end is."""
+    real, behind = journal_log._batch, Counter[tuple[Any, str]]()
+
+    async def lagging(bus: Any, stream: str, request: dict[str, Any]) -> Any:
+        # By task: whoever is misled does not get away with another try.
+        reader = (asyncio.current_task(), request["next_by_subj"])
+        behind[reader] += 1
+        if bus is not world.bus and behind[reader] <= 2:
+            return journal_log._Got([], 0)
+        return await real(bus, stream, request)
+
+    await world.forget_outcome("r1", 1, "1")
+    async with running(world, *ALL):
+        await world.submit("r1", calls(ONCE), says("done"))
+        await until_parked(world, "r1")
+        monkeypatch.setattr(journal_log, "_batch", lagging)
+        await world.signal("r1", Answer(decision_id="1-1", outcome="succeeded"))
+        await world.until_ended("r1")
+    assert (await world.job("r1")).status == "completed"
+    assert {subject for (_, subject), n in behind.items() if n > 2} >= {"signals.default.r1", "events.default.r1"}
+
+
+async def test_rule_1_every_decision_rests_on_a_leader_read(world: World, wire: Wire):
+    """No last record or last signal is ever asked of a replica, and no bulk read comes before a leader read."""
+    await world.forget_outcome("r1-wire", 1, "1")
+    async with running(world, *ALL):
+        await world.submit("r1-wire", calls(ONCE), says("done"))
+        await until_parked(world, "r1-wire")
+        mark = len(wire.heard)
+        await world.signal("r1-wire", Answer(decision_id="1-1", outcome="succeeded"))
+        claim = record("r1-wire", "job.claimed")
+        await until(lambda: wire.find(claim, after=mark), within=20, why="it is claimed again")
+
+    direct = [m for m in wire.heard if m.subject.startswith("$JS.API.DIRECT.GET.")]
+    assert [m for m in direct if b"last_by_subj" in m.data or b"multi_last" in m.data] == []
+    told = wire.find(on("jobs.run."), after=mark)
+    claimed = wire.find(claim, after=mark)
+    assert told is not None and claimed is not None
+    for subject in ("events.default.r1-wire", "signals.default.r1-wire"):
+        asked = wire.find(on("$JS.API.STREAM.MSG.GET.", last_by_subj=subject), after=told)
+        assert asked is not None and asked < claimed, subject
+
+
+async def test_rule_14_a_cancel_is_heard_while_the_registry_is_away(world: World):
+    async with running(world, "router", "executor") as services:
+        await world.submit("r14", says("never"))
+        held = services["executor"].parts[0]._by_job
+        await until(lambda: (TENANT, "r14") in held, within=20, why="it is held")
+        await world.signal("r14", Cancel(reason="enough"))
+        await world.until_ended("r14", within=20)
+        await world.until_quiet()
+    assert (await world.job("r14")).status == "cancelled"
+
+
+async def test_rule_15_everything_a_wait_needs_exists_before_the_job_is_parked(world: World, wire: Wire):
+    """The question, then its expiry, then the park: after a crash in between nobody waits for ever."""
+    await world.forget_outcome("r15", 1, "1")
+    async with running(world, *ALL):
+        await world.submit("r15", calls(ONCE), says("done"))
+        await until_parked(world, "r15")
+        await world.until_ended("r15")
+        await world.until_quiet()
+    order = wire.order(record("r15", "tool.unknown"), on("later.default.r15."), record("r15", "job.parked"))
+    assert None not in order and order == sorted(order) and len(set(order)) == 3  # type: ignore[type-var]
+
+
+async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
+    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+):
+    """The router saw an active job and let the signal go: only the parker can find it, by looking once more.
+
+    And it never resumes by itself: the next claim lives on another ticket.
+    """
+    real = Pen.append
+    slipped: list[str] = []
+
+    async def append(pen: Pen, *points: Any) -> None:
+        if pen._noted and pen._noted[-1].type == "job.parked" and not slipped:
+            slipped.append(pen.job.job_id)
+            await world.signal("r16", Answer(decision_id="1-1", outcome="succeeded"))
+
+            async def let_go() -> bool:
+                info = await world.bus.js.consumer_info("SIGNALS", "router")
+                return info.num_pending == 0 and info.num_ack_pending == 0
+
+            await until(let_go, within=20, why="the router has let the signal go")
+        await real(pen, *points)
+
+    monkeypatch.setattr(Pen, "append", append)
+    await world.forget_outcome("r16", 1, "1")
+    async with running(world, *ALL):
+        await world.submit("r16", calls(ONCE), says("done"))
+        # Nobody else answers here: a job that stays parked would wait for ever.
+        await until(lambda: wire.find(record("r16", "job.completed")), within=20, why="the job went on")
+        await world.until_quiet()
+    assert slipped == ["r16"]
+    claims = [
+        event
+        for message in await world.records("r16")
+        for event in read_record(message.data)
+        if isinstance(event, e.JobClaimed)
+    ]
+    assert len({claim.owner.partition(":")[0] for claim in claims}) == len(claims) == 2
