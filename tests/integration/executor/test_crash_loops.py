@@ -92,7 +92,7 @@ async def test_a_job_that_was_given_up_keeps_held_what_nobody_knows_of(stage: St
 
 async def test_a_log_that_kills_whoever_reads_it_is_given_up_too(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     present = (await stage.bus.js.consumer_info("RUN", "interactive")).config
-    await stage.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.2))
+    await stage.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.4))
     reads: list[str] = []
 
     async def kill(self: JobLog, upto: int | None = None) -> Any:
