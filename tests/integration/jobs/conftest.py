@@ -102,11 +102,6 @@ class Platform:
         finally:
             await conn.close()
 
-    async def called(self, effects: EffectsServer) -> bool:
-        """Whether a call of one of the counted tools is in the ledger."""
-        async with self.admin() as conn:
-            return bool(await conn.fetchval("SELECT count(*) FROM tools.calls"))
-
     async def stop(self, name: str, grace_s: float | None = None) -> None:
         await self.services.pop(name).stop(grace_s)
 

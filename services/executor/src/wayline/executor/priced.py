@@ -72,7 +72,9 @@ async def hear(
         ended = await hold.listening(call, finish_when_draining=True, seconds=seconds)
     except ModelError as error:
         metrics.model_failures.labels(provider_label(request.card.provider), error.code).inc()
-        ended = Lapse(Failure(code=error.code, message=str(error)), error, retryable=error.retryable)
+        # Kept without its traceback: the frames in there hold, by way of us, the error itself.
+        kept = error.with_traceback(None)
+        ended = Lapse(Failure(code=error.code, message=str(error)), kept, retryable=error.retryable)
     except Cancelled:
         ended = Lapse(Failure(code="cancelled", message=cancelled))
     except TimeoutError:

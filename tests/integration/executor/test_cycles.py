@@ -1,0 +1,138 @@
+"""A job leaves nothing behind that only Python's cycle collector finds: services have it run seldom."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Ask
+from wayline.chassis.responder import Responder
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.jobs import Cancel
+from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
+from wayline.telemetry import BusExporter, Telemetry
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say, turns
+
+from .conftest import Stage
+
+JOBS = [f"j{n}" for n in range(20)]
+CLOCK = ToolDefinition(name="clock", input_schema={"type": "object"}, effect=Effect.READ)
+WORKING = AgentConfig(tools=("clock",))
+ASKS_TWICE = turns(Say(tools=(("clock", {}),)), Say(tools=(("clock", {}), ("clock", {}))), Say(text="It is late."))
+
+
+@pytest.fixture
+async def tools(stage: Stage) -> AsyncIterator[None]:
+    """A registry of one tool."""
+
+    async def on_list(_: ListTools) -> ToolList:
+        return ToolList(tools=(CLOCK,))
+
+    async def on_call(_: CallTool) -> ToolReply:
+        return ToolReply(status="success", content="23:59")
+
+    telemetry = Telemetry("tool_registry", BusExporter("tool_registry"))
+    answering = [Responder(stage.bus, telemetry, ask) for ask in (Ask(ListTools, on_list), Ask(CallTool, on_call))]
+    for responder in answering:
+        await responder.start()
+    await stage.bus.settled()
+    yield
+    for responder in answering:
+        await responder.stop(0)
+
+
+async def test_a_job_makes_no_reference_cycles(stage: Stage, tools: None):
+    async with ChatServer(ASKS_TWICE) as chat:
+        await stage.executor(chat)
+        await run(stage, "first")
+
+        with uncollected() as found:
+            await run(stage, *JOBS)
+
+    assert Counter(map(whose, found)) == {}
+    assert {(await stage.ended(job_id)).answer for job_id in JOBS} == {"It is late."}
+
+
+async def test_a_call_that_broke_off_leaves_no_reference_cycles_of_ours(stage: Stage, tools: None):
+    number = itertools.count()
+
+    def a_few_are_cut(body: dict[str, Any]) -> Say:
+        return Say(text="It is", cut=True) if next(number) % 20 == 9 else ASKS_TWICE(body)
+
+    async with ChatServer(a_few_are_cut) as chat:
+        await stage.executor(chat)
+        await run(stage, "first")
+
+        with uncollected() as found:
+            await run(stage, *JOBS)
+
+    assert Counter(filter(ours, map(whose, found))) == {}
+    assert [failed for job_id in JOBS for failed in await stage.failed(job_id)] != []
+
+
+async def test_a_cancelled_job_leaves_no_reference_cycles_of_ours(stage: Stage):
+    async with ChatServer(lambda _: Say(text="never all of it", hold=asyncio.Event())) as chat:
+        await stage.executor(chat)
+        await cancel(stage, chat, "first")
+
+        with uncollected() as found:
+            await cancel(stage, chat, *JOBS)
+
+    assert Counter(filter(ours, map(whose, found))) == {}
+    assert {(await stage.ended(job_id)).status for job_id in JOBS} == {"cancelled"}
+
+
+async def run(stage: Stage, *jobs: str) -> None:
+    """Have jobs worked off. Nobody reads their logs meanwhile: each subscription of the bus's client is a cycle."""
+    for job_id in jobs:
+        await stage.begin(job_id, config=WORKING)
+    await stage.until_no_tickets()
+
+
+async def cancel(stage: Stage, chat: ChatServer, *jobs: str) -> None:
+    """Begin jobs, and cancel each while its model writes."""
+    before = len(chat.calls)
+    for job_id in jobs:
+        await stage.begin(job_id)
+    await until(lambda: len(chat.calls) == before + len(jobs), why="each job's model is asked")
+    for job_id in jobs:
+        await stage.signal(job_id, Cancel(reason="enough"))
+    await stage.until_no_tickets()
+
+
+@contextmanager
+def uncollected() -> Iterator[list[Any]]:
+    """What is there when the block ends though nobody refers to it: until then Python looks for nothing."""
+    found: list[Any] = []
+    gc.collect()
+    gc.disable()
+    try:
+        yield found
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        found += gc.garbage
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+def whose(thing: Any) -> str:
+    """What a thing is, and of a call under way which."""
+    for attribute in ("cr_code", "gi_code", "ag_code", "f_code", "__code__"):
+        if isinstance(code := getattr(thing, attribute, None), CodeType):
+            return f"{code.co_filename}: {code.co_name}"
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def ours(name: str) -> bool:
+    return name.startswith("wayline.") or "/wayline/" in name
