@@ -1,8 +1,10 @@
 """A job at its cap: what is asked for before a call, the choice at the cap, and going on without a call repeated."""
 
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from wayline.contracts import events as e
+from wayline.contracts import headers as h
 from wayline.contracts.budgets import ExtendBudget, ReleaseBudget, SettleJob
 from wayline.contracts.jobs import Expire, JobOptions, RaiseBudget, Waiting
 from wayline.testkit.chat_server import ChatServer, Say, turns
@@ -132,6 +134,19 @@ async def test_a_wait_for_a_budget_that_runs_out_ends_the_job_with_what_it_has(s
         done = await stage.ended("j1")
 
     assert (done.status, done.partial, done.answer) == ("completed", True, "half")
+
+
+async def test_a_wait_is_scheduled_to_end_within_a_second_after_its_time(stage: Stage):
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", options=PARK, held_usd=NOTHING)
+        waiting = (await stage.parked("j1")).waiting
+        assert waiting is not None and waiting.expires_at is not None
+        later = await stage.bus.js.get_last_msg("LATER", f"later.default.j1.{waiting.wait_id}")
+
+    assert later.headers is not None
+    at = datetime.fromisoformat(later.headers[h.SCHEDULE].removeprefix("@at "))
+    assert timedelta() <= at - waiting.expires_at < timedelta(seconds=1)
 
 
 async def test_a_park_found_by_its_own_ticket_gives_back_what_was_held(stage: Stage):

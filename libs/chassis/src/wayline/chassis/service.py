@@ -27,7 +27,7 @@ SPANS_SUBJECT = "telemetry.traces"
 
 S = TypeVar("S")
 COLLECT_AFTER = 50_000
-"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and no cycle."""
+"""Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
 
 
 class Part(Protocol):

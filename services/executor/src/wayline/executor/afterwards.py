@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
+from math import ceil
 
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
@@ -38,7 +40,8 @@ class Afterwards:
             return
         address = {"tenant": job.tenant, "job_id": job.job_id, "wait_id": waiting.wait_id}
         due = Due(**address)
-        at = waiting.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        # In whole seconds, and never before its time.
+        at = datetime.fromtimestamp(ceil(waiting.expires_at.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         later = WakeLater(**address)
         await self._bus.publish(
             later,

@@ -167,6 +167,8 @@ class Hold:
                 timer.cancel()
             if not task.done():
                 await stopped(task)
+            # An error's traceback holds this frame, and the task the error.
+            del task
 
     def _be_late(self) -> None:
         self._late = True
