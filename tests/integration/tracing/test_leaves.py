@@ -205,6 +205,20 @@ async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform
     assert partitions == QUICK.spans_days + 3
 
 
+async def test_a_days_spans_are_not_vacuumed_for_growing(platform: Platform, start: Start):
+    await start()
+    await Tables(platform.store, spans_days=20).keep_spans()
+    import asyncpg
+
+    conn = await asyncpg.connect(platform.database.dsn)
+    options = await conn.fetch(
+        "SELECT reloptions FROM pg_class JOIN pg_inherits ON inhrelid = oid WHERE inhparent = 'tracing.spans'::regclass"
+    )
+    await conn.close()
+    assert len(options) == 20 + 3
+    assert all("autovacuum_vacuum_insert_threshold=-1" in row["reloptions"] for row in options)
+
+
 async def test_spans_are_forwarded_to_a_collector(platform: Platform, start: Start):
     received: list[ExportTraceServiceRequest] = []
 
