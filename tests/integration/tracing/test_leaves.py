@@ -205,7 +205,7 @@ async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform
     assert partitions == QUICK.spans_days + 3
 
 
-async def test_a_days_spans_are_not_vacuumed_for_growing(platform: Platform, start: Start):
+async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(platform: Platform, start: Start):
     await start()
     await Tables(platform.store, spans_days=20).keep_spans()
     import asyncpg
@@ -214,9 +214,15 @@ async def test_a_days_spans_are_not_vacuumed_for_growing(platform: Platform, sta
     options = await conn.fetch(
         "SELECT reloptions FROM pg_class JOIN pg_inherits ON inhrelid = oid WHERE inhparent = 'tracing.spans'::regclass"
     )
+    analyzed = await conn.fetch(
+        "SELECT attname, count(*) AS tables FROM pg_attribute JOIN pg_inherits ON inhrelid = attrelid"
+        " WHERE inhparent = 'tracing.spans'::regclass AND attnum > 0 AND attstattarget IS DISTINCT FROM 0 GROUP BY 1"
+    )
     await conn.close()
     assert len(options) == 20 + 3
-    assert all("autovacuum_vacuum_insert_threshold=-1" in row["reloptions"] for row in options)
+    never = {"autovacuum_vacuum_insert_threshold=-1", "autovacuum_vacuum_threshold=2147483647"}
+    assert all(never <= set(row["reloptions"]) for row in options)
+    assert {row["attname"]: row["tables"] for row in analyzed} == dict.fromkeys(("trace_id", "span_id", "start"), 23)
 
 
 async def test_spans_are_forwarded_to_a_collector(platform: Platform, start: Start):
