@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from wayline.chassis import Bus
-from wayline.contracts.jobs import Cancel
+from wayline.contracts import events as e
+from wayline.contracts.jobs import Cancel, RaiseBudget
 from wayline.executor import signals
+from wayline.executor.pen import Pen
+from wayline.journal import Job, JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -46,3 +51,16 @@ async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard
         assert (await stage.ended("j1")).status == "cancelled"
         await until(lambda: len(asked) == 2, why="the hint made it look")
         assert not chat.calls
+
+
+async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: Stage):
+    head = await stage.begin("j1", ticket=False)
+    job = Job(job_id="j1", tenant="default", seq=head.seq)
+    pen = Pen(JobLog(stage.bus, "default", "j1"), head, job)
+    first, second = [await stage.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
+
+    for newest in (first, second):
+        await signals.hear(stage.bus, "default", "j1", pen, newest)
+
+    assert pen.signals_seen == second
+    assert [event.budget_usd for event in pen._noted if isinstance(event, e.BudgetRaised)] == [Decimal(1), Decimal(2)]

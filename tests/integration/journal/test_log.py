@@ -145,6 +145,17 @@ async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monk
     assert len(await log.records(upto=head.sequence)) == 1
 
 
+async def test_a_read_ends_where_it_was_told_to(bus):
+    """Who claims a job folds what the leader told, not what somebody has written since."""
+    log, head = await begun(bus)
+    last = await log.append([asked(2)], head)
+    await log.append([asked(3)], last)
+
+    records = await log.records(upto=last.sequence)
+
+    assert [value["seq"] for record in records for value in record] == [1, 2]
+
+
 async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_given_up(bus, monkeypatch):
     pauses: list[float] = []
     real = asyncio.sleep

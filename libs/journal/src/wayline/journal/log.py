@@ -90,10 +90,10 @@ def _parse_headers(raw: bytes) -> dict[str, str]:
 async def bulk_read(
     bus: Bus, stream: str, subject: str, *, after: int = 0, upto: int | None = None
 ) -> AsyncIterator[Msg]:
-    """Every message on a literal subject after a stream sequence, in as few requests as the server allows.
+    """Every message on a literal subject between two stream sequences, in as few requests as the server allows.
 
-    A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told.
-    Raises Unavailable when that does not come.
+    A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told, and no further:
+    what has come since is for whoever asks the leader again. Raises Unavailable when that sequence does not come.
     """
     start, behind_s = after + 1, 0.0
     while True:
@@ -101,7 +101,10 @@ async def bulk_read(
             bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH, "max_bytes": READ_MAX_BYTES}
         )
         for message in got.messages:
-            start, behind_s = int((message.headers or {})["Nats-Sequence"]) + 1, 0.0
+            sequence = int((message.headers or {})["Nats-Sequence"])
+            if upto is not None and sequence > upto:
+                return
+            start, behind_s = sequence + 1, 0.0
             yield message
         if got.pending == 0 and (upto is None or start > upto):
             return

@@ -40,8 +40,9 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
     """
     tables = Tables(store, spans_days=spans_days)
     await tables.keep_spans()
-    upto = (await bus.js.stream_info("EVENTS")).state.last_seq
     await tables.empty()
+    # Asked after that: what is stored from here on, a tracing service that runs meanwhile adds to the emptied tables.
+    upto = (await bus.js.stream_info("EVENTS")).state.last_seq
     projector = Projector(bus, tables, Owners(tables), stories_max=STORIES_MAX)
     records, unreadable = 0, 0
     batch: list[Record] = []
