@@ -42,11 +42,13 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
     await tables.keep_spans()
     await tables.empty()
     # Asked after that: what is stored from here on, a tracing service that runs meanwhile adds to the emptied tables.
-    upto = (await bus.js.stream_info("EVENTS")).state.last_seq
+    stored = (await bus.js.stream_info("EVENTS")).state
+    # A stream whose records are all too old still tells the number of the last one.
+    upto = stored.last_seq if stored.messages else None
     projector = Projector(bus, tables, Owners(tables), stories_max=STORIES_MAX)
     records, unreadable = 0, 0
     batch: list[Record] = []
-    async for message in bulk_read(bus, "EVENTS", EVERY_RECORD, upto=upto or None):
+    async for message in bulk_read(bus, "EVENTS", EVERY_RECORD, upto=upto):
         headers = message.headers or {}
         subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
         try:
