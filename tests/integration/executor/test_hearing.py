@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 
 import pytest
 
 from wayline.chassis import Bus
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Cancel, RaiseBudget
+from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
 from wayline.executor import signals
 from wayline.executor.pen import Pen
 from wayline.journal import Job, JobLog
@@ -64,3 +65,21 @@ async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: St
 
     assert pen.signals_seen == second
     assert [event.budget_usd for event in pen._noted if isinstance(event, e.BudgetRaised)] == [Decimal(1), Decimal(2)]
+
+
+@pytest.mark.parametrize("line", [b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"])
+async def test_a_signal_is_heard_whatever_else_its_headers_say(stage: Stage, line: bytes):
+    """Anything that speaks NATS may send one; its headers are not always text, nor what they look like."""
+    cancel = Signal(tenant="default", job_id="j1", signal=Cancel(reason="no longer needed"))
+    nc, body = stage.bus.nc, cancel.to_wire()
+    headers = b"NATS/1.0\r\n%b\r\n\r\n" % line
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.begin("j1")
+        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
+        sizes = b"%d %d" % (len(headers), len(headers) + len(body))
+        await nc._send_command(b"HPUB signals.default.j1 %b\r\n%b%b\r\n" % (sizes, headers, body))
+        await nc.flush()
+        await stage.executor(chat)
+
+        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "cancelled"
+        assert not chat.calls

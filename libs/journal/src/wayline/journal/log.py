@@ -83,7 +83,8 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
 
 
 def _parse_headers(raw: bytes) -> dict[str, str]:
-    pairs = (line.partition(":") for line in raw.decode().split("\r\n")[1:] if line)
+    # A client may put into its headers what is no text; what we look for in them is ours, and is.
+    pairs = (line.partition(":") for line in raw.decode(errors="replace").split("\r\n")[1:] if line)
     return {name: value.strip() for name, _, value in pairs}
 
 
@@ -133,11 +134,12 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
             await bus.nc.publish(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(request), reply=inbox)
             while True:
                 message = await subscription.next_msg(timeout=READ_TIMEOUT_S)
-                status = (message.headers or {}).get("Status")
-                if status is None:
+                headers = message.headers or {}
+                # Not by its status alone: a stored message may have a header of that name.
+                if "Nats-Sequence" in headers:
                     messages.append(message)
-                elif status in ("204", "404"):
-                    return _Got(messages, int((message.headers or {}).get("Nats-Num-Pending", 0)))
+                elif headers.get("Status") in ("204", "404"):
+                    return _Got(messages, int(headers.get("Nats-Num-Pending", 0)))
                 else:
                     break
         except (TimeoutError, nats_errors.Error):
