@@ -232,6 +232,26 @@ async def test_the_same_large_field_is_stored_once(bus):
     assert len(objects) == 1
 
 
+async def test_a_large_record_waits_for_room_in_the_object_store(bus, monkeypatch):
+    monkeypatch.setattr(journal_log, "FULL_RETRY_S", 0.05)
+    objects = (await bus.js.stream_info("OBJ_PAYLOADS")).config
+    await bus.js.update_stream(objects.evolve(max_bytes=10_000))
+    log, head = await begun(bus)
+    check_in, tries = bus.claims.check_in, []
+
+    async def counted(*args):
+        tries.append(args)
+        return await check_in(*args)
+
+    monkeypatch.setattr(bus.claims, "check_in", counted)
+    writing = asyncio.create_task(log.append([asked(2, "0123456789" * 200_000)], head))
+    await until(lambda: len(tries) > 2 or writing.done(), why="it was refused more than once")
+    await bus.js.update_stream(objects)
+
+    assert (await asyncio.wait_for(writing, 10)).seq == 2
+    assert [event.seq async for event in log.read()] == [1, 2]
+
+
 async def test_a_follower_who_comes_late_gets_the_whole_story_and_an_end(bus):
     log, head = await begun(bus)
     head = await log.append([asked(2), asked(3)], head)

@@ -210,13 +210,13 @@ class JobLog:
 
     async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
         msg_id = f"{_PROCESS}-{next(_APPENDS)}"
-        body, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
         headers = {h.RECORD: head.said(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
-        if claimed:
-            headers[h.CLAIMS] = "1"
         while True:
             try:
-                ack = await self._bus.store(self.subject, body, headers)
+                sent, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
+                if claimed:
+                    headers[h.CLAIMS] = "1"
+                ack = await self._bus.store(self.subject, sent, headers)
                 return head.stored(ack.seq, msg_id)
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
@@ -228,10 +228,10 @@ class JobLog:
                     return head.stored(last.sequence, msg_id)
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
-                continue
-            except Full:
+                await asyncio.sleep(READ_RETRY_S)
+            except Full as error:
                 # Room comes back as old logs expire or somebody makes it; until then a running job waits here.
-                log.error("the stream of job logs is full", subject=self.subject)
+                log.error("no room for a record", subject=self.subject, why=str(error))
                 await asyncio.sleep(FULL_RETRY_S)
 
     async def first(self) -> list[Event]:

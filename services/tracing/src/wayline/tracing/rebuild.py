@@ -52,7 +52,7 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
         headers = message.headers or {}
         subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
         try:
-            batch.append(parse(subject, sequence, await bus.body(message)))
+            batch.append(parse(subject, sequence, await projector.body(message)))
         except NotARecord as error:
             unreadable += 1
             log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))
