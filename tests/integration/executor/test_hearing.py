@@ -9,6 +9,7 @@ import pytest
 
 from wayline.chassis import Bus
 from wayline.contracts import events as e
+from wayline.contracts import headers as h
 from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
 from wayline.executor import signals
 from wayline.executor.pen import Pen
@@ -83,3 +84,15 @@ async def test_a_signal_is_heard_whatever_else_its_headers_say(stage: Stage, lin
 
         assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "cancelled"
         assert not chat.calls
+
+
+@pytest.mark.parametrize(
+    "body", [b"{not json", b'{"signal": {"$claim": 5}}', b'{"signal": {"$claim": "default/j1/00"}}']
+)
+async def test_a_signal_whose_fields_were_never_moved_out_means_nothing(stage: Stage, body: bytes):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.begin("j1")
+        await stage.bus.store("signals.default.j1", body, {h.CLAIMS: "1"})
+        await stage.executor(chat)
+
+        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "completed"
