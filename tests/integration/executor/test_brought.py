@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
 
+from wayline.contracts import events as e
 from wayline.contracts.budgets import SettleJob
+from wayline.contracts.chat import NoteMessage
 from wayline.contracts.jobs import RunJob
+from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
-from .conftest import Stage
+from .conftest import Stage, stamp
 
 
 async def order_of(stage: Stage, job_id: str) -> list[str]:
@@ -71,3 +75,27 @@ async def test_a_late_ticket_settles_a_job_that_has_ended_and_runs_nothing(stage
         assert len(await stage.events("j1")) == before
         assert len(chat.calls) == 1
         assert len(stage.purse.of(SettleJob)) == 2
+
+
+async def test_a_claim_that_is_overtaken_while_it_reads_is_judged_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """The holder before had only stalled: it writes once more after the leader was asked."""
+    real, overtaken = JobLog.records, []
+
+    async def records(self: JobLog, upto: int | None = None) -> list[list[dict[str, Any]]]:
+        if not overtaken:
+            overtaken.append(await log.append([note(5)], last))
+        return await real(self, upto)
+
+    def note(seq: int) -> e.ContextInjected:
+        return e.ContextInjected(**stamp("j1", seq), note=NoteMessage(label="CONTEXT", text="c"))
+
+    async with ChatServer(lambda _: Say("done")) as chat:
+        log = JobLog(stage.bus, "default", "j1")
+        head = await stage.begin("j1", ticket=False)
+        last = await stage.claimed("j1", head, note(4), owner=f"{await stage.ticket('j1', head)}:0")
+        monkeypatch.setattr(JobLog, "records", records)
+        await stage.executor(chat)
+
+        assert (await stage.ended("j1")).status == "completed"
+        delivered = (await stage.bus.js.consumer_info("RUN", "interactive")).delivered
+        assert delivered is not None and delivered.consumer_seq == 1

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from wayline.chassis import Bus
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
-from wayline.executor import lane
+from wayline.executor import lane, signals
 from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
 from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
@@ -129,6 +130,24 @@ async def test_a_log_that_cannot_be_read_for_now_is_not_given_up(stage: Stage, m
 
     monkeypatch.undo()
     assert (await stage.job("away")).status == "completed"
+
+
+async def test_a_job_whose_signals_cannot_be_read_for_now_is_not_given_up(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    real, tries = signals.newest, count(1)
+
+    async def newest(bus: Bus, tenant: str, job_id: str) -> int:
+        if next(tries) <= 2 * CLAIMS_MAX:
+            raise Unavailable("the bus", after_s=0.05)
+        return await real(bus, tenant, job_id)
+
+    monkeypatch.setattr(signals, "newest", newest)
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("away")
+
+        assert (await stage.ended("away")).status == "completed"
 
 
 class Newer(e.Event):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from decimal import Decimal
+
 import pytest
 
 from wayline.chassis import Bus
-from wayline.contracts.jobs import Cancel
+from wayline.contracts import events as e
+from wayline.contracts import headers as h
+from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
 from wayline.executor import signals
+from wayline.executor.pen import Pen
+from wayline.journal import Job, JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -46,3 +53,46 @@ async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard
         assert (await stage.ended("j1")).status == "cancelled"
         await until(lambda: len(asked) == 2, why="the hint made it look")
         assert not chat.calls
+
+
+async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: Stage):
+    head = await stage.begin("j1", ticket=False)
+    job = Job(job_id="j1", tenant="default", seq=head.seq)
+    pen = Pen(JobLog(stage.bus, "default", "j1"), head, job)
+    first, second = [await stage.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
+
+    for newest in (first, second):
+        await signals.hear(stage.bus, "default", "j1", pen, newest)
+
+    assert pen.signals_seen == second
+    assert [event.budget_usd for event in pen._noted if isinstance(event, e.BudgetRaised)] == [Decimal(1), Decimal(2)]
+
+
+@pytest.mark.parametrize("line", [b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"])
+async def test_a_signal_is_heard_whatever_else_its_headers_say(stage: Stage, line: bytes):
+    """Anything that speaks NATS may send one; its headers are not always text, nor what they look like."""
+    cancel = Signal(tenant="default", job_id="j1", signal=Cancel(reason="no longer needed"))
+    nc, body = stage.bus.nc, cancel.to_wire()
+    headers = b"NATS/1.0\r\n%b\r\n\r\n" % line
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.begin("j1")
+        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
+        sizes = b"%d %d" % (len(headers), len(headers) + len(body))
+        await nc._send_command(b"HPUB signals.default.j1 %b\r\n%b%b\r\n" % (sizes, headers, body))
+        await nc.flush()
+        await stage.executor(chat)
+
+        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "cancelled"
+        assert not chat.calls
+
+
+@pytest.mark.parametrize(
+    "body", [b"{not json", b'{"signal": {"$claim": 5}}', b'{"signal": {"$claim": "default/j1/00"}}']
+)
+async def test_a_signal_whose_fields_were_never_moved_out_means_nothing(stage: Stage, body: bytes):
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.begin("j1")
+        await stage.bus.store("signals.default.j1", body, {h.CLAIMS: "1"})
+        await stage.executor(chat)
+
+        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "completed"

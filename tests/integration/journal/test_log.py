@@ -145,6 +145,17 @@ async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monk
     assert len(await log.records(upto=head.sequence)) == 1
 
 
+async def test_a_read_ends_where_it_was_told_to(bus):
+    """Who claims a job folds what the leader told, not what somebody has written since."""
+    log, head = await begun(bus)
+    last = await log.append([asked(2)], head)
+    await log.append([asked(3)], last)
+
+    records = await log.records(upto=last.sequence)
+
+    assert [value["seq"] for record in records for value in record] == [1, 2]
+
+
 async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_given_up(bus, monkeypatch):
     pauses: list[float] = []
     real = asyncio.sleep
@@ -219,6 +230,26 @@ async def test_the_same_large_field_is_stored_once(bus):
 
     objects = await (await bus.js.object_store("PAYLOADS")).list()
     assert len(objects) == 1
+
+
+async def test_a_large_record_waits_for_room_in_the_object_store(bus, monkeypatch):
+    monkeypatch.setattr(journal_log, "FULL_RETRY_S", 0.05)
+    objects = (await bus.js.stream_info("OBJ_PAYLOADS")).config
+    await bus.js.update_stream(objects.evolve(max_bytes=10_000))
+    log, head = await begun(bus)
+    check_in, tries = bus.claims.check_in, []
+
+    async def counted(*args):
+        tries.append(args)
+        return await check_in(*args)
+
+    monkeypatch.setattr(bus.claims, "check_in", counted)
+    writing = asyncio.create_task(log.append([asked(2, "0123456789" * 200_000)], head))
+    await until(lambda: len(tries) > 2 or writing.done(), why="it was refused more than once")
+    await bus.js.update_stream(objects)
+
+    assert (await asyncio.wait_for(writing, 10)).seq == 2
+    assert [event.seq async for event in log.read()] == [1, 2]
 
 
 async def test_a_follower_who_comes_late_gets_the_whole_story_and_an_end(bus):

@@ -79,6 +79,17 @@ async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platf
     assert await platform.trace("j1") == tree
 
 
+async def test_a_log_without_a_record_left_makes_empty_tables(platform: Platform, start: Start):
+    service = await start()
+    await Log(platform.bus).whole()
+    await platform.drained()
+    await platform.bus.js.purge_stream("EVENTS")
+
+    assert await rebuild(service.bus, platform.store, spans_days=7) == Rebuilt(records=0, unreadable=0)
+
+    assert await log_made(platform) == [[], [], [], []]
+
+
 async def test_a_job_goes_on_while_the_tables_are_made_anew(platform: Platform, start: Start):
     service = await start()
     log = Log(platform.bus)

@@ -37,6 +37,8 @@ REQUEST_TIMEOUT_S = 5.0
 STREAM_FULL = 10077
 REASON_MAX = 1_000
 WRONG_SEQUENCE = 10071
+IN_PROCESS = frozenset({10158, 10164})
+"""A cluster still copies a message of this id, or another of this subject: what becomes of it is not known yet."""
 
 AWAY = (
     TimeoutError,
@@ -144,7 +146,7 @@ class Bus:
             raise WrongSequence(error["description"])
         if error.get("err_code") == STREAM_FULL or "maximum" in error.get("description", ""):
             raise Full(f"the stream for {subject}")
-        if error.get("code") == 503:
+        if error.get("code") == 503 or error.get("err_code") in IN_PROCESS:
             raise js_errors.NoStreamResponseError
         raise Bug(f"the bus refused {subject}: {error}")
 

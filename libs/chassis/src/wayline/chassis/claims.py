@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 
 import orjson
+from nats import errors as nats_errors
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 from nats.js.object_store import ObjectStore
 
 from wayline.chassis.topology import PAYLOADS
-from wayline.contracts.errors import Bug, Unavailable
+from wayline.contracts.errors import Bug, Full, InvalidMessage, Unavailable
 
 MESSAGE_MAX = 256 * 1024
 """Bytes of an encoded message; the bus itself takes 1 MiB."""
 
+FETCH_TIMEOUT_S = 60.0
+"""For one object: nobody says that its content will not come, where it was dropped while it was looked up."""
+STREAM_FULL = 10077
+
 CLAIM = "$claim"
+"""The key of what stands where a field was; a sender's own key of that name has one more `$` on its way."""
+
+
+class PayloadMissing(Unavailable):
+    """What a message left in the object store is not there: it was lost, has expired, or was never stored."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("the object store", detail=f"no object {name!r} (payloads are kept 30 days)")
 
 
 class Claims:
@@ -29,27 +43,33 @@ class Claims:
         self._store: ObjectStore | None = None
 
     async def check_in(self, body: bytes, owner: str) -> tuple[bytes, bool]:
-        """Shrink a JSON body to MESSAGE_MAX; the flag says whether anything was moved."""
+        """Shrink a JSON body to MESSAGE_MAX; the flag says whether anything was moved.
+
+        Raises Full where the object store takes no more, Unavailable when it does not answer.
+        """
         if len(body) <= MESSAGE_MAX:
             return body, False
-        value = orjson.loads(body)
-        store = await self._objects()
+        value = _marked(orjson.loads(body))
         while len(body) > MESSAGE_MAX:
             holder, key = _largest(value)
             data = orjson.dumps(holder[key])
             name = f"{owner}/{sha256(data).hexdigest()}"
-            # The name is the content's hash: an object that is there already is the same object.
-            try:
-                await store.get_info(name)
-            except NotFoundError:
-                await store.put(name, data)
+            await self._keep(name, data)
             holder[key] = {CLAIM: name, "bytes": len(data)}
             body = orjson.dumps(value)
         return body, True
 
     async def check_out(self, body: bytes) -> bytes:
-        """Put every claimed field back. Raises Unavailable when the object store does not answer."""
-        return orjson.dumps(await self._filled(orjson.loads(body)))
+        """Put every claimed field back.
+
+        Raises InvalidMessage where nobody can have moved out what is claimed, PayloadMissing where it is not there,
+        Unavailable when the object store does not answer.
+        """
+        try:
+            value = orjson.loads(body)
+        except ValueError as error:
+            raise _invalid(str(error)) from None
+        return orjson.dumps(await self._filled(value))
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete objects before their time; one that is gone already is no matter."""
@@ -59,20 +79,35 @@ class Claims:
                 await store.delete(name)
 
     async def _filled(self, value: Any) -> Any:
-        if isinstance(value, dict):
-            if CLAIM in value:
-                return await self._filled(orjson.loads(await self._fetch(value[CLAIM])))
-            return {key: await self._filled(item) for key, item in value.items()}
         if isinstance(value, list):
             return [await self._filled(item) for item in value]
-        return value
+        if not isinstance(value, dict):
+            return value
+        if CLAIM not in value:
+            return {_its_own(key): await self._filled(item) for key, item in value.items()}
+        name = value[CLAIM]
+        if not isinstance(name, str):
+            raise _invalid(f"{name!r} names no object")
+        return await self._filled(orjson.loads(await self._fetch(name)))
+
+    async def _keep(self, name: str, data: bytes) -> None:
+        # The name is the content's hash: an object that is there already is the same object.
+        with _answering():
+            store = await self._objects()
+            try:
+                await store.get_info(name)
+            except NotFoundError:
+                await store.put(name, data)
 
     async def _fetch(self, name: str) -> bytes:
-        store = await self._objects()
+        with _answering():
+            store = await self._objects()
         try:
-            data = (await store.get(name)).data
+            with _answering():
+                async with asyncio.timeout(FETCH_TIMEOUT_S):
+                    data = (await store.get(name)).data
         except NotFoundError:
-            raise Unavailable("the object store", detail=f"no object {name!r} (payloads are kept 30 days)") from None
+            raise PayloadMissing(name) from None
         if data is None or sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
             raise Bug(f"the payload {name!r} is not what was stored under its name")
         return data
@@ -81,6 +116,38 @@ class Claims:
         if self._store is None:
             self._store = await self._js.object_store(PAYLOADS)
         return self._store
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """The object store's troubles as ours; that something is not there stays what it is."""
+    try:
+        yield
+    except NotFoundError:
+        raise
+    except (TimeoutError, nats_errors.Error) as error:
+        if isinstance(error, APIError) and error.err_code == STREAM_FULL:
+            raise Full("the object store") from error
+        raise Unavailable("the object store", detail=type(error).__name__) from error
+
+
+def _invalid(reason: str) -> InvalidMessage:
+    return InvalidMessage(schema="message with claims", reason=reason)
+
+
+def _marked(value: Any) -> Any:
+    """A value in which no key looks like ours."""
+    if isinstance(value, dict):
+        return {f"${key}" if _looks_ours(key) else key: _marked(item) for key, item in value.items()}
+    return [_marked(item) for item in value] if isinstance(value, list) else value
+
+
+def _its_own(key: str) -> str:
+    return key[1:] if _looks_ours(key) else key
+
+
+def _looks_ours(key: str) -> bool:
+    return key.endswith(CLAIM) and not key.removesuffix(CLAIM).strip("$")
 
 
 def claimed(body: bytes) -> list[str]:

@@ -83,17 +83,18 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
 
 
 def _parse_headers(raw: bytes) -> dict[str, str]:
-    pairs = (line.partition(":") for line in raw.decode().split("\r\n")[1:] if line)
+    # A client may put into its headers what is no text; what we look for in them is ours, and is.
+    pairs = (line.partition(":") for line in raw.decode(errors="replace").split("\r\n")[1:] if line)
     return {name: value.strip() for name, _, value in pairs}
 
 
 async def bulk_read(
     bus: Bus, stream: str, subject: str, *, after: int = 0, upto: int | None = None
 ) -> AsyncIterator[Msg]:
-    """Every message on a literal subject after a stream sequence, in as few requests as the server allows.
+    """Every message on a literal subject between two stream sequences, in as few requests as the server allows.
 
-    A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told.
-    Raises Unavailable when that does not come.
+    A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told, and no further:
+    what has come since is for whoever asks the leader again. Raises Unavailable when that sequence does not come.
     """
     start, behind_s = after + 1, 0.0
     while True:
@@ -101,7 +102,10 @@ async def bulk_read(
             bus, stream, {"seq": start, "next_by_subj": subject, "batch": READ_BATCH, "max_bytes": READ_MAX_BYTES}
         )
         for message in got.messages:
-            start, behind_s = int((message.headers or {})["Nats-Sequence"]) + 1, 0.0
+            sequence = int((message.headers or {})["Nats-Sequence"])
+            if upto is not None and sequence > upto:
+                return
+            start, behind_s = sequence + 1, 0.0
             yield message
         if got.pending == 0 and (upto is None or start > upto):
             return
@@ -130,11 +134,12 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
             await bus.nc.publish(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(request), reply=inbox)
             while True:
                 message = await subscription.next_msg(timeout=READ_TIMEOUT_S)
-                status = (message.headers or {}).get("Status")
-                if status is None:
+                headers = message.headers or {}
+                # Not by its status alone: a stored message may have a header of that name.
+                if "Nats-Sequence" in headers:
                     messages.append(message)
-                elif status in ("204", "404"):
-                    return _Got(messages, int((message.headers or {}).get("Nats-Num-Pending", 0)))
+                elif headers.get("Status") in ("204", "404"):
+                    return _Got(messages, int(headers.get("Nats-Num-Pending", 0)))
                 else:
                     break
         except (TimeoutError, nats_errors.Error):
@@ -205,13 +210,13 @@ class JobLog:
 
     async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
         msg_id = f"{_PROCESS}-{next(_APPENDS)}"
-        body, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
         headers = {h.RECORD: head.said(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
-        if claimed:
-            headers[h.CLAIMS] = "1"
         while True:
             try:
-                ack = await self._bus.store(self.subject, body, headers)
+                sent, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
+                if claimed:
+                    headers[h.CLAIMS] = "1"
+                ack = await self._bus.store(self.subject, sent, headers)
                 return head.stored(ack.seq, msg_id)
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
@@ -223,10 +228,10 @@ class JobLog:
                     return head.stored(last.sequence, msg_id)
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
-                continue
-            except Full:
+                await asyncio.sleep(READ_RETRY_S)
+            except Full as error:
                 # Room comes back as old logs expire or somebody makes it; until then a running job waits here.
-                log.error("the stream of job logs is full", subject=self.subject)
+                log.error("no room for a record", subject=self.subject, why=str(error))
                 await asyncio.sleep(FULL_RETRY_S)
 
     async def first(self) -> list[Event]:

@@ -77,6 +77,11 @@ class Hold:
         if self._ear is not None and not self._ear.done():
             self._ear.set_result(None)
 
+    async def attend(self) -> None:
+        """Look for signals that came before hints could reach us; a hint that comes meanwhile makes us look again."""
+        if await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id) > self.pen.signals_seen:
+            self.tell()
+
     async def hear(self) -> None:
         """Note what was signalled since we last looked. Only a hint makes us look; a park looks for itself."""
         if not self._told:

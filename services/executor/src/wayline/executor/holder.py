@@ -63,6 +63,7 @@ async def run(hands: Hands, hold: Hold) -> None:
 
 
 async def _go(hands: Hands, hold: Hold) -> None:
+    await hold.attend()
     while True:
         if hold.draining.is_set():
             raise HandBack

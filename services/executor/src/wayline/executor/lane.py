@@ -23,7 +23,7 @@ from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
 from wayline.contracts.errors import Full, Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
-from wayline.executor import holder, signals
+from wayline.executor import holder
 from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
@@ -244,9 +244,6 @@ class Lane:
         self._held[hold.ticket.sequence] = self._by_job[key] = hold
         metrics.jobs_in_flight.labels(self._consumer.name).inc()
         try:
-            # Not before hints can reach it: a signal may be on its way into the stream while the leader answers.
-            if await signals.newest(self._bus, *key) > hold.pen.signals_seen:
-                hold.tell()
             await holder.run(self._hands, hold)
         finally:
             metrics.jobs_in_flight.labels(self._consumer.name).dec()

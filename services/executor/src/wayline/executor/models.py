@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+from nats import errors as nats_errors
 
 from wayline.chassis import Bus
 from wayline.contracts import ids
@@ -181,5 +183,7 @@ class _Deltas:
             self._heard.chars += len(text)
             job = self._job
             address = {"tenant": job.tenant, "job_id": job.job_id, "step": job.step, "attempt": job.model_attempt}
-            await self._bus.send(Delta(**address, text=text))
+            # A bus that is away for long takes no more: the call is paid for and goes on unseen.
+            with suppress(nats_errors.Error):
+                await self._bus.send(Delta(**address, text=text))
         self._sent_at = time.perf_counter()

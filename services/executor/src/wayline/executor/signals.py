@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wayline.chassis import Bus
+from wayline.chassis.claims import PayloadMissing
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import BudgetRaised, CancelRequested, DecisionMade
 from wayline.contracts.jobs import Answer, Cancel, Expire, RaiseBudget, Signal
@@ -26,8 +27,8 @@ async def hear(bus: Bus, tenant: str, job_id: str, pen: Pen, upto: int) -> None:
     async for message in bulk_read(bus, "SIGNALS", subject, after=pen.signals_seen, upto=upto):
         try:
             heard.append(Signal.from_wire(await bus.body(message), subject))
-        except InvalidMessage:
-            # The router puts a copy aside; to the job it means nothing.
+        except (InvalidMessage, PayloadMissing):
+            # The router puts a copy aside; to the job it means nothing. A sender's payload is there before its signal.
             continue
     heard.sort(key=lambda one: not isinstance(one.signal, Cancel))
     for signal in heard:

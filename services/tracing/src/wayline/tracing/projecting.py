@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from wayline.chassis import Bus, stored_at
 from wayline.contracts import ids
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import InvalidMessage, Unavailable
 from wayline.contracts.events import Event, Unknown
 from wayline.journal import Shared, bulk_read, decode
 from wayline.llm.labels import ModelLabels
@@ -81,12 +81,13 @@ class Projector:
 
     async def read(self, message: Msg) -> Record:
         """A record from a message of the stream. Raises NotARecord."""
-        return parse(message.subject, stored_at(message), await self._body(message))
+        return parse(message.subject, stored_at(message), await self.body(message))
 
-    async def _body(self, message: Msg) -> bytes:
+    async def body(self, message: Msg) -> bytes:
+        """The whole body of a record. Raises NotARecord."""
         try:
             return await self._bus.body(message)
-        except ValueError as error:
+        except InvalidMessage as error:
             raise NotARecord(str(error)) from None
 
     async def store(self, records: Sequence[Record]) -> None:
@@ -151,7 +152,7 @@ class Projector:
                 async for message in bulk_read(self._bus, "EVENTS", subject, upto=upto):
                     sequence = int((message.headers or {})["Nats-Sequence"])
                     try:
-                        record = parse(subject, sequence, await self._body(message))
+                        record = parse(subject, sequence, await self.body(message))
                     except NotARecord as error:
                         # Its own delivery puts it aside; what else the log says is still true.
                         log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))

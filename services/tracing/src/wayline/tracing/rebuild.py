@@ -40,16 +40,19 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
     """
     tables = Tables(store, spans_days=spans_days)
     await tables.keep_spans()
-    upto = (await bus.js.stream_info("EVENTS")).state.last_seq
     await tables.empty()
+    # Asked after that: what is stored from here on, a tracing service that runs meanwhile adds to the emptied tables.
+    stored = (await bus.js.stream_info("EVENTS")).state
+    # A stream whose records are all too old still tells the number of the last one.
+    upto = stored.last_seq if stored.messages else None
     projector = Projector(bus, tables, Owners(tables), stories_max=STORIES_MAX)
     records, unreadable = 0, 0
     batch: list[Record] = []
-    async for message in bulk_read(bus, "EVENTS", EVERY_RECORD, upto=upto or None):
+    async for message in bulk_read(bus, "EVENTS", EVERY_RECORD, upto=upto):
         headers = message.headers or {}
         subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
         try:
-            batch.append(parse(subject, sequence, await bus.body(message)))
+            batch.append(parse(subject, sequence, await projector.body(message)))
         except NotARecord as error:
             unreadable += 1
             log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))

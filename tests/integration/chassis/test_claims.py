@@ -1,0 +1,76 @@
+"""Large fields go to the object store and come back; whatever stands where they stood was put there by us."""
+
+import asyncio
+
+import orjson
+import pytest
+
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis import claims as claims_module
+from wayline.chassis.claims import MESSAGE_MAX, Claims, claimed
+from wayline.chassis.topology import PAYLOADS
+from wayline.contracts.errors import Full, InvalidMessage, Unavailable
+from wayline.testkit.fixtures import NatsFactory
+
+LARGE = "0123456789" * 100_000
+PLAIN = {"$claim": "acme/j1/00", "bytes": 5, "more": [{"$$claim": None, "$": 1, "claim": 2}]}
+
+
+async def test_what_looks_like_a_claim_is_only_a_value(bus: Bus):
+    """A model may say it, or a user: nothing is read from under that name, and nothing dropped."""
+    value = {
+        "text": LARGE,
+        "said": PLAIN,
+        "deep": [{"said": PLAIN, "text": LARGE + "!"}],
+        "large": PLAIN | {"x": LARGE},
+    }
+
+    body, moved = await bus.claims.check_in(orjson.dumps(value), "acme/j2")
+
+    assert moved and len(body) <= MESSAGE_MAX
+    assert all(name.startswith("acme/j2/") for name in claimed(body))
+    assert orjson.loads(await bus.claims.check_out(body)) == value
+
+
+@pytest.mark.parametrize("body", [b"{not json", b'{"a": {"$claim": 5}}', b'{"a": {"$claim": null}}'])
+async def test_a_claim_that_nobody_can_have_made_is_invalid(bus: Bus, body: bytes):
+    with pytest.raises(InvalidMessage):
+        await bus.claims.check_out(body)
+
+
+async def test_a_full_object_store_says_so(bus: Bus):
+    store = (await bus.js.stream_info("OBJ_PAYLOADS")).config
+    await bus.js.update_stream(store.evolve(max_bytes=10_000))
+
+    with pytest.raises(Full):
+        await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+
+
+async def test_an_object_store_that_does_not_answer_is_away(nats_factory: NatsFactory):
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    await bus.js.create_object_store(PAYLOADS)
+    hasty = Claims(bus.nc.jetstream(timeout=0.2))
+    body, _ = await hasty.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    server.pause()
+
+    with pytest.raises(Unavailable):
+        await hasty.check_out(body)
+    with pytest.raises(Unavailable):
+        await hasty.check_in(orjson.dumps({"a": LARGE + "!"}), "acme/j1")
+
+    server.resume()
+    assert orjson.loads(await hasty.check_out(body)) == {"a": LARGE}
+    await bus.close()
+
+
+async def test_an_object_whose_content_never_comes_is_not_waited_for_without_end(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+):
+    """It was being replaced or dropped while we looked it up."""
+    monkeypatch.setattr(claims_module, "FETCH_TIMEOUT_S", 0.2, raising=False)
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    await bus.js.purge_stream("OBJ_PAYLOADS", subject="$O.PAYLOADS.C.>")
+
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(bus.claims.check_out(body), 10)
