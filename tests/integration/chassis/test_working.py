@@ -117,6 +117,48 @@ async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     assert SubmitJob.from_wire(letter.data, "jobs.submit.default").input == "j1"
 
 
+async def test_a_message_that_fills_all_the_room_of_the_bus_is_put_aside_without_its_end(bus, bind):
+    done = []
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    await bind(on_job)
+    await bus.js.publish("jobs.submit.default", b"x" * (bus.nc.max_payload - 10))
+    await submit(bus, "neighbour")
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "invalid_message"
+    assert letter.headers["Wayline-Dead-Reason"].endswith("(of the body's 1048566 bytes the last are missing)")
+    assert len(letter.data) > 1_000_000
+    assert done == ["neighbour"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept", "says"),
+    [
+        ({"Sent/By": "me", "Sent-By": "me"}, "me", "the body is not JSON"),
+        ({"Sent-By": "m" * 65_400}, None, "(its headers of 65427 bytes are missing)"),
+    ],
+)
+async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bind, sent, kept, says):
+    async def on_job(job, _):
+        raise AssertionError("never reached")
+
+    await bind(on_job)
+    # The client library refuses some names that others send.
+    head = "".join(["NATS/1.0\r\n", *(f"{name}: {said}\r\n" for name, said in sent.items()), "\r\n"]).encode()
+    await bus.nc._send_command(b"HPUB jobs.submit.default %d %d\r\n%sno\r\n" % (len(head), len(head) + 2, head))
+
+    await bus.settled()
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers.get("Sent-By") == kept
+    assert says in letter.headers["Wayline-Dead-Reason"]
+
+
 async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
     tries = []

@@ -21,10 +21,11 @@ from wayline.chassis.answers import Answers, ask_everyone
 from wayline.chassis.claims import MESSAGE_MAX, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
+from wayline.chassis.letters import letter
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
-from wayline.contracts.base import Message, Request, tenant_of
+from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
@@ -35,7 +36,6 @@ PUBLISH_RETRY_S = 15.0
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
 STREAM_FULL = 10077
-REASON_MAX = 1_000
 WRONG_SEQUENCE = 10071
 
 AWAY = (
@@ -215,21 +215,8 @@ class Bus:
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
-        kept = {key: value for key, value in delivery.headers.items() if not key.startswith("Nats-")}
-        said = {
-            **kept,
-            # The sender's own word would let anybody plant letters in another tenant's list.
-            h.TENANT: tenant_of(delivery.subject),
-            h.DEAD_CODE: code,
-            h.DEAD_REASON: " ".join(reason.split())[:REASON_MAX],
-            h.DEAD_SUBJECT: delivery.subject,
-            h.DEAD_STREAM: delivery.stream,
-            h.DEAD_CONSUMER: delivery.consumer,
-            h.DEAD_SEQUENCE: str(delivery.sequence),
-            h.DEAD_DELIVERIES: str(delivery.deliveries),
-            h.MSG_ID: f"dead-{delivery.stream}-{delivery.sequence}-{code}",
-        }
-        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", delivery.body, said)
+        body, said = letter(delivery, code=code, reason=reason, max_bytes=self.nc.max_payload)
+        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", body, said)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
 
