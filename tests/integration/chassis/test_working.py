@@ -1,6 +1,7 @@
 """A handler on a work queue: acked when it is done, put aside when it never will be, kept while it cannot be."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -243,6 +244,52 @@ async def test_a_stopped_service_gives_back_what_it_had_not_finished(bus, bind):
 
     await empty(bus)
     assert started == [1, 2]
+
+
+async def test_a_busy_service_is_sent_no_more_than_it_can_start_after_its_connection_broke(bus, bind):
+    started, finish = [], asyncio.Event()
+
+    async def on_job(job, delivery):
+        started.append(delivery.deliveries)
+        await finish.wait()
+
+    service = await bind(on_job, slots=2)
+    # The server is the same one, and remembers what it was asked for over each of the connections.
+    for _ in range(3):
+        back = asyncio.Event()
+        service.bus.reconnected.append(back.set)
+        await service.bus.nc.force_reconnect()
+        await asyncio.wait_for(back.wait(), 15)
+        await service.bus.settled()
+    for n in range(6):
+        await submit(bus, f"j{n}")
+    await until(lambda: len(started) == 2, why="both slots are taken")
+    await service.bus.settled()
+
+    assert (await bus.js.consumer_info("SUBMIT", "router")).num_ack_pending == 2
+    finish.set()
+    await empty(bus)
+    assert started == [1] * 6
+
+
+async def test_a_message_that_was_on_its_way_when_a_service_stopped_is_given_back(bus, bind, server):
+    done = []
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    service = await bind(on_job)
+    # Sent without a turn of the event loop: the service cannot have read what the server sends it when it stops.
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        job = SubmitJob(tenant="default", agent="a", input="j1").to_wire()
+        client.sendall(b"CONNECT {}\r\nPUB jobs.submit.default %d\r\n%s\r\nPING\r\n" % (len(job), job))
+        said = b""
+        while b"PONG" not in said:
+            said += client.recv(4_096)
+    await service.stop(1)
+    await bind(on_job)
+
+    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 async def test_work_goes_on_after_the_server_was_killed_and_restarted(bus, bind, server):
