@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import TypeVar
 
@@ -81,12 +82,13 @@ class Bus:
         return cls(await connect(link, settings), link)
 
     async def close(self) -> None:
-        """Flush and leave; what was published is out."""
+        """Flush and leave; what was published is out, where there is a bus to take it."""
         self._link.closing = True
-        if self.nc.is_connected:
-            await self.nc.drain()
-        elif not self.nc.is_closed:
-            await self.nc.close()
+        with suppress(OSError, nats_errors.Error):
+            if self.nc.is_connected:
+                await self.nc.drain()
+            elif not self.nc.is_closed:
+                await self.nc.close()
 
     async def settled(self) -> None:
         """Wait until the server knows every subscription made so far: a request right now would find it."""

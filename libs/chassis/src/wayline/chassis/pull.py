@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -62,21 +61,17 @@ class Pull:
             self._watchdog.cancel()
         if self._start_over in self._bus.reconnected:
             self._bus.reconnected.remove(self._start_over)
-        await self._leave(self._subscription)
+        if self._subscription is not None:
+            await straight.leave(self._bus.nc, self._subscription)
 
-    async def _listen(self) -> Subscription | None:
-        """Have what is asked for from now on come to an inbox of its own; returns the subscription before."""
+    async def _listen(self) -> None:
+        """Have what is asked for from now on come to an inbox of its own, and what was asked before be forgotten."""
         inbox = self._bus.nc.new_inbox()
         subscription = await straight.subscribe(self._bus.nc, inbox, partial(self._on_message, inbox))
         before, self._subscription = self._subscription, subscription
         self._inbox, self._asked = inbox, 0
-        return before
-
-    async def _leave(self, subscription: Subscription | None) -> None:
-        """End a subscription after what the server has sent it already: nobody else would get that before its time."""
-        if subscription is not None:
-            with suppress(nats_errors.Error):
-                await (subscription.drain() if self._bus.nc.is_connected else subscription.unsubscribe())
+        if before is not None:
+            await straight.leave(self._bus.nc, before)
 
     def free(self, slots: int = 1) -> None:
         """Messages that were taken are dealt with: there is room for as many again."""
@@ -116,7 +111,7 @@ class Pull:
         # One that did not restart still knows, and would send as many messages beyond our slots as were asked for: with
         # nobody at the inbox it forgets.
         try:
-            await self._leave(await self._listen())
+            await self._listen()
         except nats_errors.Error as error:
             log.warning("pull not begun anew", consumer=self._consumer.name, error=str(error))
         self._ask()
