@@ -29,6 +29,9 @@ ATTEMPTS_MAX = 20
 """Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
 NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
+DOUBLINGS_MAX = 16
+"""More than it takes to NAK_MAX_S; what is left to a newer build may come a thousand times, and 2**1024 is no number of
+seconds."""
 
 
 M = TypeVar("M", bound=Message)
@@ -162,7 +165,7 @@ class Worker(Generic[M]):
 
 def pause_s(deliveries: int) -> float:
     """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
-    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** (deliveries - 1))
+    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** min(deliveries - 1, DOUBLINGS_MAX))
 
 
 class _Stopping(Exception):
