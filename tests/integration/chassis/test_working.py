@@ -37,11 +37,11 @@ async def bind(server) -> AsyncIterator[Bind]:
     """Start a service with one handler; returns it."""
     started: list[Service] = []
 
-    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8) -> Service:
+    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8, **said: Any) -> Service:
         settings = BusSettings(nats_url=server.url)
         bus = await Bus.connect(settings, service="router", exit_when_closed=False)
         exporter = BusExporter("router")
-        work = Work(consumer, SubmitJob, handle, slots=slots)
+        work = Work(consumer, SubmitJob, handle, slots=slots, **said)
         service = Service("router", settings, bus, Telemetry("router", exporter), exporter, work=[work])
         await service.start()
         started.append(service)
@@ -158,6 +158,49 @@ async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bin
     letter = await bus.js.get_msg("DEAD", 1)
     assert letter.headers.get("Sent-By") == kept
     assert says in letter.headers["Wayline-Dead-Reason"]
+
+
+async def test_what_a_dead_letter_needs_is_waited_for_and_uses_up_no_delivery(bus, bind):
+    handled, tries = [], []
+
+    async def on_job(job, delivery):
+        handled.append(delivery.deliveries)
+        raise Reject("too wild", code="wild")
+
+    async def before_dead(delivery, code, reason):
+        tries.append((delivery.deliveries, code))
+        if len(tries) < 3:
+            raise Retry("the database is away", after_s=0.01)
+
+    await bind(on_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    assert handled == [1]
+    assert tries == [(1, "wild")] * 3
+    assert await left(bus, "DEAD") == 1
+
+
+async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_the_service_stopped(bus, bind):
+    begun, done = asyncio.Event(), []
+
+    async def on_wild_job(job, _):
+        raise Reject("too wild", code="wild")
+
+    async def before_dead(delivery, code, reason):
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    service = await bind(on_wild_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await asyncio.wait_for(begun.wait(), 10)
+    await service.stop(0.05)
+    await bind(on_job)
+
+    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
