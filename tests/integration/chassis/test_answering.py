@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from wayline.chassis import Bus, BusSettings, Service, asks, responder
+from wayline.chassis import Bus, BusSettings, Service, answers, asks, responder
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
@@ -150,9 +150,11 @@ async def test_one_that_refuses_takes_nobody_elses_answer_away(bus):
         await service.stop(1)
 
 
-async def test_everyone_is_nobody_where_nobody_is_there(bus):
+async def test_everyone_is_nobody_at_once_where_nobody_is_there(bus, monkeypatch):
+    monkeypatch.setattr(answers, "QUIET_S", 60)
+
     with pytest.raises(Unavailable, match=r"agents.get does not answer"):
-        await bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent)
+        await asyncio.wait_for(bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent), 10)
 
 
 async def test_an_answer_of_a_newer_build_is_read_without_what_only_it_knows(bus):

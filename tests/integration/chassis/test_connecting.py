@@ -29,6 +29,16 @@ async def test_a_bus_that_starts_late_is_waited_for(nats_factory):
     await bus.close()
 
 
+async def test_one_server_of_a_cluster_that_is_up_is_enough(nats_factory):
+    server = await nats_factory()
+    url = f"nats://127.0.0.1:{free_port()},{server.url}"
+
+    bus = await Bus.connect(BusSettings(nats_url=url, connect_wait_s=10), service="router", exit_when_closed=False)
+
+    assert bus.nc.is_connected
+    await bus.close()
+
+
 async def test_credentials_that_the_bus_does_not_know_are_refused_at_once(nats_factory, tmp_path):
     known = nkeys.from_seed(nkeys.encode_seed(b"k" * 32, nkeys.PREFIX_BYTE_USER)).public_key.decode()
     config = minimal_config(tmp_path / "js") + f'\nauthorization: {{ users: [ {{ nkey: "{known}" }} ] }}\n'

@@ -1,6 +1,7 @@
 """A handler on a work queue: acked when it is done, put aside when it never will be, kept while it cannot be."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -36,11 +37,11 @@ async def bind(server) -> AsyncIterator[Bind]:
     """Start a service with one handler; returns it."""
     started: list[Service] = []
 
-    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8) -> Service:
+    async def bind(handle, consumer: Consumer = SUBMIT_ROUTER, slots: int = 8, **said: Any) -> Service:
         settings = BusSettings(nats_url=server.url)
         bus = await Bus.connect(settings, service="router", exit_when_closed=False)
         exporter = BusExporter("router")
-        work = Work(consumer, SubmitJob, handle, slots=slots)
+        work = Work(consumer, SubmitJob, handle, slots=slots, **said)
         service = Service("router", settings, bus, Telemetry("router", exporter), exporter, work=[work])
         await service.start()
         started.append(service)
@@ -115,6 +116,91 @@ async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     assert letter.headers["Wayline-Dead-Code"] == "wild"
     assert letter.headers["Wayline-Dead-Reason"] == "too wild"
     assert SubmitJob.from_wire(letter.data, "jobs.submit.default").input == "j1"
+
+
+async def test_a_message_that_fills_all_the_room_of_the_bus_is_put_aside_without_its_end(bus, bind):
+    done = []
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    await bind(on_job)
+    await bus.js.publish("jobs.submit.default", b"x" * (bus.nc.max_payload - 10))
+    await submit(bus, "neighbour")
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "invalid_message"
+    assert letter.headers["Wayline-Dead-Reason"].endswith("(of the body's 1048566 bytes the last are missing)")
+    assert len(letter.data) > 1_000_000
+    assert done == ["neighbour"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept", "says"),
+    [
+        ({"Sent/By": "me", "Sent-By": "me"}, "me", "the body is not JSON"),
+        ({"Sent-By": "m" * 65_400}, None, "(its headers of 65427 bytes are missing)"),
+    ],
+)
+async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bind, sent, kept, says):
+    async def on_job(job, _):
+        raise AssertionError("never reached")
+
+    await bind(on_job)
+    # The client library refuses some names that others send.
+    head = "".join(["NATS/1.0\r\n", *(f"{name}: {said}\r\n" for name, said in sent.items()), "\r\n"]).encode()
+    await bus.nc._send_command(b"HPUB jobs.submit.default %d %d\r\n%sno\r\n" % (len(head), len(head) + 2, head))
+
+    await bus.settled()
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers.get("Sent-By") == kept
+    assert says in letter.headers["Wayline-Dead-Reason"]
+
+
+async def test_what_a_dead_letter_needs_is_waited_for_and_uses_up_no_delivery(bus, bind):
+    handled, tries = [], []
+
+    async def on_job(job, delivery):
+        handled.append(delivery.deliveries)
+        raise Reject("too wild", code="wild")
+
+    async def before_dead(delivery, code, reason):
+        tries.append((delivery.deliveries, code))
+        if len(tries) < 3:
+            raise Retry("the database is away", after_s=0.01)
+
+    await bind(on_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    assert handled == [1]
+    assert tries == [(1, "wild")] * 3
+    assert await left(bus, "DEAD") == 1
+
+
+async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_the_service_stopped(bus, bind):
+    begun, done = asyncio.Event(), []
+
+    async def on_wild_job(job, _):
+        raise Reject("too wild", code="wild")
+
+    async def before_dead(delivery, code, reason):
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    service = await bind(on_wild_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await asyncio.wait_for(begun.wait(), 10)
+    await service.stop(0.05)
+    await bind(on_job)
+
+    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
@@ -201,6 +287,52 @@ async def test_a_stopped_service_gives_back_what_it_had_not_finished(bus, bind):
 
     await empty(bus)
     assert started == [1, 2]
+
+
+async def test_a_busy_service_is_sent_no_more_than_it_can_start_after_its_connection_broke(bus, bind):
+    started, finish = [], asyncio.Event()
+
+    async def on_job(job, delivery):
+        started.append(delivery.deliveries)
+        await finish.wait()
+
+    service = await bind(on_job, slots=2)
+    # The server is the same one, and remembers what it was asked for over each of the connections.
+    for _ in range(3):
+        back = asyncio.Event()
+        service.bus.reconnected.append(back.set)
+        await service.bus.nc.force_reconnect()
+        await asyncio.wait_for(back.wait(), 15)
+        await service.bus.settled()
+    for n in range(6):
+        await submit(bus, f"j{n}")
+    await until(lambda: len(started) == 2, why="both slots are taken")
+    await service.bus.settled()
+
+    assert (await bus.js.consumer_info("SUBMIT", "router")).num_ack_pending == 2
+    finish.set()
+    await empty(bus)
+    assert started == [1] * 6
+
+
+async def test_a_message_that_was_on_its_way_when_a_service_stopped_is_given_back(bus, bind, server):
+    done = []
+
+    async def on_job(job, _):
+        done.append(job.input)
+
+    service = await bind(on_job)
+    # Sent without a turn of the event loop: the service cannot have read what the server sends it when it stops.
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        job = SubmitJob(tenant="default", agent="a", input="j1").to_wire()
+        client.sendall(b"CONNECT {}\r\nPUB jobs.submit.default %d\r\n%s\r\nPING\r\n" % (len(job), job))
+        said = b""
+        while b"PONG" not in said:
+            said += client.recv(4_096)
+    await service.stop(1)
+    await bind(on_job)
+
+    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 async def test_work_goes_on_after_the_server_was_killed_and_restarted(bus, bind, server):

@@ -20,4 +20,5 @@ def test_the_pauses_double_up_to_half_a_minute_and_are_over_in_minutes():
     assert pauses[:4] == [0.2, 0.4, 0.8, 1.6]
     assert pauses == sorted(pauses)
     assert pauses[-1] == NAK_MAX_S
+    assert pause_s(100_000) == NAK_MAX_S
     assert 6 * 60 < sum(pauses) < 8 * 60

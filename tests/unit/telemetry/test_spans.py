@@ -10,6 +10,7 @@ from opentelemetry.trace import StatusCode
 
 from wayline.contracts import ids
 from wayline.telemetry import BusExporter, Home, Telemetry, carried, remote
+from wayline.telemetry.export import BATCH_MAX
 
 
 @pytest.fixture
@@ -90,6 +91,51 @@ async def test_finished_spans_leave_as_otlp_and_the_last_ones_on_the_way_out():
 
     [batch] = sent
     assert [span.name for span in batch.resource_spans[0].scope_spans[0].spans] == ["one"]
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_an_exporter_that_has_just_been_woken_stops_all_the_same(turns):
+    sent = []
+
+    async def send(batch: bytes) -> None:
+        sent.append(ExportTraceServiceRequest.FromString(batch))
+
+    exporter = BusExporter("router")
+    exporter.start(send)
+    telemetry = Telemetry("router", exporter)
+    await asyncio.sleep(0)
+    for _ in range(BATCH_MAX):
+        with telemetry.calling("one"):
+            pass
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+    stopping = asyncio.create_task(exporter.stop())
+    await asyncio.wait({stopping}, timeout=10)
+
+    assert stopping.done()
+    assert sum(len(batch.resource_spans[0].scope_spans[0].spans) for batch in sent) == BATCH_MAX
+
+
+async def test_a_batch_that_is_on_its_way_when_the_exporter_stops_arrives():
+    begun, go_on, sent = asyncio.Event(), asyncio.Event(), []
+
+    async def send(batch: bytes) -> None:
+        begun.set()
+        await go_on.wait()
+        sent.append(batch)
+
+    exporter = BusExporter("router")
+    exporter.start(send)
+    with Telemetry("router", exporter).calling("one"):
+        pass
+    await asyncio.wait_for(begun.wait(), 10)
+    stopping = asyncio.create_task(exporter.stop())
+    await asyncio.sleep(0)
+    go_on.set()
+    await stopping
+
+    assert len(sent) == 1
 
 
 async def test_spans_are_dropped_and_counted_before_they_ever_block(monkeypatch):

@@ -103,12 +103,12 @@ async def ask_everyone(
                 found.append(await subscription.next_msg(timeout=QUIET_S if found else timeout_s))
             except nats_errors.TimeoutError:
                 break
+            if _nobody(found[0]):
+                raise nats_errors.NoRespondersError
     finally:
         await subscription.unsubscribe()
     if not found:
         raise TimeoutError
-    if _nobody(found[0]):
-        raise nats_errors.NoRespondersError
     return found
 
 

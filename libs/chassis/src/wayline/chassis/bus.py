@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, partial
 from typing import TypeVar
 
@@ -21,10 +22,11 @@ from wayline.chassis.answers import Answers, ask_everyone
 from wayline.chassis.claims import MESSAGE_MAX, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
+from wayline.chassis.letters import letter
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
-from wayline.contracts.base import Message, Request, tenant_of
+from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
@@ -35,7 +37,6 @@ PUBLISH_RETRY_S = 15.0
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
 STREAM_FULL = 10077
-REASON_MAX = 1_000
 WRONG_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A cluster still copies a message of this id, or another of this subject: what becomes of it is not known yet."""
@@ -83,12 +84,13 @@ class Bus:
         return cls(await connect(link, settings), link)
 
     async def close(self) -> None:
-        """Flush and leave; what was published is out."""
+        """Flush and leave; what was published is out, where there is a bus to take it."""
         self._link.closing = True
-        if self.nc.is_connected:
-            await self.nc.drain()
-        elif not self.nc.is_closed:
-            await self.nc.close()
+        with suppress(OSError, nats_errors.Error):
+            if self.nc.is_connected:
+                await self.nc.drain()
+            elif not self.nc.is_closed:
+                await self.nc.close()
 
     async def settled(self) -> None:
         """Wait until the server knows every subscription made so far: a request right now would find it."""
@@ -217,21 +219,8 @@ class Bus:
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
-        kept = {key: value for key, value in delivery.headers.items() if not key.startswith("Nats-")}
-        said = {
-            **kept,
-            # The sender's own word would let anybody plant letters in another tenant's list.
-            h.TENANT: tenant_of(delivery.subject),
-            h.DEAD_CODE: code,
-            h.DEAD_REASON: " ".join(reason.split())[:REASON_MAX],
-            h.DEAD_SUBJECT: delivery.subject,
-            h.DEAD_STREAM: delivery.stream,
-            h.DEAD_CONSUMER: delivery.consumer,
-            h.DEAD_SEQUENCE: str(delivery.sequence),
-            h.DEAD_DELIVERIES: str(delivery.deliveries),
-            h.MSG_ID: f"dead-{delivery.stream}-{delivery.sequence}-{code}",
-        }
-        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", delivery.body, said)
+        body, said = letter(delivery, code=code, reason=reason, max_bytes=self.nc.max_payload)
+        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", body, said)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import structlog
 from nats import errors as nats_errors
@@ -28,6 +29,9 @@ PENDING_MAX_BYTES = 16 * 1024 * 1024
 CLOSED_EXIT_CODE = 70
 LOOK_S = 0.05
 """Between two looks at a connection that is being made."""
+REACH_S = 1.0
+"""How long one server has to take a connection: one whose machine is gone does not even refuse it."""
+NATS_PORT = 4222
 
 _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
 _REFUSED = re.compile(r"authorization violation|authentication", re.I)
@@ -107,8 +111,7 @@ async def connect(link: Link, settings: BusSettings) -> Client:
             try:
                 if connecting is None:
                     # A refused nats-py connect costs 2 s, a refused socket nothing.
-                    _, writer = await asyncio.open_connection(*_first_address(settings.nats_url))
-                    writer.close()
+                    await _somebody_listens(settings.nats_url)
                     connecting = asyncio.create_task(nc.connect(**link.options(settings)))
                 # nats-py itself tries for ever, wrong credentials included.
                 await asyncio.wait({connecting}, timeout=LOOK_S)
@@ -142,7 +145,16 @@ def _require_accepted(link: Link, settings: BusSettings) -> None:
         )
 
 
-def _first_address(url: str) -> tuple[str, int]:
-    first = url.split(",", maxsplit=1)[0].rsplit("@", 1)[-1].removeprefix("nats://").removeprefix("tls://").rstrip("/")
-    host, _, port = first.rpartition(":")
-    return (host, int(port)) if host else (first, 4222)
+async def _somebody_listens(urls: str) -> None:
+    """See that one of the bus's servers takes connections, whichever is down. Raises OSError when none does."""
+    refused = OSError("no server is named")
+    for url in urls.split(","):
+        server = urlsplit(url if "://" in url else f"nats://{url}")
+        try:
+            async with asyncio.timeout(REACH_S):
+                _, writer = await asyncio.open_connection(server.hostname, server.port or NATS_PORT)
+            writer.close()
+            return
+        except OSError as error:
+            refused = error
+    raise refused

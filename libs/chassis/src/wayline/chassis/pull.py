@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import orjson
@@ -44,27 +44,34 @@ class Pull:
         self._taken = 0
         self._stopping = False
         self._subscription: Subscription | None = None
+        self._inbox = ""
         self._watchdog: asyncio.TimerHandle | None = None
         self._requests: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        nc = self._bus.nc
-        self._inbox = nc.new_inbox()
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
-        self._subscription = await straight.subscribe(nc, self._inbox, self._on_message)
+        await self._listen()
         self._bus.reconnected.append(self._start_over)
         self._ask()
 
     async def stop(self) -> None:
-        """Ask for no more and hear no more."""
+        """Ask for no more, give back what is on its way, and hear no more."""
         self._stopping = True
         if self._watchdog:
             self._watchdog.cancel()
         if self._start_over in self._bus.reconnected:
             self._bus.reconnected.remove(self._start_over)
         if self._subscription is not None:
-            with suppress(nats_errors.Error):
-                await self._subscription.unsubscribe()
+            await straight.leave(self._bus.nc, self._subscription)
+
+    async def _listen(self) -> None:
+        """Have what is asked for from now on come to an inbox of its own, and what was asked before be forgotten."""
+        inbox = self._bus.nc.new_inbox()
+        subscription = await straight.subscribe(self._bus.nc, inbox, partial(self._on_message, inbox))
+        before, self._subscription = self._subscription, subscription
+        self._inbox, self._asked = inbox, 0
+        if before is not None:
+            await straight.leave(self._bus.nc, before)
 
     def free(self, slots: int = 1) -> None:
         """Messages that were taken are dealt with: there is room for as many again."""
@@ -79,7 +86,7 @@ class Pull:
             return
         self._asked += want
         request = orjson.dumps({"batch": want, "expires": int(ASK_S * 1e9)})
-        self._soon(self._publish(request))
+        self._soon(self._publish(request, self._inbox))
         if self._watchdog:
             self._watchdog.cancel()
         self._watchdog = asyncio.get_running_loop().call_later(ASK_S + 2, self._start_over)
@@ -89,30 +96,41 @@ class Pull:
         self._requests.add(task)
         task.add_done_callback(self._requests.discard)
 
-    async def _publish(self, request: bytes) -> None:
+    async def _publish(self, request: bytes, inbox: str) -> None:
         try:
-            await self._bus.nc.publish(self._next, request, reply=self._inbox)
+            await self._bus.nc.publish(self._next, request, reply=inbox)
         except nats_errors.Error as error:
             log.warning("pull request not sent", consumer=self._consumer.name, error=str(error))
             self._later()
 
     def _start_over(self) -> None:
         """Forget what was asked: a server that restarted knows nothing of it."""
-        self._asked = 0
+        self._soon(self._ask_anew())
+
+    async def _ask_anew(self) -> None:
+        # One that did not restart still knows, and would send as many messages beyond our slots as were asked for: with
+        # nobody at the inbox it forgets.
+        try:
+            await self._listen()
+        except nats_errors.Error as error:
+            log.warning("pull not begun anew", consumer=self._consumer.name, error=str(error))
         self._ask()
 
     def _later(self) -> None:
         self._asked = 0
         asyncio.get_running_loop().call_later(RETRY_S, self._ask)
 
-    def _on_message(self, message: Msg) -> None:
+    def _on_message(self, inbox: str, message: Msg) -> None:
         status = message.headers.get("Status") if message.headers and not message.data else None
         if status is not None:
-            self._on_status(status, message.headers or {})
+            if inbox == self._inbox:
+                self._on_status(status, message.headers or {})
             return
-        self._asked = max(0, self._asked - 1)
+        if inbox == self._inbox:
+            self._asked = max(0, self._asked - 1)
         if self._stopping or self._taken >= self._slots:
-            self._soon(message.nak())
+            # Where there is no room just now it would come straight back, and each time counts as a failed delivery.
+            self._soon(message.nak(delay=None if self._stopping else RETRY_S))
             return
         self._taken += 1
         self._take(message)

@@ -67,7 +67,7 @@ class Responder(Generic[M]):
         # A second signal stops once more what the first had begun to stop.
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
-            await subscription.drain()
+            await straight.leave(self._bus.nc, subscription)
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late)

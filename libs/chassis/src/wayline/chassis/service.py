@@ -89,7 +89,12 @@ class Service:
     async def stop(self, grace_s: float | None = None) -> None:
         """Hear no more, finish what is in hand within the grace, send the last spans, leave the bus."""
         grace = self.settings.drain_grace_s if grace_s is None else grace_s
-        await asyncio.gather(*(part.stop(grace) for part in reversed(self._running)))
+        parts = self._running[::-1]
+        ended = await asyncio.gather(*(part.stop(grace) for part in parts), return_exceptions=True)
+        for part, error in zip(parts, ended, strict=True):
+            if error is not None:
+                # It must not take the grace of the others away, nor what comes after them.
+                log.error("not stopped", service=self.name, part=type(part).__name__, error=repr(error), exc_info=error)
         await self.exporter.stop()
         if self._http is not None:
             self._http[0].should_exit = True
@@ -129,11 +134,12 @@ async def run(build: Build) -> None:
     draining = asyncio.create_task(service.stop())
     hurried = asyncio.create_task(hurry.wait())
     await asyncio.wait({draining, hurried}, return_when=asyncio.FIRST_COMPLETED)
-    if not draining.done():
-        draining.cancel()
-        await asyncio.gather(draining, return_exceptions=True)
-        await service.stop(0)
     hurried.cancel()
+    if draining.done():
+        return draining.result()
+    draining.cancel()
+    await asyncio.gather(draining, return_exceptions=True)
+    await service.stop(0)
 
 
 def main(build: Build) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 import structlog
+from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -40,3 +42,9 @@ async def subscribe(nc: Client, subject: str, handle: Handle, *, queue: str = ""
     subscription = await nc.subscribe(subject, queue, pending_bytes_limit=0)
     subscription._pending_queue = _Straight(handle)  # pyright: ignore[reportPrivateUsage]
     return subscription
+
+
+async def leave(nc: Client, subscription: Subscription) -> None:
+    """End a subscription: after what the server has sent it already, or at once where there is no server to ask."""
+    with suppress(nats_errors.Error):
+        await (subscription.drain() if nc.is_connected else subscription.unsubscribe())

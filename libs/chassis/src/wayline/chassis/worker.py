@@ -29,6 +29,9 @@ ATTEMPTS_MAX = 20
 """Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
 NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
+DOUBLINGS_MAX = 16
+"""More than it takes to NAK_MAX_S; what is left to a newer build may come a thousand times, and 2**1024 is no number of
+seconds."""
 
 
 M = TypeVar("M", bound=Message)
@@ -102,8 +105,7 @@ class Worker(Generic[M]):
             work.after_ack()
         except Reject as error:
             outcome = error.code
-            await self._put_aside(delivery, error.code, str(error))
-            await raw.ack()
+            await self._put_aside(raw, delivery, error.code, str(error))
         except (asyncio.CancelledError, _Stopping):
             outcome = "handed back"
             await _settle(raw.nak())
@@ -151,10 +153,17 @@ class Worker(Generic[M]):
         if delivery.deliveries < self._attempts_max:
             await _settle(raw.nak(delay=pause_s(delivery.deliveries)))
             return
-        await self._put_aside(delivery, "undeliverable", f"{type(error).__name__}: {error}")
-        await raw.ack()
+        await self._put_aside(raw, delivery, "undeliverable", f"{type(error).__name__}: {error}")
 
-    async def _put_aside(self, delivery: Delivery, code: str, reason: str) -> None:
+    async def _put_aside(self, raw: Msg, delivery: Delivery, code: str, reason: str) -> None:
+        """Let a message go with a dead letter; what that needs is waited for too, or the message handed back."""
+        try:
+            await self._patiently(lambda: self._write_letter(delivery, code, reason))
+            await raw.ack()
+        except (asyncio.CancelledError, _Stopping):
+            await _settle(raw.nak())
+
+    async def _write_letter(self, delivery: Delivery, code: str, reason: str) -> None:
         if self._work.before_dead:
             await self._work.before_dead(delivery, code, reason)
         await self._bus.put_aside(delivery, code=code, reason=reason)
@@ -162,7 +171,7 @@ class Worker(Generic[M]):
 
 def pause_s(deliveries: int) -> float:
     """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
-    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** (deliveries - 1))
+    return min(NAK_MAX_S, NAK_FIRST_S * 2 ** min(deliveries - 1, DOUBLINGS_MAX))
 
 
 class _Stopping(Exception):

@@ -27,6 +27,7 @@ class BusExporter:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._send: Send | None = None
+        self._stopping = False
 
     def on_end(self, span: Span) -> None:
         if len(self._finished) >= BUFFER_MAX:
@@ -42,14 +43,16 @@ class BusExporter:
 
     async def stop(self) -> None:
         """Send what is left, then end."""
+        # Woken and not cancelled: `asyncio.wait_for` in Python 3.11 can lose a cancellation, and a batch on its way
+        # would be lost with one.
+        self._stopping = True
+        self._wake.set()
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
             await self.flush()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), FLUSH_S)
             self._wake.clear()

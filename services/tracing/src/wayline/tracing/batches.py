@@ -32,6 +32,7 @@ REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
 ALONE_TRIES = 5
 """Deliveries after which a message that fails on its own too is put aside."""
 NAK_MAX_S = 30.0
+DOUBLINGS_MAX = 16
 TROUBLE_ACK_WAITS = 2
 """How long a message that could be neither stored nor put aside is trouble: it comes again after one."""
 
@@ -140,7 +141,7 @@ class Batches(Generic[T]):
             log.error("a message cannot be stored", subject=message.subject, error=repr(error)[:500])
             delivery = Delivery.of(message)
             if self._comes_again(error, delivery.deliveries):
-                await _told(message.nak(delay=min(NAK_MAX_S, RETRY_S * 2**delivery.deliveries)))
+                await _told(message.nak(delay=min(NAK_MAX_S, RETRY_S * 2 ** min(delivery.deliveries, DOUBLINGS_MAX))))
                 return
             await self._put_aside(message, "undeliverable", f"{type(error).__name__}: {error}")
             await _told(message.ack())
