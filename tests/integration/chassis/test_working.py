@@ -117,6 +117,17 @@ async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     assert SubmitJob.from_wire(letter.data, "jobs.submit.default").input == "j1"
 
 
+async def test_an_empty_message_with_a_status_of_its_own_is_a_message(bus, bind):
+    async def on_job(job, delivery):
+        return []
+
+    await bind(on_job)
+    await bus.store("jobs.submit.default", b"", {"Status": "409"})
+    await empty(bus)
+
+    assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "invalid_message"
+
+
 async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
     tries = []

@@ -106,9 +106,10 @@ class Pull:
         asyncio.get_running_loop().call_later(RETRY_S, self._ask)
 
     def _on_message(self, message: Msg) -> None:
-        status = message.headers.get("Status") if message.headers and not message.data else None
-        if status is not None:
-            self._on_status(status, message.headers or {})
+        # Whatever its headers say, what can be acked is a message of the stream.
+        if not message.reply:
+            headers = message.headers or {}
+            self._on_status(headers.get("Status", ""), headers)
             return
         self._asked = max(0, self._asked - 1)
         if self._stopping or self._taken >= self._slots:
