@@ -4,6 +4,8 @@ import asyncio
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
+from unittest.mock import ANY
 
 import orjson
 import pytest
@@ -64,7 +66,8 @@ async def test_the_last_record_says_what_the_next_decision_needs(bus):
     log, head = await begun(bus)
     claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:2", attempt=1)
 
-    head = await log.append([claimed], head, owner="7:2", attempt=1, epoch=1, signals_seen=9)
+    given = {"owner": "7:2", "attempt": 1, "epoch": 1, "signals_seen": 9, "cost": Decimal("0.5")}
+    head = await log.append([claimed], head, **given)
 
     last = await log.last()
     assert last is not None
@@ -72,6 +75,8 @@ async def test_the_last_record_says_what_the_next_decision_needs(bus):
     assert (last.sequence, last.seq, last.attempt, last.epoch) == (head.sequence, 2, 1, 1)
     assert (last.signals_seen, last.lane, last.content_hash) == (9, "batch", "c")
     assert last.events == [claimed]
+    assert await log.append([asked(3)], head) == replace(head, sequence=ANY, seq=3, msg_id=ANY)
+    assert (await log.append([asked(4)], await log.last(), cost=None)).cost is None
 
 
 async def test_a_writer_who_was_overtaken_is_refused(bus):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import structlog
@@ -184,7 +184,7 @@ class JobLog:
         attempt: int | None = None,
         epoch: int | None = None,
         signals_seen: int | None = None,
-        cost: Decimal | None = Decimal(0),
+        cost: Decimal | Literal["as before"] | None = "as before",
     ) -> Head:
         """Add one record after `after`, all or nothing; returns the new head.
 
@@ -204,7 +204,7 @@ class JobLog:
             attempt=claims_after(after.attempt if attempt is None else attempt, events),
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
-            cost=cost,
+            cost=after.cost if cost == "as before" else cost,
         )
         return await self._append(encode(events), head, expected=after.sequence)
 
