@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from decimal import Decimal
 
 import pytest
@@ -11,6 +12,7 @@ from wayline.chassis import Bus, asks
 from wayline.chassis import bus as chassis_bus
 from wayline.chassis.responder import Responder
 from wayline.contracts import ids
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
@@ -237,6 +239,21 @@ async def test_waiting_is_bounded(world: World, bus: Bus):
     answer = await gateway.client.post("/v1/jobs?wait=3600", json=JOB)
 
     assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+
+
+async def test_a_job_that_is_on_the_bus_is_accepted_also_where_nothing_can_be_said_of_it(
+    gateway: Running, bus: Bus, monkeypatch: pytest.MonkeyPatch
+):
+    async def away(*_: object) -> None:
+        raise Unavailable("the bus")
+
+    for module in ("wayline.journal.log", "wayline.journal.follow"):
+        monkeypatch.setattr(sys.modules[module], "leader_read", away)
+
+    answer = await gateway.client.post("/v1/jobs?wait=20", json=JOB)
+
+    (job,) = await queued(bus)
+    assert (answer.status_code, answer.json().get("job_id")) == (202, job.job_id)
 
 
 async def test_a_dry_run_says_the_route_and_runs_nothing(gateway: Running, bus: Bus):

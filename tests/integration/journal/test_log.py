@@ -4,6 +4,8 @@ import asyncio
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
+from unittest.mock import ANY
 
 import orjson
 import pytest
@@ -14,7 +16,7 @@ from wayline.chassis.claims import MESSAGE_MAX
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts import ids
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import Bug, Unavailable
 from wayline.contracts.jobs import SubmitJob
 from wayline.journal import Fenced, Head, JobLog, State, bulk_read, follow, leader_read
 from wayline.journal import log as journal_log
@@ -64,7 +66,8 @@ async def test_the_last_record_says_what_the_next_decision_needs(bus):
     log, head = await begun(bus)
     claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:2", attempt=1)
 
-    head = await log.append([claimed], head, owner="7:2", attempt=1, epoch=1, signals_seen=9)
+    given = {"owner": "7:2", "attempt": 1, "epoch": 1, "signals_seen": 9, "cost": Decimal("0.5")}
+    head = await log.append([claimed], head, **given)
 
     last = await log.last()
     assert last is not None
@@ -72,6 +75,8 @@ async def test_the_last_record_says_what_the_next_decision_needs(bus):
     assert (last.sequence, last.seq, last.attempt, last.epoch) == (head.sequence, 2, 1, 1)
     assert (last.signals_seen, last.lane, last.content_hash) == (9, "batch", "c")
     assert last.events == [claimed]
+    assert await log.append([asked(3)], head) == replace(head, sequence=ANY, seq=3, msg_id=ANY)
+    assert (await log.append([asked(4)], await log.last(), cost=None)).cost is None
 
 
 async def test_a_writer_who_was_overtaken_is_refused(bus):
@@ -177,6 +182,33 @@ async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_
     with pytest.raises(Unavailable):
         await leader_read(bus, "EVENTS", "events.default.j1")
     assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
+
+
+async def test_only_a_stream_that_is_there_can_say_that_there_is_no_log(bus):
+    """Whoever believes so acks the job's ticket."""
+    assert await JobLog(bus, "default", "nobody").last() is None
+    await bus.js.delete_stream("EVENTS")
+
+    with pytest.raises(Bug, match="stream not found"):
+        await JobLog(bus, "default", "nobody").last()
+
+
+async def test_events_are_told_as_they_are_read(bus, monkeypatch):
+    monkeypatch.setattr(journal_log, "READ_BATCH", 1)
+    log, head = await begun(bus)
+    for seq in range(2, 6):
+        head = await log.append([asked(seq)], head)
+    batch, read = journal_log._batch, []
+
+    async def counted(*args):
+        read.append(args)
+        return await batch(*args)
+
+    monkeypatch.setattr(journal_log, "_batch", counted)
+    telling = log.read()
+
+    assert ((await anext(telling)).seq, len(read)) == (1, 1)
+    assert [event.seq async for event in telling] == [2, 3, 4, 5]
 
 
 async def test_a_first_record_that_is_not_here_is_waited_for_by_whoever_asked(bus):

@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -42,6 +43,16 @@ def test_a_crash_after_any_record_ends_in_the_same_place(world):
     for kept in range(1, len(whole.records) + 1):
         again = histories.resumed(world, whole.records[:kept])
         assert histories.outcome(again.job) == histories.outcome(whole.job), f"after record {kept}"
+
+
+def test_a_result_that_no_call_waits_for_counts_for_nothing():
+    """Its call was made by what only a newer build understands."""
+    trace = e.SpanRef(trace_id="t", span_id="s")
+    done = e.ToolCompleted(
+        job_id="j", seq=2, at=datetime.now(UTC), trace=trace, step=1, call="1", tool="t", status="success"
+    )
+
+    assert evolve(Job(misread=1), done)._replace(seq=0, at=None) == Job(misread=1)
 
 
 @settings(max_examples=60, deadline=None)

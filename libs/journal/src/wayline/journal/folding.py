@@ -208,7 +208,7 @@ def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
         changes["cost_usd"] = plus(job.cost_usd, event.cost_usd)
         changes["costs"] = spent(job.costs, "tool", event.tool, event.cost_usd)
     calls: tuple[Call, ...] = changes["calls"]
-    if all(call.done for call in calls):
+    if calls and all(call.done for call in calls):
         # The model is shown the results in the order it asked for them, whichever ended first.
         changes["messages"] = (*job.messages, *(_shown(call) for call in calls))
         changes["calls"] = ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import structlog
@@ -38,6 +38,7 @@ BEHIND_MAX_S = 10.0
 """How long a replica may be behind the leader, or a record gone that the leader had, before a read is given up."""
 BEHIND_RETRY_S = 0.02
 FULL_RETRY_S = 1.0
+NO_MESSAGE = 10037
 
 # A record's id need only differ from every other's: one random draw a process, and a count.
 _PROCESS = token_hex(12)
@@ -75,7 +76,8 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
             message = answer["message"]
             headers = _parse_headers(b64decode(message.get("hdrs", "")))
             return Stored(message["seq"], headers, b64decode(message.get("data", "")))
-        if answer["error"]["code"] == 404:
+        # A stream that is not there is a 404 too, and no word on what was in it.
+        if answer["error"].get("err_code") == NO_MESSAGE:
             return None
         if answer["error"]["code"] != 503:
             raise Bug(f"reading {subject}: {answer['error']}")
@@ -184,7 +186,7 @@ class JobLog:
         attempt: int | None = None,
         epoch: int | None = None,
         signals_seen: int | None = None,
-        cost: Decimal | None = Decimal(0),
+        cost: Decimal | Literal["as before"] | None = "as before",
     ) -> Head:
         """Add one record after `after`, all or nothing; returns the new head.
 
@@ -204,7 +206,7 @@ class JobLog:
             attempt=claims_after(after.attempt if attempt is None else attempt, events),
             epoch=after.epoch if epoch is None else epoch,
             signals_seen=after.signals_seen if signals_seen is None else signals_seen,
-            cost=cost,
+            cost=after.cost if cost == "as before" else cost,
         )
         return await self._append(encode(events), head, expected=after.sequence)
 
@@ -253,7 +255,7 @@ class JobLog:
         last = await leader_read(self._bus, "EVENTS", self.subject)
         if last is None:
             return
-        for record in await self.records(last.sequence):
-            for value in record:
+        async for message in bulk_read(self._bus, "EVENTS", self.subject, upto=last.sequence):
+            for value in decode(await self._bus.body(message)):
                 if value["seq"] > after_seq:
                     yield read_event(value)
