@@ -39,6 +39,19 @@ async def test_one_server_of_a_cluster_that_is_up_is_enough(nats_factory):
     await bus.close()
 
 
+async def test_whoever_leaves_does_not_wait_for_readers_that_are_gone(nats_factory):
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+    await bus.nc.subscribe("unread")
+    await bus.nc.publish("unread", b"")
+    await bus.settled()
+
+    leaving = asyncio.create_task(bus.close())
+    await asyncio.wait({leaving}, timeout=10)
+
+    assert leaving.done()
+
+
 async def test_credentials_that_the_bus_does_not_know_are_refused_at_once(nats_factory, tmp_path):
     known = nkeys.from_seed(nkeys.encode_seed(b"k" * 32, nkeys.PREFIX_BYTE_USER)).public_key.decode()
     config = minimal_config(tmp_path / "js") + f'\nauthorization: {{ users: [ {{ nkey: "{known}" }} ] }}\n'

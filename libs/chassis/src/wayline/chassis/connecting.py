@@ -26,6 +26,8 @@ RECONNECT_S = 0.25
 PING_S = 10
 PINGS_LOST_MAX = 2
 PENDING_MAX_BYTES = 16 * 1024 * 1024
+LEAVE_S = 2
+"""How long whoever leaves waits for what was heard and not read: those who would read it have been stopped."""
 CLOSED_EXIT_CODE = 70
 LOOK_S = 0.05
 """Between two looks at a connection that is being made."""
@@ -60,6 +62,7 @@ class Link:
             "max_outstanding_pings": PINGS_LOST_MAX,
             "allow_reconnect": True,
             "pending_size": PENDING_MAX_BYTES,
+            "drain_timeout": LEAVE_S,
             "error_cb": self._on_error,
             "disconnected_cb": self._on_disconnect,
             "reconnected_cb": self._on_reconnect,
