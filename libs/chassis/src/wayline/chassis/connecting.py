@@ -36,7 +36,7 @@ REACH_S = 1.0
 NATS_PORT = 4222
 
 _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
-_REFUSED = re.compile(r"authorization violation|authentication", re.I)
+_REFUSED = re.compile(r"authorization violation|authentication (?!timeout)", re.I)
 
 
 @dataclass
@@ -90,6 +90,8 @@ class Link:
     async def _on_reconnect(self) -> None:
         metrics.bus_connected.labels(self.service).set(1)
         log.info("bus connection is back", service=self.service)
+        # Who may say what may have been set right meanwhile; what is still denied is denied again.
+        self.denied.clear()
         for call in self.reconnected:
             call()
 
