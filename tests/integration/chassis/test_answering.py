@@ -10,11 +10,11 @@ from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
 
 
-async def answering(bus: Bus, handle, *, everyone: bool = False) -> Service:
+async def answering(bus: Bus, handle, *, everyone: bool = False, slots: int = 64) -> Service:
     settings = BusSettings(nats_url=bus.nc.connected_url.geturl())
     own = await Bus.connect(settings, service="router", exit_when_closed=False)
     exporter = BusExporter("router")
-    bound = [asks(GetAgent, handle, everyone=everyone)]
+    bound = [asks(GetAgent, handle, everyone=everyone, slots=slots)]
     service = Service("router", settings, own, Telemetry("router", exporter), exporter, asks=bound)
     await service.start()
     return service
@@ -74,6 +74,39 @@ async def test_who_asks_more_than_can_wait_is_told_to_ask_again(bus, monkeypatch
 
     assert (await first).name == "a"
     assert (await bus.ask(GetAgent(tenant="default", name="c"), Agent)).name == "c"
+    await service.stop(1)
+
+
+async def test_whoever_is_cut_short_by_the_end_of_a_service_is_told_at_once(bus):
+    begun = asyncio.Event()
+
+    async def on_get(_):
+        begun.set()
+        await asyncio.Event().wait()
+
+    service = await answering(bus, on_get, slots=1)
+    asked = [asyncio.create_task(bus.ask(GetAgent(tenant="default", name=n), Agent, timeout_s=60)) for n in "ab"]
+    await begun.wait()
+    await bus.settled()
+    await service.bus.settled()
+    await service.stop(0.05)
+
+    told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
+
+    assert [str(error) for error in told] == ["router is being stopped"] * 2
+    assert {type(error) for error in told} == {Retry}
+
+
+async def test_a_refusal_of_any_size_comes_back(bus):
+    async def on_get(asked):
+        raise NotFound("agent", asked.name * 4)
+
+    service = await answering(bus, on_get)
+
+    with pytest.raises(Refused) as caught:
+        await bus.ask(GetAgent(tenant="default", name="y" * 400_000), Agent)
+
+    assert len(str(caught.value)) > 1_600_000
     await service.stop(1)
 
 

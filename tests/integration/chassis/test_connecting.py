@@ -6,7 +6,7 @@ import nkeys
 import pytest
 
 from wayline.chassis import Bus, BusSettings
-from wayline.contracts.errors import Reject, Unavailable
+from wayline.contracts.errors import Bug, Reject, Unavailable
 from wayline.embedded import free_port, minimal_config
 
 
@@ -34,6 +34,63 @@ async def test_one_server_of_a_cluster_that_is_up_is_enough(nats_factory):
     url = f"nats://127.0.0.1:{free_port()},{server.url}"
 
     bus = await Bus.connect(BusSettings(nats_url=url, connect_wait_s=10), service="router", exit_when_closed=False)
+
+    assert bus.nc.is_connected
+    await bus.close()
+
+
+async def test_what_was_denied_is_tried_again_over_a_new_connection(nats_factory, tmp_path):
+    store_dir = tmp_path / "js"
+    denying = minimal_config(store_dir) + "\nauthorization: { users: [ { user: a, password: b, "
+    denying += 'permissions: { publish: { deny: "kept.>" } } } ] }\nno_auth_user: a\n'
+    server = await nats_factory(config=denying)
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+    await bus.js.add_stream(name="KEPT", subjects=["kept.>"])
+    with pytest.raises(Bug, match="may not publish"):
+        await bus.store("kept.a", b"", {})
+    back = asyncio.Event()
+    bus.reconnected.append(back.set)
+    await server.kill()
+    server.config = minimal_config(store_dir)
+    await server.start()
+    await asyncio.wait_for(back.wait(), 15)
+
+    assert (await bus.store("kept.a", b"", {})).seq == 1
+    await bus.close()
+
+
+async def test_whoever_leaves_does_not_wait_for_readers_that_are_gone(nats_factory):
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
+    await bus.nc.subscribe("unread")
+    await bus.nc.publish("unread", b"")
+    await bus.settled()
+
+    leaving = asyncio.create_task(bus.close())
+    await asyncio.wait({leaving}, timeout=10)
+
+    assert leaving.done()
+
+
+async def test_a_server_that_found_us_slow_does_not_doubt_our_credentials(nats_factory):
+    port, told = free_port(), asyncio.Event()
+
+    async def be_impatient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"impatient","max_payload":1048576}\r\n')
+        if await reader.readline():
+            writer.write(b"-ERR 'Authentication Timeout'\r\n")
+            told.set()
+        writer.close()
+
+    impatient = await asyncio.start_server(be_impatient, "127.0.0.1", port)
+    settings = BusSettings(nats_url=f"nats://127.0.0.1:{port}", connect_wait_s=20)
+    connecting = asyncio.create_task(Bus.connect(settings, service="router", exit_when_closed=False))
+    await asyncio.wait_for(told.wait(), 10)
+    impatient.close()
+    await impatient.wait_closed()
+    await nats_factory(port=port)
+
+    bus = await asyncio.wait_for(connecting, 20)
 
     assert bus.nc.is_connected
     await bus.close()

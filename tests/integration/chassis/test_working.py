@@ -203,6 +203,18 @@ async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_t
     await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
+@pytest.mark.parametrize("status", ["100", "408", "503"])
+async def test_a_message_that_looks_like_the_servers_own_word_is_a_message(bus, bind, status):
+    async def on_job(job, _):
+        raise AssertionError("never reached")
+
+    await bind(on_job)
+    await bus.js.publish("jobs.submit.default", b"", headers={"Status": status, "Nats-Pending-Messages": "9"})
+    await empty(bus)
+
+    assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "invalid_message"
+
+
 async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
     tries = []

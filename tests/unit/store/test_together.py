@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from wayline.contracts.errors import Bug
 from wayline.store import PostgresUnavailable, Together
 from wayline.testkit import until
 
@@ -65,6 +66,19 @@ async def test_one_wrong_question_does_not_take_its_neighbours_with_it():
     answers = await asyncio.gather(*rest, return_exceptions=True)
     assert answers[0::2] == [20, 30]
     assert isinstance(answers[1], ValueError)
+
+
+async def test_whoever_a_statement_has_no_answer_for_does_not_wait_for_ever():
+    async def forgetful(_: str, questions: Sequence[int]) -> list[int]:
+        return [question for question in questions if question != 13]
+
+    together = Together(forgetful)
+    asked = [asyncio.create_task(together.ask("acme", n)) for n in (1, 13, 2)]
+    await asyncio.wait(asked, timeout=10)
+
+    answers = await asyncio.gather(*(task for task in asked if task.done()), return_exceptions=True)
+    assert answers[0::2] == [1, 2]
+    assert isinstance(answers[1], Bug)
 
 
 async def test_a_database_that_is_away_is_asked_once_for_all():

@@ -26,6 +26,8 @@ RECONNECT_S = 0.25
 PING_S = 10
 PINGS_LOST_MAX = 2
 PENDING_MAX_BYTES = 16 * 1024 * 1024
+LEAVE_S = 2
+"""How long whoever leaves waits for what was heard and not read: those who would read it have been stopped."""
 CLOSED_EXIT_CODE = 70
 LOOK_S = 0.05
 """Between two looks at a connection that is being made."""
@@ -34,7 +36,7 @@ REACH_S = 1.0
 NATS_PORT = 4222
 
 _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
-_REFUSED = re.compile(r"authorization violation|authentication", re.I)
+_REFUSED = re.compile(r"authorization violation|authentication (?!timeout)", re.I)
 
 
 @dataclass
@@ -60,6 +62,7 @@ class Link:
             "max_outstanding_pings": PINGS_LOST_MAX,
             "allow_reconnect": True,
             "pending_size": PENDING_MAX_BYTES,
+            "drain_timeout": LEAVE_S,
             "error_cb": self._on_error,
             "disconnected_cb": self._on_disconnect,
             "reconnected_cb": self._on_reconnect,
@@ -87,6 +90,8 @@ class Link:
     async def _on_reconnect(self) -> None:
         metrics.bus_connected.labels(self.service).set(1)
         log.info("bus connection is back", service=self.service)
+        # Who may say what may have been set right meanwhile; what is still denied is denied again.
+        self.denied.clear()
         for call in self.reconnected:
             call()
 

@@ -121,7 +121,8 @@ class Pull:
         asyncio.get_running_loop().call_later(RETRY_S, self._ask)
 
     def _on_message(self, inbox: str, message: Msg) -> None:
-        status = message.headers.get("Status") if message.headers and not message.data else None
+        # A sender may say `Status` too; but only what the server itself says can be answered by nobody.
+        status = message.headers.get("Status") if message.headers and not message.reply else None
         if status is not None:
             if inbox == self._inbox:
                 self._on_status(status, message.headers or {})

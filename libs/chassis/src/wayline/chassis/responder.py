@@ -85,17 +85,19 @@ class Responder(Generic[M]):
         try:
             async with self._slots:
                 await self._answer(raw)
+        except asyncio.CancelledError:
+            # The grace is over: whoever asked would wait until its own time is.
+            await self._refuse(raw, Retry(f"{self._bus.service} is being stopped"))
         finally:
             self._held_bytes -= size
 
     async def _turn_away(self, raw: Msg) -> None:
-        busy = Retry(f"{self._bus.service} has more requests waiting than it can hold")
         self._handled.count("turned away")
-        if raw.reply:
-            await self._refuse(raw, busy)
+        await self._refuse(raw, Retry(f"{self._bus.service} has more requests waiting than it can hold"))
 
     async def _refuse(self, raw: Msg, error: WaylineError) -> None:
-        await self._bus.nc.publish(raw.reply, error.problem().model_dump_json().encode(), headers={h.ERROR: error.code})
+        if raw.reply:
+            await self._reply(raw, error.problem(), {h.ERROR: error.code})
 
     async def _answer(self, raw: Msg) -> None:
         template, service = self._ask.message.subject_template, self._bus.service
@@ -104,24 +106,26 @@ class Responder(Generic[M]):
             with self._telemetry.handling(template, raw.headers, attributes={names.MESSAGING_DESTINATION: template}):
                 answer = await self._ask.handle(await self._bus.hear(self._ask.message, raw))
             if raw.reply and answer is not None:
-                await self._reply(raw, answer)
+                await self._reply(raw, answer, {})
+        except asyncio.CancelledError:
+            outcome = "cut short"
+            raise
         except Exception as error:
             known = error if isinstance(error, WaylineError) else Bug(f"{service} failed: {type(error).__name__}")
             outcome = known.code
             if known is not error or isinstance(error, Bug):
                 log.error("request failed", service=service, subject=template, error=repr(error), exc_info=error)
-            if raw.reply:
-                await self._refuse(raw, known)
+            await self._refuse(raw, known)
         finally:
             self._handled.measure(outcome, started=started)
 
-    async def _reply(self, raw: Msg, answer: BaseModel) -> None:
-        body, headers = _encode(answer), None
+    async def _reply(self, raw: Msg, answer: BaseModel, headers: dict[str, str]) -> None:
+        body = _encode(answer)
         if len(body) > MESSAGE_MAX:
             tenant = self._ask.message.address(raw.subject).get("tenant", "-")
             body, _ = await self._bus.claims.check_in(body, f"{tenant}/replies")
-            headers = {h.CLAIMS: "1"}
-        await self._bus.nc.publish(raw.reply, body, headers=headers)
+            headers[h.CLAIMS] = "1"
+        await self._bus.nc.publish(raw.reply, body, headers=headers or None)
 
 
 def _encode(answer: BaseModel) -> bytes:

@@ -171,19 +171,10 @@ async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIt
     for consumer in consumers(limits):
         async for said in _declare_consumer(js, consumer):
             yield said
-    try:
-        await js.object_store(PAYLOADS)
-    except NotFoundError:
-        await js.create_object_store(
-            PAYLOADS,
-            ObjectStoreConfig(ttl=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas),
-        )
-        yield f"object store {PAYLOADS} created"
-    try:
-        await js.key_value(PROVIDERS)
-    except NotFoundError:
-        await js.create_key_value(KeyValueConfig(bucket=PROVIDERS, history=1, ttl=DAY_S, replicas=limits.replicas))
-        yield f"key-value bucket {PROVIDERS} created"
+    async for said in _declare_payloads(js, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas):
+        yield said
+    async for said in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
+        yield said
 
 
 async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIterator[str]:
@@ -194,10 +185,8 @@ async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIt
         await js.add_stream(wanted)
         yield f"stream {wanted.name} created"
         return
-    drifted = _drift(wanted, present)
-    if drifted:
-        await js.update_stream(present.evolve(**drifted))
-        yield f"stream {wanted.name}: {', '.join(sorted(drifted))} corrected"
+    async for corrected in _correct(js, present, f"stream {wanted.name}", **_said(wanted)):
+        yield corrected
 
 
 async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIterator[str]:
@@ -207,13 +196,50 @@ async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIter
         await js.add_consumer(wanted.stream, wanted.config())
         yield f"consumer {wanted.stream}/{wanted.name} created"
         return
-    drifted = _drift(wanted.config(), present)
+    drifted = _drift(_said(wanted.config()), present)
     if drifted:
         await js.add_consumer(wanted.stream, present.evolve(**drifted))
         yield f"consumer {wanted.stream}/{wanted.name}: {', '.join(sorted(drifted))} corrected"
 
 
-def _drift(wanted: StreamConfig | ConsumerConfig, present: object) -> dict[str, object]:
-    """The fields that are set in `wanted` and differ in what the server has."""
-    said = {name: value for name, value in vars(wanted).items() if value is not None}
-    return {name: value for name, value in said.items() if getattr(present, name, None) != value}
+async def _declare_payloads(
+    js: JetStreamContext, *, max_age_s: float, max_bytes: int, replicas: int
+) -> AsyncIterator[str]:
+    said = f"object store {PAYLOADS}"
+    try:
+        present = (await js.stream_info(f"OBJ_{PAYLOADS}")).config
+    except NotFoundError:
+        await js.create_object_store(PAYLOADS, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
+        yield f"{said} created"
+        return
+    async for corrected in _correct(js, present, said, max_age=max_age_s, max_bytes=max_bytes, num_replicas=replicas):
+        yield corrected
+
+
+async def _declare_providers(js: JetStreamContext, *, max_age_s: float, replicas: int) -> AsyncIterator[str]:
+    said = f"key-value bucket {PROVIDERS}"
+    try:
+        present = (await js.stream_info(f"KV_{PROVIDERS}")).config
+    except NotFoundError:
+        await js.create_key_value(KeyValueConfig(bucket=PROVIDERS, history=1, ttl=max_age_s, replicas=replicas))
+        yield f"{said} created"
+        return
+    async for corrected in _correct(js, present, said, max_age=max_age_s, num_replicas=replicas):
+        yield corrected
+
+
+async def _correct(js: JetStreamContext, present: StreamConfig, what: str, **wanted: object) -> AsyncIterator[str]:
+    drifted = _drift(wanted, present)
+    if drifted:
+        await js.update_stream(present.evolve(**drifted))
+        yield f"{what}: {', '.join(sorted(drifted))} corrected"
+
+
+def _said(config: StreamConfig | ConsumerConfig) -> dict[str, Any]:
+    """The fields that are set."""
+    return {name: value for name, value in vars(config).items() if value is not None}
+
+
+def _drift(wanted: dict[str, Any], present: object) -> dict[str, Any]:
+    """The fields that differ in what the server has."""
+    return {name: value for name, value in wanted.items() if getattr(present, name, None) != value}

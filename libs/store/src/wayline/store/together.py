@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from wayline.contracts.errors import Bug
 from wayline.store.errors import PostgresUnavailable
 
 Q = TypeVar("Q")
@@ -65,6 +66,8 @@ class Together(Generic[Q, A]):
     async def _answer(self, tenant: str, asked: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
         try:
             answers = await self._run(tenant, [question for question, _ in asked])
+            if len(answers) != len(asked):
+                raise Bug(f"{len(asked)} questions have {len(answers)} answers")
         except Exception as error:
             if len(asked) == 1 or isinstance(error, PostgresUnavailable):
                 for _, future in asked:
