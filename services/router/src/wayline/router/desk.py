@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from decimal import Decimal
 
+import asyncpg
+
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
 from wayline.router.admission import Admitted, Wish
@@ -86,11 +88,15 @@ class Desk:
 
     async def put_agent(self, tenant: str, name: str, config: AgentConfig) -> Agent:
         """Save a configuration as a new version, unless it is what the newest version says."""
-        row = await self._store.fetchrow(
-            tenant, self._store.sql.put_agent, tenant, name, config.model_dump(mode="json")
-        )
-        assert row is not None
-        return _agent(name, row)
+        said = config.model_dump(mode="json")
+        while True:
+            try:
+                row = await self._store.fetchrow(tenant, self._store.sql.put_agent, tenant, name, said)
+            except asyncpg.UniqueViolationError:
+                # Another was saved at the same moment and has the number: this one comes after it.
+                continue
+            assert row is not None
+            return _agent(name, row)
 
     async def delete_agent(self, tenant: str, name: str) -> bool:
         """Retire every version: kept for the jobs that began with one, refused to new ones."""
