@@ -69,6 +69,22 @@ async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platfo
     assert (refused.status, refused.error.code) == ("failed", "unknown_agent")
 
 
+async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(platform):
+    await platform.start("router")
+    body = {"agent": "nobody", "input": "x", "job_id": "j1", "user_id": "ann", "options": {"max_steps": 3}}
+    await platform.publish(body)
+    refused = await platform.wait_for("j1")
+    await platform.drained("SUBMIT")
+    before = await platform.events("j1")
+
+    await platform.publish(body)
+    await platform.drained("SUBMIT")
+
+    assert [letter["Wayline-Dead-Code"] for letter in await platform.dead()] == ["unknown_agent"]
+    assert await platform.events("j1") == before
+    assert (refused.user_id, before[0].job.options.max_steps) == ("ann", 3)
+
+
 async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1", "the first")
