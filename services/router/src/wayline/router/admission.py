@@ -90,6 +90,13 @@ def job_id_of(asked: str | None, delivery: Delivery) -> str:
     return f"job_{sha256(f'{delivery.sequence}/{delivery.stored_ns}'.encode()).hexdigest()[:20]}"
 
 
+def require_text(job: SubmitJob) -> None:
+    """Raises InvalidMessage for names that no table takes: each try to look one up would fail as if we were broken."""
+    for name in ("agent", "session_id", "user_id"):
+        if "\0" in (getattr(job, name) or ""):
+            raise InvalidMessage(schema=SubmitJob.schema_id(), reason=f"{name} has a NUL character in it")
+
+
 def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
     """Where the result goes. Raises InvalidMessage when that is neither an inbox nor the tenant's own replies."""
     subject = delivery.headers.get(h.REPLY_TO)
