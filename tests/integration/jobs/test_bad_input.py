@@ -49,15 +49,16 @@ async def test_a_bad_submission_is_put_aside_with_its_reason(platform, body, hea
     assert letter["Wayline-Dead-Subject"] == "jobs.submit.default"
 
 
-async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform):
+@pytest.mark.parametrize("tenant", ["nobody", "No_Slug"])
+async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform, tenant):
     await platform.start("router")
 
-    await platform.publish({**GOOD, "job_id": "j1"}, tenant="nobody")
+    await platform.publish({**GOOD, "job_id": "j1"}, tenant=tenant)
     await platform.drained("SUBMIT")
 
     [letter] = await platform.dead()
-    assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", "nobody")
-    assert await platform.events("j1", "nobody") == []
+    assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", tenant)
+    assert await platform.events("j1", tenant) == []
 
 
 async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platform):

@@ -11,7 +11,7 @@ import asyncpg
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
 from wayline.router.admission import Admitted, Wish
-from wayline.store import Record, Store, Together
+from wayline.store import Record, Store, TenantInvalid, Together
 
 ADMISSIONS_APART_S = 0.01
 """Under load a job waits a few milliseconds longer here, and a statement and its commit serve several."""
@@ -31,7 +31,12 @@ class Desk:
         """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
         if self._known.get(tenant, 0) > time.monotonic():
             return True
-        if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
+        try:
+            known = await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant)
+        except TenantInvalid:
+            # No tenant can be called so: as unknown as any other.
+            return False
+        if not known:
             return False
         self._known[tenant] = time.monotonic() + self._fresh_s
         return True
