@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +43,8 @@ class Purse:
 
     grants: int = 0
     """So many more requests are granted."""
+    deciding: Callable[[], Awaitable[None]] | None = None
+    """What else happens before the next request is answered."""
     asked: list[Any] = field(default_factory=list)
     held: dict[str, Decimal] = field(default_factory=dict)
 
@@ -51,6 +53,9 @@ class Purse:
         held = self.held.get(asked.job_id, Decimal(0))
         assert asked.total_usd is not None
         granted, self.grants = self.grants > 0, max(self.grants - 1, 0)
+        deciding, self.deciding = self.deciding, None
+        if deciding is not None:
+            await deciding()
         held = self.held[asked.job_id] = max(asked.total_usd, held) if granted else held
         return Extended(granted=granted, held_usd=held, left_usd=Decimal(0), limited_by="" if granted else "march")
 

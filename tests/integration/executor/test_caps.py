@@ -3,10 +3,13 @@
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import pytest
+
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import ExtendBudget, ReleaseBudget, SettleJob
 from wayline.contracts.jobs import Expire, JobOptions, RaiseBudget, Waiting
+from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import Stage, stamp
@@ -103,6 +106,28 @@ async def test_a_job_at_its_cap_parks_is_raised_and_finishes_with_no_call_repeat
     assert refused.attempt_id == granted.attempt_id == "default/j1/2/m1"
     assert granted.cap_usd == 1 and granted.seq > released[0].seq
     assert stage.purse.of(SettleJob)[0].cost_usd == done.cost_usd
+
+
+@pytest.mark.parametrize("budget_usd", [Decimal(1), None])
+async def test_room_that_is_made_while_a_budget_refuses_is_asked_for_and_not_slept_through(
+    stage: Stage, budget_usd: Decimal | None
+):
+    """Nobody signals it again: a job that had heard of the room and parked would wait for the end of its wait."""
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        [lane, *_] = (await stage.executor(chat)).parts
+
+        async def deciding() -> None:
+            await stage.signal("j1", RaiseBudget(budget_usd=budget_usd))
+            await until(lambda: lane._by_job["default", "j1"].pen.signals_seen > 0, why="the signal was heard")
+            stage.purse.grants = 1
+
+        stage.purse.deciding = deciding
+        await stage.begin("j1", options=PARK, held_usd=NOTHING)
+
+        await until(lambda: len(chat.calls) == 1, why="the job has asked again, and goes on")
+        await stage.ended("j1")
+
+    assert [one.cap_usd for one in stage.purse.of(ExtendBudget)] == [None, budget_usd]
 
 
 async def test_a_woken_job_whose_budget_has_still_no_room_parks_again(stage: Stage):

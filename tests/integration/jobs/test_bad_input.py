@@ -28,6 +28,9 @@ GOOD = {"agent": "assistant", "input": "hello"}
         (GOOD, {"Wayline-Reply-To": "replies.acme.x"}, "invalid_message", "replies.default."),
         (GOOD, {"Wayline-Reply-To": "_INBOX.>"}, "invalid_message", "must begin with _INBOX."),
         ({**GOOD, "job_id": "a"}, {"Nats-Msg-Id": "b"}, "invalid_message", "job_id in the body is 'a'"),
+        ({**GOOD, "agent": "a\0"}, {}, "invalid_message", "agent has a NUL character"),
+        ({**GOOD, "session_id": "\0"}, {}, "invalid_message", "session_id has a NUL character"),
+        ({**GOOD, "user_id": "ann\0"}, {}, "invalid_message", "user_id has a NUL character"),
         ({**GOOD, "agent": "nobody"}, {}, "unknown_agent", "no agent 'nobody'"),
         ({**GOOD, "options": {"model": "gpt"}}, {}, "invalid_model", "provider/model"),
     ],
@@ -46,15 +49,16 @@ async def test_a_bad_submission_is_put_aside_with_its_reason(platform, body, hea
     assert letter["Wayline-Dead-Subject"] == "jobs.submit.default"
 
 
-async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform):
+@pytest.mark.parametrize("tenant", ["nobody", "No_Slug"])
+async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform, tenant):
     await platform.start("router")
 
-    await platform.publish({**GOOD, "job_id": "j1"}, tenant="nobody")
+    await platform.publish({**GOOD, "job_id": "j1"}, tenant=tenant)
     await platform.drained("SUBMIT")
 
     [letter] = await platform.dead()
-    assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", "nobody")
-    assert await platform.events("j1", "nobody") == []
+    assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", tenant)
+    assert await platform.events("j1", tenant) == []
 
 
 async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platform):
@@ -67,6 +71,22 @@ async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platfo
     await replies.next_msg(timeout=10)
     refused = await platform.wait_for("j1")
     assert (refused.status, refused.error.code) == ("failed", "unknown_agent")
+
+
+async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(platform):
+    await platform.start("router")
+    body = {"agent": "nobody", "input": "x", "job_id": "j1", "user_id": "ann", "options": {"max_steps": 3}}
+    await platform.publish(body)
+    refused = await platform.wait_for("j1")
+    await platform.drained("SUBMIT")
+    before = await platform.events("j1")
+
+    await platform.publish(body)
+    await platform.drained("SUBMIT")
+
+    assert [letter["Wayline-Dead-Code"] for letter in await platform.dead()] == ["unknown_agent"]
+    assert await platform.events("j1") == before
+    assert (refused.user_id, before[0].job.options.max_steps) == ("ann", 3)
 
 
 async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(platform):

@@ -127,6 +127,23 @@ async def test_a_budget_that_is_taken_away_wakes_everybody(platform: Platform):
     await woken(platform, "a", head)
 
 
+async def test_a_job_that_can_be_signalled_no_more_does_not_keep_those_behind_it_asleep(platform: Platform):
+    await platform.start("router", router=SLOW)
+    stored = (await platform.bus.js.stream_info("SIGNALS")).config
+    await platform.bus.js.update_stream(stored.evolve(max_msgs_per_subject=1))
+    await put(platform, "0.01")
+    await begun(platform, "a", "b")
+    heads: dict[str, Head] = {}
+    for job in ("a", "b"):
+        assert not (await extend(platform, job, "0.04")).granted
+        heads[job] = await parked(platform, job)
+    await platform.signal("a", type="budget", budget_usd="1")
+
+    await put(platform, "0.08")
+
+    await woken(platform, "b", heads["b"])
+
+
 async def test_what_another_job_gives_back_wakes_whoever_waited_for_it(platform: Platform):
     await platform.start("router", router=QUICK)
     await put(platform, "0.05")

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from wayline.executor.tools import Tools
 from wayline.journal import JobLog
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say, turns
@@ -137,3 +138,43 @@ async def test_a_tool_that_outlives_its_jobs_time_is_stopped_and_the_job_ends(pl
         assert (ended.status, ended.partial, ended.answer) == ("completed", True, "one moment")
         [completed] = [event for event in await platform.events("j1") if event.type == "tool.completed"]
         assert completed.error.code == "timeout"
+
+
+async def test_a_result_that_came_before_the_cancel_is_kept_though_it_was_not_noted_yet(platform, effects, monkeypatch):
+    """Two calls side by side: the second one's result comes while the first one's is being appended."""
+    effects.delay_ms = 100
+    await effects.start()
+    calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
+    appended, go_on, answered = asyncio.Event(), asyncio.Event(), list[str]()
+    append, call = JobLog.append, Tools.call
+
+    async def slowly(self, events, after, **said):
+        head = await append(self, events, after, **said)
+        if events[-1].type == "tool.completed" and not appended.is_set():
+            appended.set()
+            await go_on.wait()
+        return head
+
+    async def told(self, job, wanted, **said):
+        reply = await call(self, job, wanted, **said)
+        answered.append(wanted.wanted.call)
+        return reply
+
+    monkeypatch.setattr(JobLog, "append", slowly)
+    monkeypatch.setattr(Tools, "call", told)
+    async with ChatServer(turns(calls, Say(text="never"))) as chat:
+        await platform.start(
+            "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
+        )
+        await platform.submit("j1", model="chat/m")
+        await asyncio.wait_for(appended.wait(), 10)
+        await until(lambda: answered == ["1", "2"], why="both tools have answered")
+
+        await platform.signal("j1", type="cancel")
+        lane = platform.services["executor"].parts[0]
+        await until(lambda: lane._by_job["default", "j1"].pen.job.cancel is not None, why="the cancel was heard")
+        go_on.set()
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        completed = [event for event in await platform.events("j1") if event.type == "tool.completed"]
+        assert [(event.call, event.status) for event in completed] == [("1", "success"), ("2", "success")]

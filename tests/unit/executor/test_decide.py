@@ -134,3 +134,14 @@ def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
     assert decide(late) == Fail(
         Failure(code="time_limit", message="the job's 60 s are over and there is nothing to answer with")
     )
+
+
+def test_when_its_time_is_over_a_job_begins_no_more_tools_and_brings_those_to_an_end_that_it_has_begun():
+    begun = call("1", key="default/j/1/1")
+    again = begun._replace(decision_id="1-1", decision=e.DecisionMade(**stamp(decision_id="1-1", outcome="retry")))
+    over = ASKED._replace(step=1, at=ASKED.deadline, messages=(*ASKED.messages, AssistantMessage(text="I will look")))
+    cut = Complete("I will look", partial=True, reason="the job's 60 s are over")
+
+    assert decide(over._replace(calls=(begun, call("2")))) == RunTools((begun,))
+    assert decide(over._replace(calls=(call("2"), call("3")))) == cut
+    assert decide(over._replace(calls=(again,))) == cut

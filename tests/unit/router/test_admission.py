@@ -1,12 +1,14 @@
 """A job's first record, from what was asked alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from wayline.chassis import Delivery
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import JobOptions
+from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.router.admission import caller_of, job_id_of, salvaged
 from wayline.router.routing import choose_limits
 
@@ -63,6 +65,14 @@ def test_what_can_be_read_of_an_invalid_submission_is_kept(body, agent):
     job = salvaged(delivery(body))
 
     assert (job.agent if job else None) == agent
+
+
+def test_of_a_valid_submission_that_is_refused_all_is_kept():
+    body = b'{"agent":"a","input":[{"type":"text","text":"why?"}],"user_id":"ann","options":{"lane":"batch"}}'
+
+    job = salvaged(replace(named("j1"), body=body))
+
+    assert job == SubmitJob.from_wire(body, "jobs.submit.acme").model_copy(update={"job_id": "j1"})
 
 
 def test_limits_are_the_jobs_own_where_it_has_them():

@@ -137,6 +137,7 @@ async def _intend(
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     prefix = hold.prints.segments(request)
     worst_usd = spending.worst_usd(request, prefix, at=job.at)
+    seen = pen.signals_seen
     try:
         extended = await priced.fund(hands, hold, request, worst_usd, waits=spending.would_wait(job))
     except Cancelled:
@@ -144,6 +145,9 @@ async def _intend(
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
     if extended is not None and not extended.granted:
+        if pen.signals_seen != seen:
+            # What was heard meanwhile may be the room it needs, or a cancel: parked, nobody would tell it again.
+            return None
         until = expiry(hands, hold)
         return spending.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
     attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}

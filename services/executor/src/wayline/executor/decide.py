@@ -7,6 +7,7 @@ from wayline.executor.actions import (
     Action,
     CallModel,
     Cancel,
+    Complete,
     Fail,
     NoteLost,
     Park,
@@ -44,6 +45,11 @@ def _calls(job: Job) -> Action:
     if decided:
         return Resolve(decided)
     runnable = [call for call in open_calls if not call.undecided]
+    if runnable and _out_of_time(job):
+        # What has begun is brought to an end; nothing is begun for which nobody will wait.
+        runnable = [call for call in runnable if call.key is not None and call.decision is None]
+        if not runnable:
+            return _time_over(job)
     if runnable:
         return RunTools(_beside(job, runnable))
     call = open_calls[0]
@@ -78,7 +84,7 @@ def _model(job: Job) -> Action:
     if failed is not None and not failed.retryable:
         return after_failure(job, failed)
     if late:
-        return cut_short(job, f"the job's {job.limits.max_seconds:g} s are over", "time_limit")
+        return _time_over(job)
     if job.asked is None and (first := before_first_call(job)):
         return first
     if failed is not None:
@@ -93,3 +99,8 @@ def _model(job: Job) -> Action:
 
 def _out_of_time(job: Job) -> bool:
     return job.at is not None and job.deadline is not None and job.at >= job.deadline
+
+
+def _time_over(job: Job) -> Complete | Fail:
+    assert job.limits is not None
+    return cut_short(job, f"the job's {job.limits.max_seconds:g} s are over", "time_limit")

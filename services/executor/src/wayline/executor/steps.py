@@ -103,6 +103,10 @@ async def _finish(hands: Hands, hold: Hold, calls: list[Call]) -> None:
                 await asyncio.shield(append)
     finally:
         await stopped(*running)
+        # Whoever stops us may come between an answer and its note: what it says and what it cost is known all the same.
+        for task, call in running.items():
+            if not task.cancelled() and task.exception() is None:
+                _note_reply(hands, hold, job.step, call, task.result())
 
 
 async def _call_tool(hands: Hands, hold: Hold, call: Call) -> ToolReply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -87,6 +88,13 @@ def job_id_of(asked: str | None, delivery: Delivery) -> str:
     if named:
         return ids.job_id_from(named)
     return f"job_{sha256(f'{delivery.sequence}/{delivery.stored_ns}'.encode()).hexdigest()[:20]}"
+
+
+def require_text(job: SubmitJob) -> None:
+    """Raises InvalidMessage for names that no table takes: each try to look one up would fail as if we were broken."""
+    for name in ("agent", "session_id", "user_id"):
+        if "\0" in (getattr(job, name) or ""):
+            raise InvalidMessage(schema=SubmitJob.schema_id(), reason=f"{name} has a NUL character in it")
 
 
 def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
@@ -202,17 +210,22 @@ def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) ->
 
 
 def salvaged(delivery: Delivery) -> SubmitJob | None:
-    """As much of an invalid submission as can be read, if it names a job: a refused job has a log too."""
+    """As much of a refused submission as can be read, if it names a job: a refused job has a log too.
+
+    All of one that can be read whole, so that it is the same job when it comes again.
+    """
     tenant = SubmitJob.address(delivery.subject)["tenant"]
+    named = ids.job_id_from(delivery.headers[h.MSG_ID]) if h.MSG_ID in delivery.headers else None
+    with suppress(InvalidMessage):
+        job = SubmitJob.from_wire(delivery.body, delivery.subject)
+        return job if job.job_id else job.model_copy(update={"job_id": named})
     try:
         value: Any = from_json(delivery.body)
     except ValueError:
         return None
     if not isinstance(value, dict):
         return None
-    asked = value.get("job_id")
-    named = ids.job_id_from(delivery.headers[h.MSG_ID]) if h.MSG_ID in delivery.headers else None
-    agent, text = value.get("agent"), value.get("input")
+    asked, agent, text = value.get("job_id"), value.get("agent"), value.get("input")
     try:
         return SubmitJob(
             tenant=tenant,

@@ -6,10 +6,12 @@ import time
 from collections.abc import Sequence
 from decimal import Decimal
 
+import asyncpg
+
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound
 from wayline.router.admission import Admitted, Wish
-from wayline.store import Record, Store, Together
+from wayline.store import Record, Store, TenantInvalid, Together
 
 ADMISSIONS_APART_S = 0.01
 """Under load a job waits a few milliseconds longer here, and a statement and its commit serve several."""
@@ -29,7 +31,12 @@ class Desk:
         """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
         if self._known.get(tenant, 0) > time.monotonic():
             return True
-        if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
+        try:
+            known = await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant)
+        except TenantInvalid:
+            # No tenant can be called so: as unknown as any other.
+            return False
+        if not known:
             return False
         self._known[tenant] = time.monotonic() + self._fresh_s
         return True
@@ -86,11 +93,15 @@ class Desk:
 
     async def put_agent(self, tenant: str, name: str, config: AgentConfig) -> Agent:
         """Save a configuration as a new version, unless it is what the newest version says."""
-        row = await self._store.fetchrow(
-            tenant, self._store.sql.put_agent, tenant, name, config.model_dump(mode="json")
-        )
-        assert row is not None
-        return _agent(name, row)
+        said = config.model_dump(mode="json")
+        while True:
+            try:
+                row = await self._store.fetchrow(tenant, self._store.sql.put_agent, tenant, name, said)
+            except asyncpg.UniqueViolationError:
+                # Another was saved at the same moment and has the number: this one comes after it.
+                continue
+            assert row is not None
+            return _agent(name, row)
 
     async def delete_agent(self, tenant: str, name: str) -> bool:
         """Retire every version: kept for the jobs that began with one, refused to new ones."""

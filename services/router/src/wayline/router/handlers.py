@@ -67,6 +67,7 @@ class Router:
             raise Reject(f"no tenant {job.tenant!r}", code="unknown_tenant", status=404)
         job_id = admission.job_id_of(job.job_id, delivery)
         admission.reply_to_of(job.tenant, delivery)
+        admission.require_text(job)
         log = JobLog(self._bus, job.tenant, job_id)
         # A message that comes for the first time is nearly always of a new job, and where it is not the append says so.
         head = await log.last() if delivery.deliveries > 1 else None

@@ -14,7 +14,7 @@ import structlog
 from nats import errors as nats_errors
 
 from wayline.chassis import Bus
-from wayline.contracts.errors import WaylineError
+from wayline.contracts.errors import Full, WaylineError
 from wayline.contracts.jobs import RaiseBudget, Signal
 from wayline.store import PostgresUnavailable, Record, Store
 from wayline.telemetry import metrics
@@ -70,13 +70,20 @@ class Waker:
         """Signal every job that would fit; returns how many."""
         async with self._store.system() as conn:
             waiting = await conn.fetch(self._store.sql.wakeable, None, WAKES_MAX)
+        woken = 0
         for row in waiting:
-            await self._signal(row)
+            try:
+                await self._signal(row)
+            except Full as error:
+                # A job is signalled so often and no more: whoever waits behind it is not to wait for that, too.
+                log.warning("put off", what="wake-up", tenant=row["tenant"], job=row["job_id"], why=str(error))
+                continue
             # Only after the signal is stored: whoever dies in between is followed by the same signal again.
             await self._store.execute(
                 row["tenant"], self._store.sql.woken, row["tenant"], row["job_id"], row["waits_since"]
             )
-        return len(waiting)
+            woken += 1
+        return woken
 
     async def _signal(self, row: Record) -> None:
         tenant, job_id, since = row["tenant"], row["job_id"], row["waits_since"]
