@@ -42,6 +42,7 @@ async def tools(ctx, params):
     return types.ListToolsResult(tools=[
         tool("good", {}), tool("bad", {"properties": {"a": {"type": "strange"}}}),
         tool("far", {"properties": {"a": {"$ref": "http://127.0.0.1:1/schema.json"}}}),
+        tool("vast", {"properties": {"a": {"type": "integer", "maximum": 2**256 - 1}}}),
     ])
 
 async def call(ctx, params):
