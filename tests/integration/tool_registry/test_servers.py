@@ -10,6 +10,8 @@ import pytest
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
+from wayline.tool_registry.adapters import upstream
+from wayline.tool_registry.adapters.upstream import Upstream
 
 STDIO_SERVER = """
 import os
@@ -27,6 +29,26 @@ def crash() -> str:
 @server.tool()
 def nul() -> str:
     return "a\\x00b"
+
+server.run()
+"""
+ONE_AT_A_TIME_SERVER = """
+import pathlib, time
+from mcp.server import MCPServer
+server = MCPServer("busy")
+here = pathlib.Path(__file__)
+
+@server.tool()
+async def block() -> str:
+    here.with_suffix(".begun").touch()
+    while not here.with_suffix(".go").exists():
+        time.sleep(0.01)
+    return "done"
+
+@server.tool()
+async def act() -> str:
+    here.with_suffix(".acted").touch()
+    return "done"
 
 server.run()
 """
@@ -188,6 +210,42 @@ async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
 
     assert reply.status == ("success" if size < 1_000 else "failed")
     assert reply.error is None or "above the limit of 1000" in reply.error.message
+
+
+async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(world, monkeypatch):
+    begun, probed, learn = world.tmp_path / "busy.begun", asyncio.Event(), Upstream._learn
+
+    async def unanswered(self, client) -> None:
+        if not begun.exists():
+            return await learn(self, client)
+        probed.set()
+        raise TimeoutError
+
+    monkeypatch.setattr(Upstream, "_learn", unanswered)
+    await world.registry(program(world, "busy", ONE_AT_A_TIME_SERVER), probe_every_s=0.05)
+    await connected(world, "busy")
+
+    calling = asyncio.create_task(world.call(world.ask("busy__block")))
+    await until(probed.is_set, within=20, why="the busy server is asked for its tools")
+    (world.tmp_path / "busy.go").touch()
+
+    assert (await calling).content == "done"
+
+
+async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(world, monkeypatch):
+    monkeypatch.setattr(upstream, "OVERTIME_S", 0.1)
+    busy = program(world, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
+    await world.registry(busy)
+    await connected(world, "busy")
+    blocked = asyncio.create_task(world.call(world.ask("busy__block", job="j1")))
+    await until((world.tmp_path / "busy.begun").exists, within=20, why="the server is busy")
+
+    act = await world.call(world.ask("busy__act", job="j2"))
+    (world.tmp_path / "busy.go").touch()
+
+    assert (await blocked).status == "success"
+    assert (act.status, act.error.code if act.error else None) == ("failed", "unavailable")
+    assert not (world.tmp_path / "busy.acted").exists()
 
 
 @asynccontextmanager

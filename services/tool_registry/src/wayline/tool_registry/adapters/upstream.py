@@ -51,6 +51,9 @@ class Upstream:
         self._http: AsyncClient | None = None
         self._closing = False
         self._problem = "it is being connected"
+        self._under_way = 0
+        self._silent = False
+        """The last that was heard of it is that a call got no answer."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -79,26 +82,34 @@ class Upstream:
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         params = CallToolRequestParams.model_validate({"name": name, "arguments": arguments, "_meta": meta})
+        self._under_way += 1
         try:
-            async with asyncio.timeout(self._settings.available_within_s + timeout_s + OVERTIME_S):
-                async with self._session(effect=effect) as session:
+            # Twice: it may first be proved that the server answers.
+            async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
+                async with self._session(effect=effect, timeout_s=timeout_s) as session:
                     # Not `call_tool`: that would fail a call whose effect took place over its output schema.
-                    return await session.send_request(
+                    result = await session.send_request(
                         CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=timeout_s
                     )
+            self._silent = False
+            return result
         except NotBegun:
             raise
         except TimeoutError:
+            self._silent = True
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s)
+            self._silent = isinstance(failure, TimedOut)
             if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(effect)):
                 self._lost.set()
             raise failure from error
+        finally:
+            self._under_way -= 1
 
     @asynccontextmanager
-    async def _session(self, *, effect: bool) -> AsyncIterator[ClientSession]:
+    async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
         if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
             raise NotBegun(f"the server {self.name!r} does not answer: {self._problem}")
         if not effect:
@@ -108,7 +119,7 @@ class Upstream:
             async with _another(client, self._target()) as session:
                 yield session
         else:
-            await self._prove(client)
+            await self._prove(client, within_s=timeout_s)
             yield client.session
 
     def _has_sessions_of_their_own(self, effect: bool) -> bool:
@@ -119,10 +130,14 @@ class Upstream:
         over_http = self._server.url is not None
         return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
-    async def _prove(self, client: Client) -> None:
+    async def _prove(self, client: Client, *, within_s: float) -> None:
         """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
         try:
-            await client.session.list_tools()
+            async with asyncio.timeout(within_s):
+                await client.session.list_tools()
+        except TimeoutError:
+            self._silent = True
+            raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
         except Exception as error:
             self._lost.set()
             raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from error
@@ -159,8 +174,21 @@ class Upstream:
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
             while not await self._is_lost(within_s=self._settings.probe_every_s):
-                await self._learn(client)
+                await self._probe(client)
         self._problem = "its connection broke"
+
+    async def _probe(self, client: Client) -> None:
+        """Ask for the tools again; no answer is the end of a connection, unless the server is busy with a call.
+
+        Many servers do one thing at a time: to leave one now would end its call, perhaps in the middle of an effect.
+        """
+        try:
+            await self._learn(client)
+        except TimeoutError:
+            if self._silent or not self._under_way:
+                raise
+        else:
+            self._silent = False
 
     async def _is_lost(self, *, within_s: float) -> bool:
         with suppress(TimeoutError):
