@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
@@ -246,6 +248,66 @@ async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_an
     assert (await blocked).status == "success"
     assert (act.status, act.error.code if act.error else None) == ("failed", "unavailable")
     assert not (world.tmp_path / "busy.acted").exists()
+
+
+async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(world):
+    async with old_server(OldServer(answer="x" * 3_000_000)) as url:
+        await world.registry({"name": "old", "url": url}, result_max_bytes=1_000)
+        await connected(world, "old")
+
+        reply = await world.call(world.ask("old__act"))
+
+    assert reply.error is not None
+    assert "3000000 bytes is above the limit of 1000" in reply.error.message
+
+
+class OldServer:
+    """A server as they were before 2026: it has sessions, streams its answers, and never answers a farewell."""
+
+    def __init__(self, *, answer: str = "ok") -> None:
+        self.sessions = 0
+        self.hangs = False
+        self.left = asyncio.Event()
+        tool = {"name": "act", "inputSchema": {"type": "object"}}
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+        self._results = {
+            "initialize": {**about, "serverInfo": {"name": "old", "version": "1"}},
+            "tools/list": {"tools": [tool]},
+            "tools/call": {"content": [{"type": "text", "text": answer}]},
+        }
+
+    async def hear(self, request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            self.left.set()
+            await asyncio.Event().wait()
+        if request.method != "POST":
+            return web.Response(status=405)
+        said = await request.json()
+        if "id" not in said:
+            return web.Response(status=202)
+        if self.hangs:
+            await asyncio.Event().wait()
+        self.sessions += said["method"] == "initialize"
+        reply = {"jsonrpc": "2.0", "id": said["id"]}
+        if result := self._results.get(said["method"]):
+            reply["result"] = result
+        else:
+            reply["error"] = {"code": -32601, "message": "no such method"}
+        text = f"event: message\ndata: {json.dumps(reply)}\n\n"
+        return web.Response(text=text, content_type="text/event-stream", headers={"mcp-session-id": "s"})
+
+
+@asynccontextmanager
+async def old_server(old: OldServer):
+    app = web.Application()
+    app.router.add_route("*", "/mcp", old.hear)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

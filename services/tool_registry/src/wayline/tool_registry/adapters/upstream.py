@@ -29,6 +29,9 @@ CONNECT_S = 10.0
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 CLOSE_S = 5.0
+EVENT_MAX_BYTES = 128 * 1024 * 1024
+"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
+lost, after the effect."""
 PAGES_MAX = 100
 
 
@@ -203,7 +206,7 @@ class Upstream:
             return StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
         from mcp.client.streamable_http import streamable_http_client
 
-        return streamable_http_client(server.url or "", http_client=self._http)
+        return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
 
     async def _learn(self, client: Client) -> None:
         """Ask for the server's tools, page by page."""
