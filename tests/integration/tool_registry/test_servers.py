@@ -261,6 +261,22 @@ async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(w
     assert "3000000 bytes is above the limit of 1000" in reply.error.message
 
 
+async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(world, monkeypatch):
+    monkeypatch.setattr(upstream, "LEAVE_S", 0.2)
+    old = OldServer()
+    async with old_server(old) as url:
+        await world.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)
+        await connected(world, "old")
+        old.hangs = True
+        await until(old.left.is_set, within=20, why="the registry leaves")
+        old.hangs, before = False, old.sessions
+
+        await until(lambda: old.sessions > before, within=20, why="the registry comes back")
+        await connected(world, "old")
+
+        assert (await world.call(world.ask("old__act"))).status == "success"
+
+
 class OldServer:
     """A server as they were before 2026: it has sessions, streams its answers, and never answers a farewell."""
 

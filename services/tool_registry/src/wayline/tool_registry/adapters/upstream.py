@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ CONNECT_S = 10.0
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 CLOSE_S = 5.0
+LEAVE_S = 15.0
+"""How long leaving a server may take: one that hangs does not answer a farewell either."""
 EVENT_MAX_BYTES = 128 * 1024 * 1024
 """Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
 lost, after the effect."""
@@ -232,14 +235,23 @@ def _http_client(calls_max: int) -> AsyncClient:
 
 @asynccontextmanager
 async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
-    """Connect within a time limit that ends when the connection stands."""
+    """Connect within a time limit that ends when the connection stands, and leave within another."""
     async with AsyncExitStack() as stack:
         try:
             async with asyncio.timeout(within_s):
                 await stack.enter_async_context(client)
         except TimeoutError:
             raise NotBegun(f"no connection within {within_s:g} s") from None
-        yield
+        leaving = stack.pop_all()
+        try:
+            yield
+        except BaseException:
+            async with asyncio.timeout(LEAVE_S):
+                if not await leaving.__aexit__(*sys.exc_info()):
+                    raise
+        else:
+            async with asyncio.timeout(LEAVE_S):
+                await leaving.aclose()
 
 
 @asynccontextmanager
