@@ -96,6 +96,9 @@ async def test_a_key_of_another_tenant_or_job_is_refused(world):
         await world.once(ask.model_copy(update={"key": "other/j1/1/1"}))
     with pytest.raises(Refused, match="must begin with"):
         await world.resolve("other/j1/1/1", "succeeded")
+    for key in (world.tenant, f"{world.tenant}/j1"):
+        with pytest.raises(Refused, match="is no `<tenant>/<job>/<step>/<call>`"):
+            await world.resolve(key, "succeeded")
 
 
 async def test_every_table_of_the_ledger_is_closed_to_other_tenants(world, database):
