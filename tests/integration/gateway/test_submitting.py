@@ -231,6 +231,19 @@ async def test_a_partial_answer_is_shown_with_the_limit_that_made_it_so(gateway:
     assert "Which limit" in described["reason"]["description"]
 
 
+async def test_an_accepted_job_is_said_to_be_though_the_bus_went_away_meanwhile(
+    gateway: Running, bus: Bus, nats: Guarded
+):
+    waiting = asyncio.create_task(gateway.client.post("/v1/jobs?wait=2", json=JOB))
+    await until(lambda: queued(bus), why="the job to be on the bus")
+    await nats.server.stop()
+    answer = await waiting
+    await nats.server.start()
+    await until(lambda: gateway.bus.nc.is_connected and bus.nc.is_connected, why="both to be back")
+
+    assert (answer.status_code, answer.json().get("status")) == (202, "queued")
+
+
 async def test_waiting_is_bounded(world: World, bus: Bus):
     gateway = await world.gateway(wait_max_s=0.1)
 

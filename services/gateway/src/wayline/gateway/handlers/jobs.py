@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
+import structlog
 from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
 from wayline.contracts import ids
+from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
@@ -30,6 +32,9 @@ from wayline.gateway.shapes import (
 )
 from wayline.gateway.submitting import submit
 from wayline.journal import State
+from wayline.store import PostgresUnavailable
+
+log = structlog.get_logger()
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -74,17 +79,26 @@ async def submit_job(
 async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """200 with the job once it has ended, else 202; a fresh one was queued a moment ago and need not be looked at."""
     status = Status.QUEUED
-    if wait_s:
-        ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
-        if ended is not None:
-            return _answer(200, ended)
     if wait_s or not fresh:
-        job = await read_job(door, tenant, job_id)
-        if has_ended(job):
-            return _answer(200, job)
-        status = job.status
+        try:
+            job = await _looked_at(door, tenant, job_id, wait_s=wait_s)
+        except (Retry, NotFound, PostgresUnavailable) as error:
+            # It is on the bus: an error would have the client send it again, as another job.
+            log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error))
+        else:
+            if has_ended(job):
+                return _answer(200, job)
+            status = job.status
     accepted = Accepted(job_id=job_id, status=status, links=links(job_id))
     return _answer(202, accepted, Location=accepted.links["self"])
+
+
+async def _looked_at(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
+    """The job when it has ended, or as it is when the wait is over."""
+    ended = None
+    if wait_s:
+        ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
+    return ended or await read_job(door, tenant, job_id)
 
 
 @router.get("", responses=fails())
