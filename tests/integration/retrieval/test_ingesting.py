@@ -1,6 +1,7 @@
 """Every kind of document goes in over the bus and its passages come out; what cannot be read says why in its row."""
 
 import base64
+import json
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -209,6 +210,17 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
     assert said.status == "failed"
     assert "(mystery): nobody knows" in said.error
     await until(lambda: dead(client), why="the message is put aside")
+
+
+async def test_a_message_whose_id_no_column_takes_is_put_aside_and_does_not_come_for_ever(
+    service: Service, client: Any
+):
+    body = json.dumps({"document_id": "a\0b", "name": "n", "text": "t"}).encode()
+    await client.bus.js.publish("documents.index.acme", body)
+
+    await client.idle()
+
+    assert await dead(client) == 1
 
 
 async def dead(client: Any) -> int:

@@ -81,9 +81,12 @@ class Handlers:
             document_id = orjson.loads(delivery.body)["document_id"]
         except (ValueError, KeyError, TypeError):
             return
+        if not isinstance(document_id, str) or storable(document_id) != document_id:
+            # No row has such an id, and no column could be asked for it.
+            return
         tenant = IndexDocument.address(delivery.subject)["tenant"]
         said = GIVEN_UP.format(code=code, reason=storable(reason)[:REASON_MAX])
-        await self.documents.give_up(tenant, str(document_id), delivery.sequence, said)
+        await self.documents.give_up(tenant, document_id, delivery.sequence, said)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
         """Note a document as queued, and say how far it is."""
