@@ -194,8 +194,16 @@ async def test_documents_are_listed_newest_first_page_by_page(service: Service, 
     assert [document.document_id for document in first.documents] == ["d4", "d3", "d2"]
     assert [document.document_id for document in second.documents] == ["d1", "d0"]
     assert second.next_cursor is None
+
+
+@pytest.mark.parametrize(
+    "inside", [None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"]
+)
+async def test_a_cursor_that_is_none_of_ours_is_refused(service: Service, client: Any, inside: str | None):
+    cursor = "nonsense" if inside is None else base64.urlsafe_b64encode(inside.encode()).decode()
+
     with pytest.raises(Refused, match="cursor"):
-        await client.bus.ask(ListDocuments(tenant="acme", cursor="nonsense"), DocumentPage)
+        await client.bus.ask(ListDocuments(tenant="acme", cursor=cursor), DocumentPage)
 
 
 async def test_a_document_whose_message_became_a_dead_letter_says_so(
