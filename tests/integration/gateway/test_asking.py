@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ async def test_the_same_document_twice_is_queued_once_but_again_after_it_was_del
     gateway: Running, bus: Bus, others: Others
 ):
     said = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
-    known = Document(document_id="tides", name="tides.md", status=DocumentStatus.READY)
+    known = ready("The moon.")
     await others.answer(AcceptDocument, known)
     answers: list[Any] = [known, NotFound("document", "tides")]
     await others.answer(GetDocument, lambda _: answers.pop(0))
@@ -91,6 +92,35 @@ async def test_the_same_document_twice_is_queued_once_but_again_after_it_was_del
     await gateway.client.post("/v1/documents", json=said)
 
     assert (once, len(await indexed(bus))) == (1, 2)
+
+
+def ready(text: str) -> Document:
+    """The document `tides` with this content, as retrieval shows it once it can be searched."""
+    digest = sha256(text.encode()).hexdigest()
+    known = Document(document_id="tides", name="tides.md", media_type="text/markdown", sha256=digest)
+    return known.model_copy(update={"status": DocumentStatus.READY})
+
+
+async def test_a_version_that_comes_back_after_another_is_queued_again(gateway: Running, bus: Bus, others: Others):
+    await others.answer(AcceptDocument)
+    await others.answer(GetDocument, ready("The sun."))
+
+    for text in ("The moon.", "The sun.", "The moon."):
+        said = {"name": "tides.md", "text": text, "document_id": "tides"}
+        assert (await gateway.client.post("/v1/documents", json=said)).status_code == 202
+
+    assert [document.text for document in await indexed(bus)] == ["The moon.", "The sun.", "The moon."]
+
+
+async def test_each_version_is_noted_with_its_place_so_that_the_one_before_is_not_taken_for_it(
+    gateway: Running, others: Others
+):
+    await others.answer(AcceptDocument)
+
+    for text in ("The moon.", "The sun."):
+        await gateway.client.post("/v1/documents", json={"name": "tides.md", "text": text, "document_id": "tides"})
+
+    assert [asked.sequence for asked in others.asked if isinstance(asked, AcceptDocument)] == [1, 2]
 
 
 async def test_waiting_for_a_document_returns_it_ready(gateway: Running, others: Others):

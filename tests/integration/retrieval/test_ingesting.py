@@ -1,6 +1,7 @@
 """Every kind of document goes in over the bus and its passages come out; what cannot be read says why in its row."""
 
 import base64
+import json
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -193,8 +194,16 @@ async def test_documents_are_listed_newest_first_page_by_page(service: Service, 
     assert [document.document_id for document in first.documents] == ["d4", "d3", "d2"]
     assert [document.document_id for document in second.documents] == ["d1", "d0"]
     assert second.next_cursor is None
+
+
+@pytest.mark.parametrize(
+    "inside", [None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"]
+)
+async def test_a_cursor_that_is_none_of_ours_is_refused(service: Service, client: Any, inside: str | None):
+    cursor = "nonsense" if inside is None else base64.urlsafe_b64encode(inside.encode()).decode()
+
     with pytest.raises(Refused, match="cursor"):
-        await client.bus.ask(ListDocuments(tenant="acme", cursor="nonsense"), DocumentPage)
+        await client.bus.ask(ListDocuments(tenant="acme", cursor=cursor), DocumentPage)
 
 
 async def test_a_document_whose_message_became_a_dead_letter_says_so(
@@ -209,6 +218,17 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
     assert said.status == "failed"
     assert "(mystery): nobody knows" in said.error
     await until(lambda: dead(client), why="the message is put aside")
+
+
+async def test_a_message_whose_id_no_column_takes_is_put_aside_and_does_not_come_for_ever(
+    service: Service, client: Any
+):
+    body = json.dumps({"document_id": "a\0b", "name": "n", "text": "t"}).encode()
+    await client.bus.js.publish("documents.index.acme", body)
+
+    await client.idle()
+
+    assert await dead(client) == 1
 
 
 async def dead(client: Any) -> int:

@@ -96,6 +96,9 @@ async def test_a_key_of_another_tenant_or_job_is_refused(world):
         await world.once(ask.model_copy(update={"key": "other/j1/1/1"}))
     with pytest.raises(Refused, match="must begin with"):
         await world.resolve("other/j1/1/1", "succeeded")
+    for key in (world.tenant, f"{world.tenant}/j1"):
+        with pytest.raises(Refused, match="is no `<tenant>/<job>/<step>/<call>`"):
+            await world.resolve(key, "succeeded")
 
 
 async def test_every_table_of_the_ledger_is_closed_to_other_tenants(world, database):
@@ -109,12 +112,19 @@ async def test_every_table_of_the_ledger_is_closed_to_other_tenants(world, datab
     await admin.close()
 
 
-async def test_rows_that_no_job_can_ask_for_are_forgotten(world):
+@pytest.mark.parametrize("state", ["finished", "unknown", "started"])
+async def test_rows_that_no_job_can_ask_for_are_forgotten(world, state):
     registry = await world.registry()
     old, new = world.ask(PAY, job="old"), world.ask(PAY, job="new")
     await asyncio.gather(world.call(old), world.call(new))
-    age = "UPDATE calls SET ended_at = ended_at - interval '50 days' WHERE key = $1"
-    await world.store.execute(world.tenant, age, old.key)
+    become = """
+        UPDATE calls SET state = $2, result = CASE WHEN $2 = 'finished' THEN result END,
+            ended_at = CASE WHEN $2 <> 'started' THEN clock_timestamp() - make_interval(days => $3) END,
+            lease_until = clock_timestamp() - make_interval(days => $3)
+        WHERE key = $1
+    """
+    await world.store.execute(world.tenant, become, old.key, state, 50)
+    await world.store.execute(world.tenant, become, new.key, state, 40)
 
     await registry.service.parts[1]._ledger.forget(after_days=45)
 

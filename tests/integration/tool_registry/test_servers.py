@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from contextlib import asynccontextmanager
 
 import pytest
+from aiohttp import web
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
+from wayline.tool_registry.adapters import upstream
+from wayline.tool_registry.adapters.upstream import Upstream
 
 STDIO_SERVER = """
 import os
@@ -30,6 +34,26 @@ def nul() -> str:
 
 server.run()
 """
+ONE_AT_A_TIME_SERVER = """
+import pathlib, time
+from mcp.server import MCPServer
+server = MCPServer("busy")
+here = pathlib.Path(__file__)
+
+@server.tool()
+async def block() -> str:
+    here.with_suffix(".begun").touch()
+    while not here.with_suffix(".go").exists():
+        time.sleep(0.01)
+    return "done"
+
+@server.tool()
+async def act() -> str:
+    here.with_suffix(".acted").touch()
+    return "done"
+
+server.run()
+"""
 BAD_SCHEMA_SERVER = """
 import anyio, mcp_types as types
 from mcp.server.lowlevel import Server
@@ -42,6 +66,7 @@ async def tools(ctx, params):
     return types.ListToolsResult(tools=[
         tool("good", {}), tool("bad", {"properties": {"a": {"type": "strange"}}}),
         tool("far", {"properties": {"a": {"$ref": "http://127.0.0.1:1/schema.json"}}}),
+        tool("vast", {"properties": {"a": {"type": "integer", "maximum": 2**256 - 1}}}),
     ])
 
 async def call(ctx, params):
@@ -187,6 +212,118 @@ async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
 
     assert reply.status == ("success" if size < 1_000 else "failed")
     assert reply.error is None or "above the limit of 1000" in reply.error.message
+
+
+async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(world, monkeypatch):
+    begun, probed, learn = world.tmp_path / "busy.begun", asyncio.Event(), Upstream._learn
+
+    async def unanswered(self, client) -> None:
+        if not begun.exists():
+            return await learn(self, client)
+        probed.set()
+        raise TimeoutError
+
+    monkeypatch.setattr(Upstream, "_learn", unanswered)
+    await world.registry(program(world, "busy", ONE_AT_A_TIME_SERVER), probe_every_s=0.05)
+    await connected(world, "busy")
+
+    calling = asyncio.create_task(world.call(world.ask("busy__block")))
+    await until(probed.is_set, within=20, why="the busy server is asked for its tools")
+    (world.tmp_path / "busy.go").touch()
+
+    assert (await calling).content == "done"
+
+
+async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(world, monkeypatch):
+    monkeypatch.setattr(upstream, "OVERTIME_S", 0.1)
+    busy = program(world, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
+    await world.registry(busy)
+    await connected(world, "busy")
+    blocked = asyncio.create_task(world.call(world.ask("busy__block", job="j1")))
+    await until((world.tmp_path / "busy.begun").exists, within=20, why="the server is busy")
+
+    act = await world.call(world.ask("busy__act", job="j2"))
+    (world.tmp_path / "busy.go").touch()
+
+    assert (await blocked).status == "success"
+    assert (act.status, act.error.code if act.error else None) == ("failed", "unavailable")
+    assert not (world.tmp_path / "busy.acted").exists()
+
+
+async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(world):
+    async with old_server(OldServer(answer="x" * 3_000_000)) as url:
+        await world.registry({"name": "old", "url": url}, result_max_bytes=1_000)
+        await connected(world, "old")
+
+        reply = await world.call(world.ask("old__act"))
+
+    assert reply.error is not None
+    assert "3000000 bytes is above the limit of 1000" in reply.error.message
+
+
+async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(world, monkeypatch):
+    monkeypatch.setattr(upstream, "LEAVE_S", 0.2)
+    old = OldServer()
+    async with old_server(old) as url:
+        await world.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)
+        await connected(world, "old")
+        old.hangs = True
+        await until(old.left.is_set, within=20, why="the registry leaves")
+        old.hangs, before = False, old.sessions
+
+        await until(lambda: old.sessions > before, within=20, why="the registry comes back")
+        await connected(world, "old")
+
+        assert (await world.call(world.ask("old__act"))).status == "success"
+
+
+class OldServer:
+    """A server as they were before 2026: it has sessions, streams its answers, and never answers a farewell."""
+
+    def __init__(self, *, answer: str = "ok") -> None:
+        self.sessions = 0
+        self.hangs = False
+        self.left = asyncio.Event()
+        tool = {"name": "act", "inputSchema": {"type": "object"}}
+        about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+        self._results = {
+            "initialize": {**about, "serverInfo": {"name": "old", "version": "1"}},
+            "tools/list": {"tools": [tool]},
+            "tools/call": {"content": [{"type": "text", "text": answer}]},
+        }
+
+    async def hear(self, request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            self.left.set()
+            await asyncio.Event().wait()
+        if request.method != "POST":
+            return web.Response(status=405)
+        said = await request.json()
+        if "id" not in said:
+            return web.Response(status=202)
+        if self.hangs:
+            await asyncio.Event().wait()
+        self.sessions += said["method"] == "initialize"
+        reply = {"jsonrpc": "2.0", "id": said["id"]}
+        if result := self._results.get(said["method"]):
+            reply["result"] = result
+        else:
+            reply["error"] = {"code": -32601, "message": "no such method"}
+        text = f"event: message\ndata: {json.dumps(reply)}\n\n"
+        return web.Response(text=text, content_type="text/event-stream", headers={"mcp-session-id": "s"})
+
+
+@asynccontextmanager
+async def old_server(old: OldServer):
+    app = web.Application()
+    app.router.add_route("*", "/mcp", old.hear)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

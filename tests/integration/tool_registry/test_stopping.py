@@ -128,6 +128,16 @@ async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(world):
     assert slow.count("look_read") == 1
 
 
+async def test_an_answer_that_is_kept_for_its_caller_takes_no_slot(world):
+    slow = await world.server(delay_ms=800)
+    await world.registry(slow.settings(), answer_within_s=0.4, calls_max=1)
+    ask = world.ask("effects__look_read")
+    assert (await world.once(ask)).status == "in_progress"
+    await until(lambda: slow.count("look_read") == 1, why="the tool has answered")
+
+    assert (await world.call(world.ask("get_current_time", job="j2"))).status == "success"
+
+
 async def test_a_shutdown_lets_a_call_end_and_answers_it(world):
     registry = await world.registry()
     ask = world.ask("effects__pay_once")

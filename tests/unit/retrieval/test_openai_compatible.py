@@ -93,6 +93,8 @@ async def test_a_provider_that_is_away_is_waited_for():
         (web.json_response({"error": {"message": "wrong key"}}, status=401), "check WAYLINE_RETRIEVAL_EMBEDDING_MODEL"),
         (web.json_response({"hello": "world"}), "does not speak the embeddings API"),
         (web.json_response({"data": []}), "0 vectors for 1 texts"),
+        (web.json_response({"data": [{"index": 0, "embedding": [1, [2]]}]}), "vectors of different lengths"),
+        (web.json_response({"data": [{"index": 0, "embedding": [{}, 1]}]}), "or no numbers"),
         (web.Response(text="<html>"), "does not speak the embeddings API"),
     ],
 )

@@ -41,6 +41,24 @@ def test_text_is_read_in_the_encodings_that_editors_write(encoding: str):
 
 
 @pytest.mark.parametrize(
+    ("head", "encoding", "read_as"),
+    [
+        ('<meta charset="windows-1251">', "cp1251", "Привет"),
+        ("<META http-equiv=Content-Type content='text/html; charset=KOI8-R'>", "koi8-r", "Привет"),
+        ('<meta charset="windows-1251">', "utf-8", "Привет"),
+        ('<meta charset="windows-9999">', "cp1252", "Grüße"),
+        ('<meta charset="hex">', "cp1252", "Grüße"),
+    ],
+)
+def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, read_as: str):
+    page = f"<html><head>{head}</head><body><p>{read_as}</p></body></html>".encode(encoding)
+
+    reading = read(document(content=page, media_type="text/html"), LIMITS)
+
+    assert [page.text for page in reading.pages] == [read_as]
+
+
+@pytest.mark.parametrize(
     ("sent", "says"),
     [
         (document(""), "empty"),

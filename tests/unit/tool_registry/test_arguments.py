@@ -70,3 +70,21 @@ def test_a_schema_that_is_none_is_found_out():
 
     assert said is not None
     assert "a" in said
+
+
+DEEP = {"type": "object"}
+for _ in range(300):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+
+@pytest.mark.parametrize(
+    "schema", [DEEP, {"$schema": 5}, {"$schema": []}, {"properties": {"a": {"maximum": 2**256 - 1}}}]
+)
+def test_a_schema_that_cannot_be_used_is_found_out_and_does_not_raise(schema):
+    assert "cannot be used" in (Arguments().check_schema(schema) or "")
+
+
+def test_a_schema_that_refers_to_itself_without_end_is_a_problem_and_no_crash():
+    schema = {"properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"$ref": "#/$defs/n"}}}
+
+    assert "without end" in (Arguments().problem(schema, {"a": 1}) or "")

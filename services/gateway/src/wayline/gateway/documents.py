@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -94,6 +94,12 @@ def size_bytes(document: IndexDocument) -> int:
         return len(document.text.encode())
     encoded = document.content_base64 or ""
     return len(encoded) * 3 // 4 - encoded[-2:].count("=")
+
+
+def content_sha256(document: IndexDocument) -> str:
+    """What the bytes that are kept of a document are known by."""
+    content = document.text.encode() if document.text is not None else b64decode(document.content_base64 or "")
+    return sha256(content).hexdigest()
 
 
 def index_id(document: IndexDocument) -> str:

@@ -6,7 +6,7 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import orjson
 import structlog
@@ -81,9 +81,12 @@ class Handlers:
             document_id = orjson.loads(delivery.body)["document_id"]
         except (ValueError, KeyError, TypeError):
             return
+        if not isinstance(document_id, str) or storable(document_id) != document_id:
+            # No row has such an id, and no column could be asked for it.
+            return
         tenant = IndexDocument.address(delivery.subject)["tenant"]
         said = GIVEN_UP.format(code=code, reason=storable(reason)[:REASON_MAX])
-        await self.documents.give_up(tenant, str(document_id), delivery.sequence, said)
+        await self.documents.give_up(tenant, document_id, delivery.sequence, said)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
         """Note a document as queued, and say how far it is."""
@@ -146,6 +149,13 @@ def read_cursor(cursor: str) -> tuple[datetime, str]:
     """The place that a cursor stands for. Raises Reject for one that is not ours."""
     try:
         created_at, document_id = base64.urlsafe_b64decode(cursor).decode().split(CURSOR_SIGN, 1)
-        return datetime.fromisoformat(created_at), document_id
+        at = datetime.fromisoformat(created_at)
     except (binascii.Error, ValueError):
-        raise Reject("this cursor is not one of ours: ask for the first page again", code="invalid_cursor") from None
+        raise _foreign() from None
+    if at.utcoffset() != timedelta(0) or storable(document_id) != document_id:
+        raise _foreign()
+    return at, document_id
+
+
+def _foreign() -> Reject:
+    return Reject("this cursor is not one of ours: ask for the first page again", code="invalid_cursor")

@@ -26,6 +26,15 @@ NO_TEXT = (
     "found. It is kept as it is, and a job can be given it."
 )
 
+CHARSET_WITHIN = 1_024
+"""Browsers look no further for what a page says of its own encoding."""
+WINDOWS = "cp1252"
+
+# Only what pages were written in before UTF-8: Python knows other codecs, which are no encodings of text.
+_CHARSET = re.compile(
+    rb"""<meta[^>]+charset\s*=\s*["']?\s*((?:windows|cp|iso|koi8|shift|sjis|euc|gb|big5|mac|tis)[a-z0-9_.-]{0,20})""",
+    re.I,
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BY_SUFFIX = {
@@ -128,7 +137,7 @@ def _pdf(content: str | bytes, limits: Limits) -> Reading:
 
 
 def _text(content: str | bytes, media_type: str) -> list[Page]:
-    text = content if isinstance(content, str) else decoded(content)
+    text = content if isinstance(content, str) else decoded(content, html=media_type in _HTML)
     _refuse_binary(text)
     text = storable(text)
     if media_type in _HTML:
@@ -184,15 +193,19 @@ def size_of(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def decoded(content: bytes) -> str:
-    """Bytes as text: by their byte order mark, else UTF-8, else what old editors on Windows wrote."""
+def decoded(content: bytes, *, html: bool = False) -> str:
+    """Bytes as text: by their byte order mark, else UTF-8, else as a page says, else what old editors wrote."""
     for bom, encoding in _BOMS:
         if content.startswith(bom):
             return content.decode(encoding, "replace")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
+        said = _CHARSET.search(content[:CHARSET_WITHIN]) if html else None
+    try:
+        return content.decode(said[1].decode() if said else WINDOWS, "replace")
+    except LookupError:
+        return content.decode(WINDOWS, "replace")
 
 
 def _refuse_binary(text: str) -> None:

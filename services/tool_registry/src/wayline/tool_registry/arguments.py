@@ -29,6 +29,8 @@ class Arguments:
             )
         except Unresolvable as error:
             return f"cannot be checked: the tool's schema refers to {error.ref!r}, which is not in it"
+        except RecursionError:
+            return "cannot be checked: the tool's schema refers to itself without end"
         return "; ".join(_explain(error) for error in wrong[:PROBLEMS_MAX]) or None
 
     def check_schema(self, schema: dict[str, Any]) -> str | None:
@@ -39,6 +41,10 @@ class Arguments:
             self._validator(schema)
         except SchemaError as error:
             return f"{error.json_path}: {error.message[:PROBLEM_MAX_CHARS]}"
+        except (TypeError, AttributeError, ValueError, RecursionError) as error:
+            # Not of the kind that the library takes it to be, or nothing that a model could be sent: it is too deep, or
+            # has a number of more than 64 bits.
+            return f"cannot be used ({type(error).__name__}: {str(error)[:PROBLEM_MAX_CHARS]})"
         return None
 
     def _validator(self, schema: dict[str, Any], digest: str | None = None) -> Any:

@@ -102,8 +102,10 @@ class Calls:
     def _begin(self, ask: CallTool) -> Running:
         if self._stopping:
             raise Unavailable("tool-registry", detail="it is being stopped")
-        if len(self._running) >= self._settings.calls_max:
-            raise Unavailable("tool-registry", detail=f"all its {self._settings.calls_max} slots for calls are taken")
+        most = self._settings.calls_max
+        # Looked at twice: an answer that is kept for its caller runs no more.
+        if len(self._running) >= most and len(self._tasks()) >= most:
+            raise Unavailable("tool-registry", detail=f"all its {most} slots for calls are taken")
         running = self._running[ask.key] = Running()
         running.task = asyncio.create_task(self._lead(ask, running), name=f"call {ask.key}")
         running.task.add_done_callback(lambda task: self._ended(ask.key, running, task))

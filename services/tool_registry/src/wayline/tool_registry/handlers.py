@@ -13,6 +13,9 @@ from wayline.tool_registry.calls import Calls
 from wayline.tool_registry.catalogue import select
 from wayline.tool_registry.results import tokens_of
 
+KEY_PARTS_MIN = 4
+"""`<tenant>/<job>/<step>/<call>`; doing a call again adds to them."""
+
 
 @dataclass(frozen=True)
 class Handlers:
@@ -39,6 +42,8 @@ class Handlers:
     async def resolve_tool(self, ask: ResolveTool) -> ToolReply:
         """Write down what a person decided about an unknown outcome; a result that is there already wins."""
         _check_key(ask.key, ask.tenant)
+        if ask.key.count("/") < KEY_PARTS_MIN - 1:
+            raise Reject(f"the key {ask.key!r} is no `<tenant>/<job>/<step>/<call>`", code="invalid_key", status=422)
         decided = _decided(ask)
         try:
             if await self.ledger.resolve(ask.tenant, ask.key, job_id=ask.key.split("/")[1], reply=decided):

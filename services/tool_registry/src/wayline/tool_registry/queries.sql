@@ -57,5 +57,7 @@ WHERE calls.state IN ('started', 'unknown')
 RETURNING attempt;
 
 -- name: forget
+-- Also what nobody ever ended: the job of a call that was left behind is as long over as any other.
 DELETE FROM calls
-WHERE state = 'finished' AND ended_at < clock_timestamp() - make_interval(days => $1);
+WHERE ended_at < clock_timestamp() - make_interval(days => $1)
+    OR ended_at IS NULL AND lease_until < clock_timestamp() - make_interval(days => $1);

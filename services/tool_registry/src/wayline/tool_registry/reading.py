@@ -28,14 +28,15 @@ class Reading:
     async def reply(self) -> ToolReply:
         """The tool's answer, or a failure that says what was tried; to be awaited in a task of the call's own."""
         self._task = asyncio.current_task()
+        if self._why is not None:
+            # While the tool was looked for.
+            return _stopped(self._why)
         try:
             return await self._tries()
         except asyncio.CancelledError:
-            if self._why is Why.CANCELLED:
-                return failed("cancelled", "the call was cancelled")
-            if self._why is Why.STOPPING:
-                raise Unavailable("tool-registry", detail="it is being stopped") from None
-            raise
+            if self._why is None:
+                raise
+            return _stopped(self._why)
 
     def stop(self, why: Why) -> None:
         """End the call early."""
@@ -62,3 +63,9 @@ class Reading:
 
     def _late(self) -> bool:
         return datetime.now(UTC) >= self._ask.deadline
+
+
+def _stopped(why: Why) -> ToolReply:
+    if why is Why.CANCELLED:
+        return failed("cancelled", "the call was cancelled")
+    raise Unavailable("tool-registry", detail="it is being stopped") from None

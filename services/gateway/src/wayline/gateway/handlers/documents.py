@@ -25,7 +25,7 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.gateway.documents import index_id, read_document, size_bytes
+from wayline.gateway.documents import content_sha256, index_id, read_document, size_bytes
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
@@ -76,8 +76,7 @@ async def add_document(request: Request, door: Door, caller: Writer, wait: Wait 
     With `wait`, 200 is the document once it is ready or has failed.
     """
     document = await read_document(request, caller.tenant)
-    await _queue(door, document)
-    known = await _note(door, document)
+    known = await _note(door, document, sequence=await _queue(door, document))
     if wait:
         known = await _settled(door, known, caller.tenant, wait_s=min(wait, door.settings.wait_max_s))
     done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
@@ -89,20 +88,32 @@ async def add_document(request: Request, door: Door, caller: Writer, wait: Wait 
     )
 
 
-async def _queue(door: Gateway, document: IndexDocument) -> None:
-    """The bus's ack is the acceptance."""
+async def _queue(door: Gateway, document: IndexDocument) -> int:
+    """Put a document on the bus, whose ack is the acceptance; the answer is its place in the stream."""
     msg_id = index_id(document)
     ack = await door.bus.publish(document, msg_id=msg_id)
-    if not ack.duplicate:
-        return
+    if ack.duplicate and not await _is_in_place(door, document):
+        # It was deleted since it was queued a moment ago, or another version came after it: this is a newer one now.
+        ack = await door.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
+    return ack.seq
+
+
+async def _is_in_place(door: Gateway, document: IndexDocument) -> bool:
+    """Whether what can be searched is this very document; one that waits could as well be another version."""
     try:
-        await door.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
+        known = await door.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
-        # Deleted since it was queued a moment ago: the same content is a new document now.
-        await door.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
+        return False
+    same = (document.name, document.media_type, document.metadata, content_sha256(document))
+    return known.status is DocumentStatus.READY and same == (
+        known.name,
+        known.media_type,
+        known.metadata,
+        known.sha256,
+    )
 
 
-async def _note(door: Gateway, document: IndexDocument) -> Document:
+async def _note(door: Gateway, document: IndexDocument, *, sequence: int) -> Document:
     """Tell retrieval, so that the document can be asked for before its turn; it may be away."""
     said = {
         "document_id": document.document_id,
@@ -112,7 +123,7 @@ async def _note(door: Gateway, document: IndexDocument) -> Document:
         "metadata": document.metadata,
     }
     with suppress(Retry):
-        return await door.bus.ask(AcceptDocument(tenant=document.tenant, **said), Document)
+        return await door.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **said), Document)
     return Document(**said)
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, StringConstraints
 
 from wayline.contracts import ids
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.doors import Door, Gateway, Reader, Writer
@@ -32,6 +32,7 @@ from wayline.gateway.shapes import (
 )
 from wayline.gateway.submitting import submit
 from wayline.journal import State
+from wayline.store import PostgresUnavailable
 
 log = structlog.get_logger()
 
@@ -78,21 +79,26 @@ async def submit_job(
 async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """200 with the job once it has ended, else 202; a fresh one was queued a moment ago and need not be looked at."""
     status = Status.QUEUED
-    try:
-        if wait_s:
-            ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
-            if ended is not None:
-                return _answer(200, ended)
-        if wait_s or not fresh:
-            job = await read_job(door, tenant, job_id)
+    if wait_s or not fresh:
+        try:
+            job = await _looked_at(door, tenant, job_id, wait_s=wait_s)
+        except (Retry, NotFound, PostgresUnavailable) as error:
+            # It is on the bus: an error would have the client send it again, as another job.
+            log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error))
+        else:
             if has_ended(job):
                 return _answer(200, job)
             status = job.status
-    except Unavailable as error:
-        # It is accepted all the same: a client who is told to try again would submit it twice.
-        log.warning("nothing can be said of an accepted job", job_id=job_id, why=str(error))
     accepted = Accepted(job_id=job_id, status=status, links=links(job_id))
     return _answer(202, accepted, Location=accepted.links["self"])
+
+
+async def _looked_at(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
+    """The job when it has ended, or as it is when the wait is over."""
+    ended = None
+    if wait_s:
+        ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
+    return ended or await read_job(door, tenant, job_id)
 
 
 @router.get("", responses=fails())

@@ -52,7 +52,10 @@ class OpenAICompatible:
         rows: list[list[float]] = []
         for at in range(0, len(texts), self._batch):
             rows.extend(await self._ask(list(texts[at : at + self._batch])))
-        vectors = np.asarray(rows, np.float32)
+        try:
+            vectors = np.asarray(rows, np.float32)
+        except (ValueError, TypeError):
+            vectors = np.empty(0, np.float32)
         if vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise ProviderRefused(f"{self._url} answered with vectors of different lengths or no numbers")
         lengths: Vectors = np.linalg.norm(vectors, axis=1, keepdims=True).astype(np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,11 @@ CONNECT_S = 10.0
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 CLOSE_S = 5.0
+LEAVE_S = 15.0
+"""How long leaving a server may take: one that hangs does not answer a farewell either."""
+EVENT_MAX_BYTES = 128 * 1024 * 1024
+"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
+lost, after the effect."""
 PAGES_MAX = 100
 
 
@@ -51,6 +57,9 @@ class Upstream:
         self._http: AsyncClient | None = None
         self._closing = False
         self._problem = "it is being connected"
+        self._under_way = 0
+        self._silent = False
+        """The last that was heard of it is that a call got no answer."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -79,26 +88,34 @@ class Upstream:
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         params = CallToolRequestParams.model_validate({"name": name, "arguments": arguments, "_meta": meta})
+        self._under_way += 1
         try:
-            async with asyncio.timeout(self._settings.available_within_s + timeout_s + OVERTIME_S):
-                async with self._session(effect=effect) as session:
+            # Twice: it may first be proved that the server answers.
+            async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
+                async with self._session(effect=effect, timeout_s=timeout_s) as session:
                     # Not `call_tool`: that would fail a call whose effect took place over its output schema.
-                    return await session.send_request(
+                    result = await session.send_request(
                         CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=timeout_s
                     )
+            self._silent = False
+            return result
         except NotBegun:
             raise
         except TimeoutError:
+            self._silent = True
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s)
+            self._silent = isinstance(failure, TimedOut)
             if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(effect)):
                 self._lost.set()
             raise failure from error
+        finally:
+            self._under_way -= 1
 
     @asynccontextmanager
-    async def _session(self, *, effect: bool) -> AsyncIterator[ClientSession]:
+    async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
         if not await self.ready(self._settings.available_within_s) or (client := self._client) is None:
             raise NotBegun(f"the server {self.name!r} does not answer: {self._problem}")
         if not effect:
@@ -108,7 +125,7 @@ class Upstream:
             async with _another(client, self._target()) as session:
                 yield session
         else:
-            await self._prove(client)
+            await self._prove(client, within_s=timeout_s)
             yield client.session
 
     def _has_sessions_of_their_own(self, effect: bool) -> bool:
@@ -119,10 +136,14 @@ class Upstream:
         over_http = self._server.url is not None
         return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
-    async def _prove(self, client: Client) -> None:
+    async def _prove(self, client: Client, *, within_s: float) -> None:
         """Ask something harmless first: a pipe that broke unnoticed would make an effect's outcome unknown."""
         try:
-            await client.session.list_tools()
+            async with asyncio.timeout(within_s):
+                await client.session.list_tools()
+        except TimeoutError:
+            self._silent = True
+            raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
         except Exception as error:
             self._lost.set()
             raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from error
@@ -159,8 +180,21 @@ class Upstream:
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
             while not await self._is_lost(within_s=self._settings.probe_every_s):
-                await self._learn(client)
+                await self._probe(client)
         self._problem = "its connection broke"
+
+    async def _probe(self, client: Client) -> None:
+        """Ask for the tools again; no answer is the end of a connection, unless the server is busy with a call.
+
+        Many servers do one thing at a time: to leave one now would end its call, perhaps in the middle of an effect.
+        """
+        try:
+            await self._learn(client)
+        except TimeoutError:
+            if self._silent or not self._under_way:
+                raise
+        else:
+            self._silent = False
 
     async def _is_lost(self, *, within_s: float) -> bool:
         with suppress(TimeoutError):
@@ -175,7 +209,7 @@ class Upstream:
             return StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
         from mcp.client.streamable_http import streamable_http_client
 
-        return streamable_http_client(server.url or "", http_client=self._http)
+        return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
 
     async def _learn(self, client: Client) -> None:
         """Ask for the server's tools, page by page."""
@@ -201,14 +235,23 @@ def _http_client(calls_max: int) -> AsyncClient:
 
 @asynccontextmanager
 async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
-    """Connect within a time limit that ends when the connection stands."""
+    """Connect within a time limit that ends when the connection stands, and leave within another."""
     async with AsyncExitStack() as stack:
         try:
             async with asyncio.timeout(within_s):
                 await stack.enter_async_context(client)
         except TimeoutError:
             raise NotBegun(f"no connection within {within_s:g} s") from None
-        yield
+        leaving = stack.pop_all()
+        try:
+            yield
+        except BaseException:
+            async with asyncio.timeout(LEAVE_S):
+                if not await leaving.__aexit__(*sys.exc_info()):
+                    raise
+        else:
+            async with asyncio.timeout(LEAVE_S):
+                await leaving.aclose()
 
 
 @asynccontextmanager

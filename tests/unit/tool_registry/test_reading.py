@@ -1,0 +1,49 @@
+"""A read that nobody wants any more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tools import CallTool, Effect, ToolDefinition
+from wayline.telemetry import Telemetry
+from wayline.tool_registry.catalogue import Tool
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.reading import Reading
+from wayline.tool_registry.stopping import Why
+
+
+class Untouched:
+    """A server that must not be called."""
+
+    inside = False
+
+    async def call(self, name, arguments, **more):
+        raise AssertionError(f"{name} was called")
+
+
+def reading() -> Reading:
+    tool = Tool(ToolDefinition(name="look", effect=Effect.READ), "look", (), "look", False)
+    deadline = datetime.now(UTC) + timedelta(seconds=60)
+    ask = CallTool(tenant="t", key="t/j/1/1", job_id="j", step=1, call="1", tool="look", deadline=deadline)
+    return Reading(ask, Bound(tool, Untouched(), Telemetry("test"), 1_000))
+
+
+async def test_a_read_that_was_cancelled_while_its_tool_was_looked_for_is_not_sent():
+    stopped = reading()
+    stopped.stop(Why.CANCELLED)
+
+    reply = await stopped.reply()
+
+    assert reply.error is not None
+    assert reply.error.code == "cancelled"
+
+
+async def test_a_read_is_not_begun_by_a_process_that_ends():
+    stopped = reading()
+    stopped.stop(Why.STOPPING)
+
+    with pytest.raises(Unavailable):
+        await stopped.reply()
