@@ -217,6 +217,19 @@ def test_a_wait_that_nobody_ended_in_time_ends_the_job_with_what_it_has():
     assert isinstance(refused(log.say(e.BudgetRaised, budget_usd=CENT)), Park), "raised after all"
 
 
+def test_a_wait_that_was_answered_does_not_run_out():
+    """Its time is up while the job goes on, or a moment after the raise: the next cap finds it willing to wait."""
+    raised, gone_on = (Log(held_usd=CENT, options=PARK).ask().answer("half", "t").result() for _ in range(2))
+    for log in (raised, gone_on):
+        parked = refused(log)
+        log.say(e.JobParked, waiting=parked.waiting, signals_seen=0)
+        log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1).say(e.JobResumed)
+        log.say(e.BudgetRaised, budget_usd=CENT) if log is raised else log.ask(step=2).answer("more", "t").result()
+        log.say(e.DecisionMade, decision_id=parked.waiting.wait_id, outcome="expired")
+
+        assert isinstance(refused(log), Park)
+
+
 def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
     slots = {"fast": "tiny/small", "primary": "acme/strong"}
     log = Log(held_usd=CENT, slots=slots, options=PARK)

@@ -93,6 +93,7 @@ def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
         "compacted": False,
         "model_failed": None,
         "model_attempt": event.attempt,
+        "waited": None,
         "tools": job.tools if event.tools is None else event.tools,
         "held_usd": job.held_usd if event.held_usd is None else event.held_usd,
     }
@@ -264,7 +265,7 @@ def _cancelling(_: Job, event: e.CancelRequested) -> Changes:
 
 
 def _raised(_: Job, event: e.BudgetRaised) -> Changes:
-    return {"budget_usd": event.budget_usd, "unanswered": False}
+    return {"budget_usd": event.budget_usd, "unanswered": False, "waited": None}
 
 
 def _interrupted(job: Job) -> JobCosts:

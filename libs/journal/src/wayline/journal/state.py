@@ -136,7 +136,7 @@ class Job(NamedTuple):
     cancel: e.CancelRequested | None = None
     waiting: Waiting | None = None
     waited: Waiting | None = None
-    """What it last waited for."""
+    """What it last waited for; None once that was answered: its time may still run out, and means nothing."""
     unanswered: bool = False
     """Nobody raised the budget while the job waited for it."""
     parked_at: datetime | None = None
