@@ -16,7 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from wayline.llm import Model
+from wayline.llm import Model, ModelRequest
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.openai import OpenAI
 from wayline.testkit.simulator import Asked, Say, Simulator
@@ -37,7 +37,8 @@ from .scenario import (
 JOBS = 3
 """One after another, within the cache's time: what an agent's jobs have in common counts too."""
 
-Wrap = Callable[[Model], Model]
+Way = Callable[[str], Model]
+"""Makes the model that asks the provider at an address."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +55,34 @@ def script(asked: Asked) -> Say:
     return Say(text=text, tools=tools)
 
 
-def one_top_level_mark(model: Model) -> Model:
+class MarkedAsAWhole(Anthropic):
     """The request marked as a whole: the provider puts one breakpoint after its last block."""
-    sdk: Any = model._sdk  # type: ignore[attr-defined]
-    stream = sdk.stream
-    sdk.stream = lambda request, said, reply: stream(request, {**said, "cache_control": {"type": "ephemeral"}}, reply)
-    return Reshaped(model, without_marks)
+
+    def asked(self, request: ModelRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+        body, betas = super().asked(without_marks(request))
+        return {**body, "cache_control": {"type": "ephemeral"}}, betas
 
 
-def ways(wire: str) -> dict[str, Wrap]:
+def ways(wire: str) -> dict[str, Way]:
     """Ways of assembling the same conversation, ours first."""
-    marked: dict[str, Wrap] = {
-        "one top-level breakpoint": one_top_level_mark,
-        "no breakpoint": lambda model: Reshaped(model, without_marks),
-    }
+    ours: Way = Anthropic if wire == "anthropic" else OpenAI
+
+    def reshaped(reshape: Callable[[ModelRequest], ModelRequest]) -> Way:
+        return lambda url: Reshaped(ours(url), reshape)
+
+    marked: dict[str, Way] = {"one top-level breakpoint": MarkedAsAWhole, "no breakpoint": reshaped(without_marks)}
     return {
-        "ours": lambda model: model,
+        "ours": ours,
         **(marked if wire == "anthropic" else {}),
-        "tools as they are listed": lambda model: Reshaped(model, relisted_tools),
-        "sliding window": lambda model: Reshaped(model, sliding_window),
-        "the time in the system prompt": lambda model: Reshaped(model, clock_in_the_system_prompt),
+        "tools as they are listed": reshaped(relisted_tools),
+        "sliding window": reshaped(sliding_window),
+        "the time in the system prompt": reshaped(clock_in_the_system_prompt),
     }
 
 
-async def measure(wire: str, name: str, wrap: Wrap, *, jobs: int = JOBS) -> Bill:
+async def measure(wire: str, name: str, way: Way, *, jobs: int = JOBS) -> Bill:
     async with Simulator(script) as simulator:
-        model = wrap(Anthropic(simulator.url) if wire == "anthropic" else OpenAI(simulator.openai_url))
+        model = way(simulator.url if wire == "anthropic" else simulator.openai_url)
         # Without thinking: a window that drops messages is refused outright where thinking is bound to them.
         card = CARDS[wire].model_copy(update={"reasoning": "none"})
         try:
@@ -98,7 +101,7 @@ async def measure(wire: str, name: str, wrap: Wrap, *, jobs: int = JOBS) -> Bill
 
 
 async def bills(wire: str) -> list[Bill]:
-    return [await measure(wire, name, wrap) for name, wrap in ways(wire).items()]
+    return [await measure(wire, name, way) for name, way in ways(wire).items()]
 
 
 def report(billed: Mapping[str, Sequence[Bill]]) -> str:

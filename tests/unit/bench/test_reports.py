@@ -1,4 +1,4 @@
-"""The benchmarks' own thinking: what they make of what was measured. That they run at all is seen by running them."""
+"""The benchmarks' own thinking: what they make of what was measured. That they run to their end is seen by running."""
 
 from __future__ import annotations
 
@@ -149,7 +149,11 @@ async def test_every_way_of_calling_is_answered(wire: str, way: str):
             await called.close()
 
 
-async def test_a_step_of_the_prompts_job_is_played_as_the_executor_plays_it():
-    bill = await prompts.measure("anthropic", "ours", lambda model: model, jobs=1)
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_of_all_ways_of_putting_a_prompt_together_ours_is_read_from_the_cache_and_costs_the_least(wire: str):
+    billed = {name: await prompts.measure(wire, name, way, jobs=1) for name, way in prompts.ways(wire).items()}
 
-    assert bill.read > bill.written > 0
+    ours = billed.pop("ours")
+    assert ours.read > ours.written > 0
+    assert all(ours.usd < other.usd for other in billed.values())
+    assert len({bill.usd for bill in billed.values()}) == len(billed), "each is another way"
