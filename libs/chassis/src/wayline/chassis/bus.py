@@ -19,7 +19,7 @@ from nats.js.api import PubAck
 from pydantic import BaseModel
 
 from wayline.chassis.answers import Answers, ask_everyone
-from wayline.chassis.claims import MESSAGE_MAX, Claims
+from wayline.chassis.claims import MESSAGE_MAX, STREAM_FULL, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.letters import letter
@@ -36,7 +36,6 @@ PUBLISH_RETRY_S = 15.0
 """A cluster needs up to 7 s for a new leader; a publish is tried again with the same id for this long."""
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
-STREAM_FULL = 10077
 WRONG_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A cluster still copies a message of this id, or another of this subject: what becomes of it is not known yet."""
