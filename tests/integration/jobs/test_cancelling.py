@@ -10,6 +10,22 @@ from wayline.testkit.chat_server import ChatServer, Say, turns
 from .conftest import chatting, with_tools
 
 
+def slow_first_result(monkeypatch) -> tuple[asyncio.Event, asyncio.Event]:
+    """The append of the first tool's result, stored, says so with one event and returns only at the other."""
+    appended, go_on = asyncio.Event(), asyncio.Event()
+    append = JobLog.append
+
+    async def slowly(self, events, after, **said):
+        head = await append(self, events, after, **said)
+        if events[-1].type == "tool.completed" and not appended.is_set():
+            appended.set()
+            await go_on.wait()
+        return head
+
+    monkeypatch.setattr(JobLog, "append", slowly)
+    return appended, go_on
+
+
 async def test_a_cancel_stops_a_running_model_stream(platform):
     async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
@@ -93,17 +109,7 @@ async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(pl
     effects.delay_ms = 1_000
     await effects.start()
     calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
-    appended, go_on = asyncio.Event(), asyncio.Event()
-    append = JobLog.append
-
-    async def slowly(self, events, after, **said):
-        head = await append(self, events, after, **said)
-        if events[-1].type == "tool.completed" and not appended.is_set():
-            appended.set()
-            await go_on.wait()
-        return head
-
-    monkeypatch.setattr(JobLog, "append", slowly)
+    appended, go_on = slow_first_result(monkeypatch)
     async with ChatServer(turns(calls, Say(text="done"))) as chat:
         await platform.start(
             "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
@@ -145,22 +151,13 @@ async def test_a_result_that_came_before_the_cancel_is_kept_though_it_was_not_no
     effects.delay_ms = 100
     await effects.start()
     calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
-    appended, go_on, answered = asyncio.Event(), asyncio.Event(), list[str]()
-    append, call = JobLog.append, Tools.call
-
-    async def slowly(self, events, after, **said):
-        head = await append(self, events, after, **said)
-        if events[-1].type == "tool.completed" and not appended.is_set():
-            appended.set()
-            await go_on.wait()
-        return head
+    (appended, go_on), answered, call = slow_first_result(monkeypatch), list[str](), Tools.call
 
     async def told(self, job, wanted, **said):
         reply = await call(self, job, wanted, **said)
         answered.append(wanted.wanted.call)
         return reply
 
-    monkeypatch.setattr(JobLog, "append", slowly)
     monkeypatch.setattr(Tools, "call", told)
     async with ChatServer(turns(calls, Say(text="never"))) as chat:
         await platform.start(

@@ -6,7 +6,7 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -236,22 +236,20 @@ def _http_client(calls_max: int) -> AsyncClient:
 @asynccontextmanager
 async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
     """Connect within a time limit that ends when the connection stands, and leave within another."""
-    async with AsyncExitStack() as stack:
-        try:
-            async with asyncio.timeout(within_s):
-                await stack.enter_async_context(client)
-        except TimeoutError:
-            raise NotBegun(f"no connection within {within_s:g} s") from None
-        leaving = stack.pop_all()
-        try:
-            yield
-        except BaseException:
-            async with asyncio.timeout(LEAVE_S):
-                if not await leaving.__aexit__(*sys.exc_info()):
-                    raise
-        else:
-            async with asyncio.timeout(LEAVE_S):
-                await leaving.aclose()
+    try:
+        async with asyncio.timeout(within_s):
+            await client.__aenter__()
+    except TimeoutError:
+        raise NotBegun(f"no connection within {within_s:g} s") from None
+    try:
+        yield
+    except BaseException:
+        async with asyncio.timeout(LEAVE_S):
+            if not await client.__aexit__(*sys.exc_info()):
+                raise
+    else:
+        async with asyncio.timeout(LEAVE_S):
+            await client.__aexit__(None, None, None)
 
 
 @asynccontextmanager
