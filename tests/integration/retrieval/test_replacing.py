@@ -67,7 +67,8 @@ async def test_a_failed_replacement_leaves_the_old_version_searchable(service: S
 
 async def test_a_redelivery_of_an_old_version_changes_nothing(service: Service, client: Any):
     first = await client.send("d1", "first zebra")
-    await client.ingest("d1", "second zebra")
+    await client.send("d1", "second zebra")
+    await client.idle()
     again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="first zebra")
 
     for deliveries in (1, 2):
