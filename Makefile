@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TESTS ?= tests
 MEMBERS := $(wildcard libs/* services/*)
 
 help: ## Print the targets
@@ -35,8 +36,8 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/settings_table.py --check
 	$(BIN)/python tools/make_dashboards.py --check
 
-test: $(VENV)/.ready ## The whole test suite, on a real NATS and a real Postgres
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' tests
+test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(TESTS)
 
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py

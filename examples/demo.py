@@ -63,8 +63,6 @@ def platform() -> Iterator[dict[str, str]]:
         yield dict(os.environ)
         return
     with tempfile.TemporaryDirectory(prefix="wayline-demo-") as data_dir:
-        # A Postgres that root starts runs as somebody else, who must be able to get there.
-        Path(data_dir).chmod(0o711)
         http_port, nats_port = free_port(), free_port()
         ports = {
             "WAYLINE_DATA_DIR": f"{data_dir}/wayline",

@@ -1,40 +1,37 @@
-"""Postgres refuses to run as root: choose the account it runs under, and check that it can get there."""
+"""Postgres refuses to run as root: choose the account it runs under, and see what that account can reach."""
 
 import os
 import pwd
 import stat
-from dataclasses import replace
 from pathlib import Path
 
-from wayline.embedded.errors import Unreachable
+from wayline.embedded.errors import NoAccount
 from wayline.embedded.process import Account
 
 # The first that exists; both are on every Debian, Alpine and Red Hat image that matters to us, `nobody` everywhere.
 CANDIDATES = ("postgres", "nobody")
-# CAP_DAC_READ_SEARCH if we have it; a container's root has CAP_DAC_OVERRIDE at least.
-PASSING_CAPABILITIES = (2, 1)
 
 
 def account_for(data: Path) -> Account | None:
-    """The account for a server whose data is in `data`; None when the present user will do."""
+    """Return the account for a server whose data is in `data`; None when the present user will do."""
     if os.geteuid() != 0:
         return None
     # Who owned the data last time keeps it, whatever accounts were added to the machine since.
     owner = data.stat().st_uid if data.exists() else 0
-    entry = pwd.getpwuid(owner) if owner else _first_candidate()
+    entry = _entry_of(owner) or _first_candidate()
     return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def able_to_reach(*wanted: Path, account: Account) -> Account:
-    """The account, with the right to pass closed directories only when one is on the way (root's home often is)."""
-    for path in wanted:
-        for directory in reversed(path.resolve().parents):
-            if not _may_enter(directory.stat(), account):
-                passing = next((number for number in PASSING_CAPABILITIES if _root_has(number)), None)
-                if passing is None:
-                    raise Unreachable(directory=directory, wanted=path, account=account.name)
-                return replace(account, keeps=passing)
-    return account
+def closed_on_the_way(*wanted: Path, account: Account) -> Path | None:
+    """Return the first directory on the way to any of these that the account may not enter; None when it can pass."""
+    parents = {directory for path in wanted for directory in path.resolve().parents}
+    return next((path for path in sorted(parents) if not _allowed(path.stat(), account, others=stat.S_IXOTH)), None)
+
+
+def may_read(of: os.stat_result, account: Account) -> bool:
+    """Return whether the account may read a file, or list and enter a directory."""
+    needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(of.st_mode) else 0)
+    return _allowed(of, account, others=needed)
 
 
 def give(path: Path, *, account: Account) -> None:
@@ -44,21 +41,22 @@ def give(path: Path, *, account: Account) -> None:
         os.chown(entry, account.uid, account.gid, follow_symlinks=False)
 
 
-def _may_enter(of: os.stat_result, account: Account) -> bool:
+def _allowed(of: os.stat_result, account: Account, *, others: int) -> bool:
+    """Return whether the account has the rights that `others` names by their bits for everybody else."""
     if of.st_uid == account.uid:
-        return bool(of.st_mode & stat.S_IXUSR)
-    if of.st_gid == account.gid:
-        return bool(of.st_mode & stat.S_IXGRP)
-    return bool(of.st_mode & stat.S_IXOTH)
+        wanted = others << 6
+    elif of.st_gid == account.gid:
+        wanted = others << 3
+    else:
+        wanted = others
+    return of.st_mode & wanted == wanted
 
 
-def _root_has(capability: int) -> bool:
+def _entry_of(uid: int) -> pwd.struct_passwd | None:
     try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return False
-    effective = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
-    return bool(int(effective, 16) >> capability & 1)
+        return pwd.getpwuid(uid) if uid else None
+    except KeyError:
+        return None
 
 
 def _first_candidate() -> pwd.struct_passwd:
@@ -67,4 +65,4 @@ def _first_candidate() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise LookupError(f"Postgres refuses to run as root, and none of the accounts {CANDIDATES} exists")
+    raise NoAccount(candidates=CANDIDATES)

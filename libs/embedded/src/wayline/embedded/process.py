@@ -14,9 +14,6 @@ from pathlib import Path
 POLL_S = 0.005
 KILL_WAIT_S = 10.0
 PR_SET_PDEATHSIG = 1
-PR_SET_KEEPCAPS = 8
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
-CAPABILITY_VERSION_3 = 0x20080522
 
 # Loaded before any fork: between fork and exec nothing may take a lock that another thread held.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -29,8 +26,6 @@ class Account:
     name: str
     uid: int
     gid: int
-    # A Linux capability it keeps from root, by number.
-    keeps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -155,16 +150,9 @@ def _before_exec(account: Account | None, death_signal: signal.Signals) -> Calla
 
 
 def _become(account: Account) -> None:
-    if _LIBC is not None and account.keeps is not None:
-        _LIBC.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
     os.setgid(account.gid)
     os.setuid(account.uid)
-    if _LIBC is not None and account.keeps is not None:
-        mask = 1 << account.keeps
-        _LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)(mask, mask, mask))
-        # Ambient: what the program we become, and its own children, keep.
-        _LIBC.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, account.keeps, 0, 0)
 
 
 async def _wait(done: Callable[[], bool], *, within_s: float) -> bool:
