@@ -11,7 +11,6 @@ from mcp_types import CallToolResult, TextContent
 
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import Effect, ToolDefinition, ToolReply
-from wayline.store import PostgresUnavailable
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
 from wayline.tool_registry import acting
@@ -19,7 +18,7 @@ from wayline.tool_registry.acting import Acting
 from wayline.tool_registry.adapters.ledger import Ledger
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.errors import Cut
+from wayline.tool_registry.errors import Cut, LedgerUnavailable
 
 LEASE_S = 0.3
 
@@ -133,7 +132,7 @@ async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(
     async def begin_and_lose_the_answer(*args: Any, **kwargs: Any) -> None:
         monkeypatch.setattr(holder.ledger, "begin", begin)
         await begin(*args, **kwargs)
-        raise PostgresUnavailable(where="here", cause="the answer was lost")
+        raise LedgerUnavailable(OSError("the answer was lost"))
 
     monkeypatch.setattr(holder.ledger, "begin", begin_and_lose_the_answer)
 
@@ -150,7 +149,7 @@ async def test_an_outcome_is_held_until_the_ledger_takes_it(world, monkeypatch):
     async def finish_the_third_time(*args: Any) -> bool:
         if len(lost) < 2:
             lost.append(args)
-            raise PostgresUnavailable(where="here", cause="it is away")
+            raise LedgerUnavailable(OSError("it is away"))
         return await finish(*args)
 
     monkeypatch.setattr(holder.ledger, "finish", finish_the_third_time)
@@ -164,7 +163,7 @@ async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(wo
     holder = Holder(world, Effect.ONCE, server)
 
     async def away(*args: Any, **kwargs: Any) -> None:
-        raise PostgresUnavailable(where="here", cause="it is away")
+        raise LedgerUnavailable(OSError("it is away"))
 
     monkeypatch.setattr(holder.ledger, "begin", away)
     monkeypatch.setattr(acting, "POSTGRES_WAIT_S", 0)

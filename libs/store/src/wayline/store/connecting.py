@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from wayline.store.away import is_away, sqlstate
 from wayline.store.errors import PostgresRefused, PostgresTooOld, PostgresUnavailable
 
 T = TypeVar("T")
@@ -16,10 +17,6 @@ POSTGRES_MAJOR_MIN = 16
 CONNECT_TIMEOUT_S = 10
 RETRY_POLL_S = 0.1
 
-# What a running statement meets when the server stops or the connection breaks.
-GOING = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError)
-# What a new connection meets; a server that is still starting is as good as away.
-AWAY = (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.TooManyConnectionsError, *GOING)
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
@@ -31,10 +28,11 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
             return await connect()
         except _REFUSED as error:
             raise PostgresRefused(where=address(dsn), cause=str(error)) from error
-        except AWAY as error:
+        except (OSError, asyncpg.PostgresError) as error:
+            if not is_unreachable(error):
+                raise
             if time.monotonic() >= deadline:
-                cause = str(error) or type(error).__name__
-                raise PostgresUnavailable(where=address(dsn), cause=cause, waited_s=wait_s) from error
+                raise unavailable(error, where=address(dsn), waited_s=wait_s) from error
         await asyncio.sleep(RETRY_POLL_S)
 
 
@@ -54,6 +52,18 @@ def require_version(conn: Any) -> None:
     version = conn.get_server_version()
     if version.major < POSTGRES_MAJOR_MIN:
         raise PostgresTooOld(found=f"{version.major}.{version.minor}", wanted=POSTGRES_MAJOR_MIN)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether a connection that could not be made may be made later."""
+    # asyncpg's InterfaceError here: the pool is being closed, because the process ends.
+    return isinstance(error, (OSError, asyncpg.InterfaceError)) or is_away(error)
+
+
+def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0) -> PostgresUnavailable:
+    """Make our own error of one that passes by itself."""
+    cause = str(error) or type(error).__name__
+    return PostgresUnavailable(where=where, cause=cause, waited_s=waited_s, sqlstate=sqlstate(error))
 
 
 def address(dsn: str) -> str:

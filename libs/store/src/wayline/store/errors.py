@@ -1,7 +1,8 @@
 """What can go wrong between a service and its tables.
 
 StoreError
-├── PostgresUnavailable    nothing answers at the address; a Retry: the same may work a little later
+├── PostgresUnavailable    nothing answers at the address, or it cannot just now (no room, read-only, a deadlock);
+│                          a Retry: the same may work a little later
 ├── PostgresRefused        the server answers, and refuses the credentials or does not know the database
 ├── PostgresTooOld         the server is older than we support
 ├── VectorMissing          the server has no pgvector
@@ -19,6 +20,7 @@ StoreError
 """
 
 from wayline.contracts.errors import Retry
+from wayline.store.away import COMES_AGAIN_S, REASONS
 
 
 class StoreError(Exception):
@@ -26,13 +28,21 @@ class StoreError(Exception):
 
 
 class PostgresUnavailable(StoreError, Retry):
-    """Nothing answers at the address; the same may work a little later."""
+    """Nothing answers at the address, or it cannot just now; the same may work a little later."""
 
-    def __init__(self, *, where: str, cause: str, waited_s: float = 0.0) -> None:
+    def __init__(self, *, where: str, cause: str, waited_s: float = 0.0, sqlstate: str = "") -> None:
+        self.sqlstate = sqlstate
+        answered = bool(sqlstate) and not sqlstate.startswith("08")
+        self.why = REASONS.get(sqlstate, "it cannot just now" if answered else "it does not answer")
+        """A few words for people who do not run this Postgres."""
         waited = f" within {waited_s:g} s" if waited_s else ""
         super().__init__(
-            f"Postgres did not answer at {where}{waited} ({cause}). Start it (`wayline up` brings its own), "
-            "or set WAYLINE_POSTGRES_DSN to where it is."
+            f"Postgres at {where} cannot do it just now: {self.why} ({sqlstate}: {cause}). "
+            "What waits for it goes on by itself once it can."
+            if answered
+            else f"Postgres did not answer at {where}{waited} ({cause}). Start it (`wayline up` brings its own), "
+            "or set WAYLINE_POSTGRES_DSN to where it is.",
+            after_s=COMES_AGAIN_S.get(sqlstate, 1.0),
         )
 
 

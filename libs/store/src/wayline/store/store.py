@@ -11,8 +11,9 @@ from typing import Any, TypeAlias, cast
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from wayline.store.connecting import AWAY, CONNECT_TIMEOUT_S, GOING, address, reach, require_version
-from wayline.store.errors import PostgresUnavailable, SchemaMissing, TenantInvalid
+from wayline.store.away import is_away
+from wayline.store.connecting import CONNECT_TIMEOUT_S, address, is_unreachable, reach, require_version, unavailable
+from wayline.store.errors import SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries
 
 Record: TypeAlias = asyncpg.Record
@@ -127,29 +128,26 @@ class Store:
 
     @asynccontextmanager
     async def _connection(self, tenant: str | None = None) -> AsyncIterator[Connection]:
-        """A pooled connection, with a Postgres that is or goes away told apart from a statement that is wrong.
+        """A pooled connection, with what passes by itself told apart from a statement that is wrong.
 
         Its single statements act for the tenant that is given: one round trip where they did so before, else two.
         """
         try:
             conn = await self._pool.acquire(timeout=ACQUIRE_WAIT_S)
-        except AWAY as error:
-            raise self._unavailable(error) from error
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if not is_unreachable(error):
+                raise
+            raise unavailable(error, where=self._where) from error
         try:
             if tenant is not None:
                 await cast(_Connection, conn).act_for(tenant)
             yield conn
-        except GOING as error:
-            raise self._unavailable(error) from error
-        except (asyncpg.InterfaceError, OSError) as error:
-            if _is_lost(conn):
-                raise self._unavailable(error) from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            if is_away(error) or _is_lost(conn):
+                raise unavailable(error, where=self._where) from error
             raise
         finally:
             await self._pool.release(conn)
-
-    def _unavailable(self, error: BaseException) -> PostgresUnavailable:
-        return PostgresUnavailable(where=self._where, cause=str(error) or type(error).__name__)
 
     async def _require_schema(self) -> None:
         async with self._pool.acquire() as conn:

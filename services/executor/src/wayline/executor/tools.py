@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wayline.chassis import Bus, Failpoint, reach
-from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.errors import Bug, Reject, Retry
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (
     CallTool,
     CancelTool,
+    Effect,
     ListTools,
     ResolveTool,
     ToolDefinition,
@@ -25,6 +26,8 @@ from wayline.llm import arguments
 from wayline.telemetry import Home
 
 ASK_AGAIN_S = 0.2
+ASK_AFTER_BUG_S = 1.0
+"""The pause after the registry answered that it failed itself."""
 LISTINGS_MAX = 1_024
 
 
@@ -85,7 +88,13 @@ class Tools:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
                 continue
             except Reject as error:
-                return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                if error.code != Bug.code or _is_read(job, call):
+                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                # The registry failed before, while or after the tool acted: only its ledger can tell.
+                if datetime.now(UTC) > request.deadline:
+                    return ToolReply(status="unknown", effect=Effect.ONCE)
+                await asyncio.sleep(ASK_AFTER_BUG_S)
+                continue
             if reply.status != "in_progress":
                 return reply
 
@@ -112,3 +121,8 @@ def fitted(job: Job, call: Call) -> dict[str, Any]:
     wanted = call.meant
     definition = job.tool(wanted.tool)
     return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
+
+
+def _is_read(job: Job, call: Call) -> bool:
+    definition = job.tool(call.meant.tool)
+    return definition is not None and definition.effect is Effect.READ

@@ -139,8 +139,10 @@ async def _on_body(_: Request, error: Exception) -> Response:
 
 
 async def _on_postgres(_: Request, error: Exception) -> Response:
-    log.warning("Postgres does not answer", error=str(error))
-    return problem_response(Unavailable("the database").problem())
+    assert isinstance(error, PostgresUnavailable)
+    log.warning("Postgres is away", error=str(error))
+    # Not the error's own words: they say where the database is.
+    return problem_response(Unavailable("the database", detail=error.why).problem())
 
 
 async def _on_anything(_: Request, error: Exception) -> Response:

@@ -7,24 +7,26 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import structlog
+
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
-from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.ledger import Lease, Ledger
 from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.errors import Cut, NotBegun, Unusable
+from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Unusable
 from wayline.tool_registry.ledger import Next, Row, State, next_step
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.stopping import Why
 
+log = structlog.get_logger()
+
 JOIN_POLL_FIRST_S = 0.02
 JOIN_POLL_MAX_S = 0.25
 POSTGRES_WAIT_S = 15.0
-"""How long a call waits for a Postgres that is away before its caller is told to ask again."""
-RECORD_WAIT_S = 120.0
-"""How long an outcome is held for a Postgres that is away, before it is lost to the ledger."""
+"""How long a call waits for a ledger that does not answer before its caller is told to ask again."""
+RECORD_WAIT_S = 900.0
+"""How long an outcome is held for a ledger that does not answer, before it is lost and the call is unknown."""
 
 Find = Callable[[], Awaitable[Bound | ToolReply]]
 """The tool, ready to be called with these arguments, or why it cannot be."""
@@ -51,9 +53,9 @@ class Acting:
         while True:
             try:
                 return await self._lead()
-            except PostgresUnavailable as error:
+            except LedgerUnavailable:
                 if time.monotonic() > gone_s:
-                    raise Unavailable("the ledger", detail=str(error)) from error
+                    raise
                 await asyncio.sleep(JOIN_POLL_MAX_S)
 
     def stop(self, why: Why) -> None:
@@ -129,6 +131,14 @@ class Acting:
                 if isinstance(error, asyncio.CancelledError) and self._why is None:
                     raise
                 return await self._without_answer(bound, lease, error)
+            except LedgerUnavailable:
+                raise
+            except Exception as error:
+                if not self._sent:
+                    raise
+                # A defect of ours between the request and its reply: the tool may have acted.
+                log.error("an answer was lost", key=lease.key, error=repr(error), exc_info=error)
+                return await self._without_answer(bound, lease, error)
             if reply is None:
                 return None
             reach(Failpoint.REGISTRY_EFFECT_AFTER)
@@ -180,7 +190,7 @@ class Acting:
         while True:
             try:
                 return await write()
-            except PostgresUnavailable:
+            except LedgerUnavailable:
                 if time.monotonic() > gone_s:
                     raise
                 await asyncio.sleep(JOIN_POLL_MAX_S)
@@ -199,7 +209,7 @@ class Acting:
             await asyncio.sleep(self._ledger.lease_s / 3)
             try:
                 held = await self._ledger.renew(lease)
-            except PostgresUnavailable:
+            except LedgerUnavailable:
                 continue
             if not held:
                 self.stop(Why.FENCED)

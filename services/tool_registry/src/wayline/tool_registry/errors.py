@@ -5,7 +5,11 @@ CallError
 ├── Cut             it was sent, no answer came: nobody here knows what happened
 │   └── TimedOut        because the tool took too long
 └── Unusable        the server refused it, or answered with something that is no result
+
+LedgerUnavailable   an Unavailable: the ledger did not answer, so nothing may be said of the key; ask again
 """
+
+from wayline.contracts.errors import Unavailable
 
 
 class CallError(Exception):
@@ -29,3 +33,13 @@ class TimedOut(Cut):
 
 class Unusable(CallError):
     """The server refused the request, or answered with something that is no result."""
+
+
+class LedgerUnavailable(Unavailable):
+    """The ledger did not answer, whatever the reason.
+
+    The tool may have acted under this key, now or earlier, so this is never told as a failed call.
+    """
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__("the ledger", detail=str(cause) or type(cause).__name__)

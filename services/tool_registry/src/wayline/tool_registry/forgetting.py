@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.ledger import Ledger
+from wayline.tool_registry.errors import LedgerUnavailable
 
 EVERY_S = 3_600.0
 
@@ -30,5 +30,5 @@ class Forgetting:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
-            with suppress(PostgresUnavailable):
+            with suppress(LedgerUnavailable):
                 await self._ledger.forget(after_days=self._after_days)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wayline.contracts.errors import Reject, Unavailable
+from wayline.contracts.errors import Reject
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolError, ToolList, ToolReply
-from wayline.store import PostgresUnavailable
 from wayline.tool_registry.adapters.ledger import Ledger
 from wayline.tool_registry.adapters.upstreams import Upstreams
 from wayline.tool_registry.calls import Calls
@@ -45,12 +44,9 @@ class Handlers:
         if ask.key.count("/") < KEY_PARTS_MIN - 1:
             raise Reject(f"the key {ask.key!r} is no `<tenant>/<job>/<step>/<call>`", code="invalid_key", status=422)
         decided = _decided(ask)
-        try:
-            if await self.ledger.resolve(ask.tenant, ask.key, job_id=ask.key.split("/")[1], reply=decided):
-                return decided
-            stored = await self.ledger.stored(ask.tenant, ask.key)
-        except PostgresUnavailable as error:
-            raise Unavailable("the ledger", detail=str(error)) from error
+        if await self.ledger.resolve(ask.tenant, ask.key, job_id=ask.key.split("/")[1], reply=decided):
+            return decided
+        stored = await self.ledger.stored(ask.tenant, ask.key)
         return stored.model_copy(update={"repeated": True})
 
 
@@ -65,3 +61,6 @@ def _decided(ask: ResolveTool) -> ToolReply:
 def _check_key(key: str, prefix: str) -> None:
     if key != prefix and not key.startswith(f"{prefix}/"):
         raise Reject(f"the key {key!r} must begin with {prefix!r}", code="invalid_key", status=422)
+    if "\0" in key:
+        # Postgres has no column that could hold it: the ledger would never answer.
+        raise Reject(f"the key {key!r} holds a NUL character", code="invalid_key", status=422)

@@ -23,7 +23,6 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-AWAY = (PostgresUnavailable, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 RETRY_S = 0.5
 STOP_S = 1.0
 """How long a stop waits for a batch that the grace was not enough for."""
@@ -167,7 +166,7 @@ class Batches(Generic[T]):
             try:
                 await self._once(messages)
                 return
-            except AWAY as error:
+            except PostgresUnavailable as error:
                 log.warning("waiting", consumer=self._consumer.stream, why=str(error) or type(error).__name__)
                 if self._stopping:
                     # They were not acked: they come again, to whoever is there then.

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document
-from wayline.retrieval.adapters.postgres import reachable
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.reading import Original, Reading
 from wayline.store import Connection, Record, Store
@@ -64,44 +63,39 @@ class Documents:
     async def accept(self, asked: AcceptDocument, *, name: str, metadata: dict[str, Any]) -> Document | None:
         """Note a document as queued unless it has got further, and say how far it is."""
         tenant, document_id = asked.tenant, asked.document_id
-        with reachable():
-            async with self._store.tenant(tenant) as conn:
-                await conn.execute(
-                    self._sql.accept_document,
-                    *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
-                )
-                row = await conn.fetchrow(self._sql.get_document, tenant, document_id)
+        async with self._store.tenant(tenant) as conn:
+            await conn.execute(
+                self._sql.accept_document,
+                *(tenant, document_id, name, asked.media_type, asked.size_bytes, metadata, asked.sequence),
+            )
+            row = await conn.fetchrow(self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
 
     async def get(self, tenant: str, document_id: str) -> Document | None:
         """A document and how far it is; None: there is none."""
-        with reachable():
-            row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
+        row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
 
     async def page(self, tenant: str, *, limit: int, after: tuple[datetime, str] | None) -> list[Document]:
         """The newest documents first, at most `limit` of them, after the given one."""
         created_at, document_id = after or (None, None)
-        with reachable():
-            rows = await self._store.fetch(tenant, self._sql.list_documents, tenant, created_at, document_id, limit)
+        rows = await self._store.fetch(tenant, self._sql.list_documents, tenant, created_at, document_id, limit)
         return [_document(row) for row in rows]
 
     async def begin(self, taken: Taken, *, anew: bool = False) -> bool:
         """Take a document for indexing; False when this message has nothing more to say about it."""
-        with reachable():
-            return bool(
-                await self._store.fetchval(
-                    taken.tenant,
-                    self._sql.begin_indexing,
-                    *(taken.tenant, taken.document_id, taken.name, taken.media_type, taken.size_bytes),
-                    *(taken.metadata, taken.embedding_model, taken.sequence, anew, list(taken.payloads)),
-                )
+        return bool(
+            await self._store.fetchval(
+                taken.tenant,
+                self._sql.begin_indexing,
+                *(taken.tenant, taken.document_id, taken.name, taken.media_type, taken.size_bytes),
+                *(taken.metadata, taken.embedding_model, taken.sequence, anew, list(taken.payloads)),
             )
+        )
 
     async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]:
         """The sequence that last had its say about a document, and whether what it said was that it is deleted."""
-        with reachable():
-            row = await self._store.fetchrow(tenant, self._sql.sequences_of, tenant, document_id)
+        row = await self._store.fetchrow(tenant, self._sql.sequences_of, tenant, document_id)
         if row is None:
             return 0, False
         deleted = row["deleted_sequence"]
@@ -109,10 +103,9 @@ class Documents:
 
     async def progress(self, taken: Taken, *, done: int, total: int) -> None:
         """Note how many of its passages are embedded."""
-        with reachable():
-            await self._store.execute(
-                taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
-            )
+        await self._store.execute(
+            taken.tenant, self._sql.progress, taken.tenant, taken.document_id, taken.sequence, done, total
+        )
 
     async def fail(self, taken: Taken, error: str) -> None:
         """Note a document as failed, if its message still has it in hand."""
@@ -120,26 +113,24 @@ class Documents:
 
     async def give_up(self, tenant: str, document_id: str, sequence: int, error: str) -> None:
         """Note a document as failed, if the message with this sequence still has it in hand."""
-        with reachable():
-            await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
+        await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
 
     async def replace(
         self, taken: Taken, reading: Reading, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
     ) -> bool:
         """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile."""
         tenant, document_id = taken.tenant, taken.document_id
-        with reachable():
-            async with self._store.tenant(tenant) as conn:
-                if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, taken.sequence):
-                    return False
-                before = await self._census(conn, tenant, document_id)
-                await conn.execute(self._sql.delete_chunks, tenant, document_id)
-                rows = [_row(taken, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
-                for at in range(0, len(rows), STORE_BATCH):
-                    await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
-                await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
-                await conn.execute(self._sql.put_original, tenant, document_id, *_kept(reading.original))
-                await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
+        async with self._store.tenant(tenant) as conn:
+            if not await conn.fetchval(self._sql.lock_indexing, tenant, document_id, taken.sequence):
+                return False
+            before = await self._census(conn, tenant, document_id)
+            await conn.execute(self._sql.delete_chunks, tenant, document_id)
+            rows = [_row(taken, at, chunk, vectors[at]) for at, chunk in enumerate(chunks)]
+            for at in range(0, len(rows), STORE_BATCH):
+                await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
+            await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
+            await conn.execute(self._sql.put_original, tenant, document_id, *_kept(reading.original))
+            await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
         return True
 
     async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> Deleted | None:
@@ -148,20 +139,19 @@ class Documents:
         While index messages wait, one of them may name the same objects: they are left to the tombstone, and to the
         deletion that clears it.
         """
-        with reachable():
-            async with self._store.tenant(tenant) as conn:
-                payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
-                if payloads is None:
-                    return None
-                before = await self._census(conn, tenant, document_id)
-                await conn.execute(self._sql.delete_chunks, tenant, document_id)
-                await conn.execute(self._sql.delete_original, tenant, document_id)
-                await self._count(conn, tenant, before, _Census(Counter(), {}))
-                if queue.waiting:
-                    await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
-                else:
-                    await conn.execute(self._sql.forget_document, tenant, document_id)
-                cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
+        async with self._store.tenant(tenant) as conn:
+            payloads = await conn.fetchval(self._sql.lock_document, tenant, document_id)
+            if payloads is None:
+                return None
+            before = await self._census(conn, tenant, document_id)
+            await conn.execute(self._sql.delete_chunks, tenant, document_id)
+            await conn.execute(self._sql.delete_original, tenant, document_id)
+            await self._count(conn, tenant, before, _Census(Counter(), {}))
+            if queue.waiting:
+                await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
+            else:
+                await conn.execute(self._sql.forget_document, tenant, document_id)
+            cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
         free = [] if queue.waiting else payloads
         return Deleted(before.chunks, (*free, *(name for row in cleared for name in row["payloads"])))
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
 from wayline.contracts.knowledge import AttachmentList, AttachmentPiece, DocumentStatus, ReadAttachment
-from wayline.retrieval.adapters.postgres import reachable
 from wayline.retrieval.reading import storable
 from wayline.store import Record, Store
 
@@ -26,8 +25,7 @@ class Originals:
         """What is kept of each document that is there; of an unknown one, nothing is said."""
         # Others no document has, and no column could hold.
         possible = [document_id for document_id in document_ids if storable(document_id) == document_id]
-        with reachable():
-            rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)
+        rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)
         waiting = tuple(row["document_id"] for row in rows if row["status"] in WAITING)
         ended = [row for row in rows if row["status"] not in WAITING]
         return AttachmentList(
@@ -39,10 +37,7 @@ class Originals:
     async def piece(self, asked: ReadAttachment) -> AttachmentPiece:
         """A piece of the bytes that are meant. Raises Reject when the document is gone, or has others by now."""
         sql = self._store.sql.read_original
-        with reachable():
-            row = await self._store.fetchrow(
-                asked.tenant, sql, asked.tenant, asked.document_id, asked.offset, asked.length
-            )
+        row = await self._store.fetchrow(asked.tenant, sql, asked.tenant, asked.document_id, asked.offset, asked.length)
         if row is None:
             raise Reject(f"no document {asked.document_id!r}: it was deleted", code="unknown_document", status=404)
         if row["sha256"] != asked.sha256:

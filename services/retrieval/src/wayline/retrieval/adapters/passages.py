@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import Filter
-from wayline.retrieval.adapters.postgres import reachable
 from wayline.retrieval.ranking import K1, RRF_K, B, Term
 from wayline.store import Connection, Record, Store
 
@@ -57,10 +56,9 @@ class Passages:
     @asynccontextmanager
     async def searching(self, tenant: str) -> AsyncIterator[Search]:
         """One transaction of a tenant with the settings that searching needs."""
-        with reachable():
-            async with self._store.tenant(tenant) as conn:
-                await conn.execute(self._sql.use_search_settings)
-                yield Search(conn, self._sql, tenant)
+        async with self._store.tenant(tenant) as conn:
+            await conn.execute(self._sql.use_search_settings)
+            yield Search(conn, self._sql, tenant)
 
 
 class Search:

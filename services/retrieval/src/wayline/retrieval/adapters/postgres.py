@@ -1,29 +1,14 @@
-"""Open the service's tables, and say in our own errors when Postgres is away."""
+"""Open the service's tables."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
-import asyncpg
-
-from wayline.contracts.errors import Retry, Unavailable
 from wayline.store import Store
 
 SCHEMA = "retrieval"
-
-_AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-)
-_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 
 async def open_store(dsn: str, *, pool_size: int, wait_s: float) -> Store:
@@ -49,17 +34,3 @@ def _packed(vector: Any) -> bytes:
 
 def _unpacked(data: bytes) -> tuple[float, ...]:
     return struct.unpack(f">{(len(data) - 4) // 4}f", data[4:])
-
-
-@contextmanager
-def reachable() -> Iterator[None]:
-    """Raise Retry for what passes by itself: a Postgres that is away, full, or preferred another transaction."""
-    try:
-        yield
-    except _AGAIN as error:
-        raise Retry(f"Postgres chose another transaction first: {error}", after_s=0.1) from error
-    except _AWAY as error:
-        # asyncpg says so of an argument it cannot encode: trying again would never end.
-        if isinstance(error, ValueError):
-            raise
-        raise Unavailable("Postgres", detail=type(error).__name__) from error

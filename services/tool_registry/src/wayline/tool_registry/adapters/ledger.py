@@ -1,14 +1,25 @@
-"""The ledger in Postgres: every change of a row is one compare-and-set."""
+"""The ledger in Postgres: every change of a row is one compare-and-set.
+
+Every method raises LedgerUnavailable where the ledger gave no answer, whatever the reason.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
+
+import structlog
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.store import Store
+from wayline.store import PostgresUnavailable, Record, Store
+from wayline.tool_registry.errors import LedgerUnavailable
 from wayline.tool_registry.ledger import Row, State
+
+log = structlog.get_logger()
 
 # Counts the time a suspended machine slept, too, where the system has such a clock.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -42,29 +53,31 @@ class Ledger:
         """Make the row of a key that nobody has begun; None: somebody has, or its deadline has passed."""
         asked_at = time.clock_gettime(_CLOCK)
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, owner, self.lease_s, ask.deadline)
-        attempt = await self._store.fetchval(ask.tenant, self._sql.begin, *row)
+        attempt = await self._value(ask.tenant, self._sql.begin, *row)
         return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
 
     async def find(self, tenant: str, key: str, *, deadline: datetime) -> Row | None:
         """A key's row as it is now."""
-        row = await self._store.fetchrow(tenant, self._sql.find, tenant, key, deadline)
+        row = await self._row(tenant, self._sql.find, tenant, key, deadline)
         if row is None:
             return None
-        result = None if row["result"] is None else ToolReply.model_validate_json(row["result"])
+        with _answered():
+            result = None if row["result"] is None else ToolReply.model_validate_json(row["result"])
         return Row(
             State(row["state"]), Effect(row["effect"]), row["attempt"], row["owner"], row["live"], row["late"], result
         )
 
     async def stored(self, tenant: str, key: str) -> ToolReply:
         """The outcome of a finished key."""
-        text = await self._store.fetchval(tenant, self._sql.stored, tenant, key)
-        return ToolReply.model_validate_json(text)
+        text = await self._value(tenant, self._sql.stored, tenant, key)
+        with _answered():
+            return ToolReply.model_validate_json(text)
 
     async def take(self, ask: CallTool, *, seen: int, owner: str) -> Lease | None:
         """Take over a key whose lease has run out; None: somebody was faster, or the deadline has passed."""
         asked_at = time.clock_gettime(_CLOCK)
         row = (ask.tenant, ask.key, seen, owner, self.lease_s, ask.deadline)
-        attempt = await self._store.fetchval(ask.tenant, self._sql.take, *row)
+        attempt = await self._value(ask.tenant, self._sql.take, *row)
         return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
 
     def regain(self, ask: CallTool, row: Row) -> Lease:
@@ -81,7 +94,8 @@ class Ledger:
 
     async def finish(self, lease: Lease, reply: ToolReply) -> bool:
         """Write the outcome down; False: another outcome is there already, or another holder."""
-        return await self._change(self._sql.finish, lease, reply.model_dump_json())
+        with _answered():
+            return await self._change(self._sql.finish, lease, reply.model_dump_json())
 
     async def disown(self, lease: Lease) -> bool:
         """Write down that nobody knows what became of our own call."""
@@ -89,18 +103,41 @@ class Ledger:
 
     async def give_up(self, tenant: str, key: str, *, seen: int) -> bool:
         """Write down that nobody knows what became of a call whose holder is gone."""
-        return await self._store.fetchval(tenant, self._sql.give_up, tenant, key, seen) is not None
+        return await self._value(tenant, self._sql.give_up, tenant, key, seen) is not None
 
     async def resolve(self, tenant: str, key: str, *, job_id: str, reply: ToolReply) -> bool:
         """Write a person's decision down; False: a result was there already."""
         row = (tenant, key, job_id, reply.model_dump_json())
-        return await self._store.fetchval(tenant, self._sql.resolve, *row) is not None
+        return await self._value(tenant, self._sql.resolve, *row) is not None
 
     async def forget(self, *, after_days: int) -> None:
         """Delete what no job can ask for any more."""
-        async with self._store.system() as conn:
-            await conn.execute(self._sql.forget, after_days)
+        with _answered():
+            async with self._store.system() as conn:
+                await conn.execute(self._sql.forget, after_days)
 
     async def _change(self, sql: str, lease: Lease, *more: object) -> bool:
         row = (lease.tenant, lease.key, lease.attempt, lease.owner, *more)
-        return await self._store.fetchval(lease.tenant, sql, *row) is not None
+        return await self._value(lease.tenant, sql, *row) is not None
+
+    async def _value(self, tenant: str, sql: str, *row: object) -> Any:
+        with _answered():
+            return await self._store.fetchval(tenant, sql, *row)
+
+    async def _row(self, tenant: str, sql: str, *row: object) -> Record | None:
+        with _answered():
+            return await self._store.fetchrow(tenant, sql, *row)
+
+
+@contextmanager
+def _answered() -> Iterator[None]:
+    """Turn every error into "not known": also one of a kind that nobody has foreseen says nothing about the tool."""
+    try:
+        yield
+    except LedgerUnavailable:
+        raise
+    except PostgresUnavailable as error:
+        raise LedgerUnavailable(error) from error
+    except Exception as error:  # whatever it is: the key may have had its effect
+        log.error("the ledger failed", error=repr(error), exc_info=error)
+        raise LedgerUnavailable(error) from error

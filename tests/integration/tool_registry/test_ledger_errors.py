@@ -1,0 +1,225 @@
+"""Errors of the ledger's Postgres at each statement: what acted is never told as failed, and does not act again."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+import pytest
+
+from wayline.contracts.errors import Retry
+from wayline.contracts.tools import ToolReply
+from wayline.testkit import Database
+from wayline.tool_registry import acting
+
+STATES = (
+    "53100",  # disk full
+    "53200",  # out of memory
+    "53400",  # too many locks
+    "25006",  # read only
+    "57014",  # statement timeout
+    "57P01",  # shutdown
+    "55P03",  # lock timeout
+    "40P01",  # deadlock
+    "XX000",  # nothing that anybody has foreseen
+)
+FOR_EVER = 1_000_000
+ASKED_AGAIN_MAX = 50
+
+# A policy is looked at by every statement that touches a row. A sequence counts, because what raises is rolled back.
+INJECTOR = """
+CREATE SCHEMA faults;
+CREATE TABLE faults.planned (key text, statement text, state text, counter text, times integer);
+CREATE FUNCTION faults.pass(asked text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    fault record;
+BEGIN
+    FOR fault IN SELECT * FROM faults.planned WHERE key = asked AND statement = current_query() LOOP
+        IF nextval(fault.counter::regclass) <= fault.times THEN
+            RAISE EXCEPTION 'injected' USING ERRCODE = fault.state;
+        END IF;
+    END LOOP;
+    RETURN true;
+END $$;
+GRANT USAGE ON SCHEMA faults TO tool_registry;
+CREATE POLICY faults ON tools.calls AS RESTRICTIVE USING (faults.pass(key)) WITH CHECK (faults.pass(key));
+"""
+
+
+@dataclass
+class Faults:
+    """Errors that the ledger's statements are to meet."""
+
+    world: Any
+    admin: asyncpg.Connection
+    planned: int = 0
+
+    async def plan(self, statement: str, state: str, key: str, *, times: int = 2) -> None:
+        """Have the statement raise for this key, so many times."""
+        self.planned += 1
+        counter = f"faults.hits_{self.planned}"
+        await self.admin.execute(f"CREATE SEQUENCE {counter}")
+        sql = getattr(self.world.store.sql, statement)
+        await self.admin.execute(
+            "INSERT INTO faults.planned VALUES ($1, $2, $3, $4, $5)", key, sql, state, counter, times
+        )
+
+    async def met(self) -> int:
+        """How many of the planned faults were met at least once."""
+        counters = [row["counter"] for row in await self.admin.fetch("SELECT counter FROM faults.planned")]
+        return sum([await self.admin.fetchval(f"SELECT is_called FROM {counter}") for counter in counters])
+
+
+@pytest.fixture
+async def faults(world, database: Database):
+    admin = await asyncpg.connect(database.dsn)
+    await admin.execute(INJECTOR)
+    yield Faults(world, admin)
+    await admin.close()
+
+
+async def a_key_each(world, tool: str) -> dict[str, Any]:
+    return {state: world.ask(f"effects__{tool}", job=f"j-{state}") for state in STATES}
+
+
+async def told(world, asks: dict[str, Any]) -> dict[str, str]:
+    """What the caller of each key is told in the end."""
+    replies = await asyncio.gather(*(world.call(ask) for ask in asks.values()))
+    return {state: reply.status for state, reply in zip(asks, replies, strict=True)}
+
+
+def acted(world, asks: dict[str, Any]) -> dict[str, int]:
+    keys = [key for _, key in world.acted()]
+    return {state: keys.count(ask.key) for state, ask in asks.items()}
+
+
+def everywhere(value: Any) -> dict[str, Any]:
+    return dict.fromkeys(STATES, value)
+
+
+@pytest.mark.parametrize("tool", ["pay_once", "put_idempotent", "book_reconcile"])
+@pytest.mark.parametrize("statement", ["begin", "finish"])
+async def test_an_error_around_the_effect_is_waited_out(world, faults, statement, tool):
+    await world.registry(lease_s=60)
+    asks = await a_key_each(world, tool)
+    for state, ask in asks.items():
+        await faults.plan(statement, state, ask.key)
+
+    assert await told(world, asks) == everywhere("success")
+    assert acted(world, asks) == everywhere(1)
+    assert await faults.met() == len(STATES)
+
+
+async def test_an_error_while_the_stored_result_is_looked_for_is_waited_out(world, faults):
+    await world.registry(lease_s=60)
+    asks = await a_key_each(world, "pay_once")
+    await told(world, asks)
+    for state, ask in asks.items():
+        await faults.plan("find", state, ask.key)
+
+    assert await told(world, asks) == everywhere("success")
+    assert acted(world, asks) == everywhere(1)
+    assert await faults.met() == len(STATES)
+
+
+async def test_an_error_while_the_lease_is_renewed_is_waited_out(world, faults):
+    slow = await world.server(delay_ms=1_500)
+    await world.registry(slow.settings())
+    asks = await a_key_each(world, "pay_once")
+    for state, ask in asks.items():
+        await faults.plan("renew", state, ask.key)
+
+    assert await told(world, asks) == everywhere("success")
+    assert {ask.key: slow.count("pay_once", ask.key) for ask in asks.values()} == {a.key: 1 for a in asks.values()}
+    assert await faults.met() == len(STATES)
+
+
+async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(world, faults, monkeypatch):
+    monkeypatch.setattr(acting, "RECORD_WAIT_S", 0)
+    await world.registry()
+    asks = await a_key_each(world, "pay_once")
+    for state, ask in asks.items():
+        await faults.plan("finish", state, ask.key, times=FOR_EVER)
+
+    assert await told(world, asks) == everywhere("unknown")
+    assert acted(world, asks) == everywhere(1)
+
+
+async def test_an_error_while_a_cut_call_is_noted_as_unknown_is_waited_out(world, faults):
+    slow = await world.server(delay_ms=30_000)
+    await world.registry(slow.settings(timeout_s=0.2), lease_s=60)
+    asks = await a_key_each(world, "pay_once")
+    for state, ask in asks.items():
+        await faults.plan("disown", state, ask.key)
+
+    assert await told(world, asks) == everywhere("unknown")
+    assert await faults.met() == len(STATES)
+
+
+async def left_behind(world, asks: dict[str, Any], effect: str) -> None:
+    """Keys whose holder is gone and whose lease has run out."""
+    for ask in asks.values():
+        row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
+        await world.store.fetchval(world.tenant, world.store.sql.begin, *row)
+
+
+async def test_an_error_while_a_dead_once_call_is_given_up_is_waited_out(world, faults):
+    await world.registry()
+    asks = await a_key_each(world, "pay_once")
+    await left_behind(world, asks, "once")
+    for state, ask in asks.items():
+        await faults.plan("give_up", state, ask.key)
+
+    assert await told(world, asks) == everywhere("unknown")
+    assert acted(world, asks) == everywhere(0)
+    assert await faults.met() == len(STATES)
+
+
+async def test_an_error_while_a_dead_lease_is_taken_is_waited_out(world, faults):
+    await world.registry()
+    asks = await a_key_each(world, "put_idempotent")
+    await left_behind(world, asks, "idempotent")
+    for state, ask in asks.items():
+        await faults.plan("take", state, ask.key)
+
+    assert await told(world, asks) == everywhere("success")
+    assert acted(world, asks) == everywhere(1)
+    assert await faults.met() == len(STATES)
+
+
+@pytest.mark.parametrize("statement", ["resolve", "stored"])
+async def test_an_error_while_a_decision_is_written_down_is_said_to_pass(world, faults, statement):
+    await world.registry(lease_s=60)
+    asks = await a_key_each(world, "pay_once")
+    if statement == "stored":
+        await told(world, asks)
+    for state, ask in asks.items():
+        await faults.plan(statement, state, ask.key)
+
+    async def resolved(key: str) -> ToolReply:
+        for _ in range(ASKED_AGAIN_MAX):
+            try:
+                return await world.resolve(key, "succeeded", "it was paid")
+            except Retry:
+                continue
+        raise AssertionError(f"{key} was never resolved")
+
+    replies = await asyncio.gather(*(resolved(ask.key) for ask in asks.values()))
+
+    assert {(reply.status, reply.repeated) for reply in replies} == {("success", statement == "stored")}
+    assert await faults.met() == len(STATES)
+
+
+async def test_a_defect_after_the_effect_leaves_a_once_call_unknown(world, monkeypatch):
+    await world.registry()
+    ask = world.ask("effects__pay_once")
+
+    def broken(*args: Any, **kwargs: Any) -> ToolReply:
+        raise TypeError("a reply that nobody foresaw")
+
+    monkeypatch.setattr("wayline.tool_registry.effect.reply_of", broken)
+
+    assert (await world.call(ask)).status == "unknown"
+    assert [key for _, key in world.acted()] == [ask.key]
