@@ -152,9 +152,10 @@ def test_other_models_are_told_the_schema_in_words():
     assert said["messages"][0]["content"].startswith("be brief\n\nThe final answer is JSON")
 
 
-@pytest.mark.parametrize(("kind", "sent"), [("none", None), ("automatic", "k1"), ("breakpoints", "k1")])
-def test_the_cache_key_goes_to_providers_that_have_a_cache(kind, sent):
-    said, _ = asked(card={"cache": CacheRules(kind=kind)}, cache_key="k1")
+@pytest.mark.parametrize("kind", ["none", "automatic", "breakpoints"])
+@pytest.mark.parametrize(("taken", "sent"), [(False, None), (True, "k1")])
+def test_the_cache_key_goes_only_to_models_whose_card_takes_it(kind, taken, sent):
+    said, _ = asked(card={"cache": CacheRules(kind=kind, prompt_cache_key=taken)}, cache_key="k1")
 
     assert said.get("prompt_cache_key") == sent
 
@@ -166,6 +167,27 @@ CALLED = AssistantMessage(
 
 
 THOUGHT = {"role": "assistant", "reasoning_content": "So.", "tool_calls": [{"id": "1"}, {"id": "2"}]}
+
+
+SIGNED = {"google": {"thought_signature": "s1"}}
+UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+
+
+@pytest.mark.parametrize(
+    ("made_by", "wanted", "sent"),
+    [("m", True, SIGNED), ("another", True, UNSIGNED), ("m", False, SIGNED), ("another", False, None)],
+)
+def test_a_first_call_without_a_signature_says_so_where_one_is_wanted(made_by, wanted, sent):
+    calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}} for _ in range(2)]
+    block = {"role": "assistant", "content": None, "tool_calls": [{**calls[0], "extra_content": SIGNED}, calls[1]]}
+    called = AssistantMessage(
+        tool_calls=tuple(ToolCall(call=str(n), tool="look", arguments={}) for n in (1, 2)),
+        verbatim=Verbatim(provider="chat", model=made_by, blocks=(block,)),
+    )
+    said, _ = asked(ASKED, called, card={"signed_calls": wanted})
+
+    first, second = said["messages"][2]["tool_calls"]
+    assert (first.get("extra_content"), second.get("extra_content")) == (sent, None)
 
 
 def test_a_message_goes_back_to_its_own_model_as_it_came():

@@ -8,7 +8,7 @@ import pytest
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import Finished, ModelError, TextDelta
+from wayline.llm import Finished, ModelError, Piece, TextDelta
 from wayline.llm.openai import OpenAI
 
 from .cards import card, request, user
@@ -21,7 +21,7 @@ COUNTED = {
     "output_tokens_details": {"reasoning_tokens": 8},
 }
 USED = Usage(input=18, cache_read=5, cache_write_5m=3, output=30, reasoning=8)
-CARD = card(provider="openai", model="gpt")
+CARD = card(provider="openai", model="gpt", reasoning="effort")
 BEGUN = {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "usage": None}}
 
 
@@ -315,3 +315,57 @@ async def test_the_last_event_is_enough():
     unfinished = {"type": "response.completed", "response": {"status": "in_progress", "output": output}}
     error, _ = await failed(Reply([sse(unfinished)]))
     assert error.code == "stream_cut"
+
+
+def unverified(param: str) -> Reply:
+    error = {"message": "Your organization must be verified.", "param": param, "code": "unsupported_value"}
+    return Reply([orjson.dumps({"error": error})], status=400, headers={"content-type": "application/json"})
+
+
+async def test_a_refused_summary_is_not_asked_for_again():
+    asking = request(user("hi"), model=CARD, effort="low")
+    async with Provider(unverified("reasoning.summary"), Reply([sse(*WHOLE)])) as provider:
+        model = OpenAI(provider.url)
+        ends = [[piece async for piece in model.stream(asking)][-1] for _ in range(2)]
+        await model.close()
+
+    sent = [asked["reasoning"] for _, _, asked in provider.asked]
+    assert sent == [{"effort": "low", "summary": "auto"}, {"effort": "low"}, {"effort": "low"}]
+    assert {headers["x-wayline-attempt"] for _, headers, _ in provider.asked} == {"acme/j1/1/m1"}
+    for end in ends:
+        assert isinstance(end, Finished)
+        assert end.notes == ("summary of thinking dropped: OpenAI shows it to verified organisations alone",)
+
+
+async def test_calls_beside_each_other_all_learn_from_a_refused_summary():
+    refused = unverified("reasoning.summary")
+    async with Provider(refused, refused, refused, Reply([sse(*WHOLE)])) as provider:
+        model = OpenAI(provider.url)
+
+        async def last() -> Piece:
+            return [piece async for piece in model.stream(request(user("hi"), model=CARD))][-1]
+
+        ends = await asyncio.gather(last(), last(), last())
+        await model.close()
+
+    assert [type(end) for end in ends] == [Finished] * 3
+    assert len(provider.asked) == 6
+
+
+async def test_an_account_that_may_not_stream_gets_its_answer_in_one_piece():
+    body = orjson.dumps(ended(thought(), message("well hello"), call("a", '{"at": 1}'))["response"])
+    whole = Reply([body], headers={"content-type": "application/json"})
+    async with Provider(unverified("stream"), whole) as provider:
+        said, (end,) = spoken(await stream(provider))
+
+    assert [asked["stream"] for _, _, asked in provider.asked] == [True, False]
+    assert isinstance(end, Finished)
+    assert (said, end.message.text, end.usage, end.stop_reason) == ("well hello", "well hello", USED, "tools")
+    assert [each.arguments for each in end.message.tool_calls] == [{"at": 1}]
+
+
+async def test_another_refusal_of_the_summary_is_told():
+    again = unverified("reasoning.summary")
+    error, provider = await failed(again, again)
+
+    assert (error.code, error.param, len(provider.asked)) == ("invalid_request", "reasoning.summary", 2)

@@ -51,9 +51,17 @@ def test_a_plain_request_is_exactly_this_and_leaves_nothing_on_their_side():
         "prompt_cache_key": "acme/helper/3",
         "input": [message("user", text("hi"))],
         "store": False,
-        "include": ["reasoning.encrypted_content"],
         "stream": True,
     }
+
+
+@pytest.mark.parametrize("reasoning", ["effort", "adaptive"])
+def test_only_a_model_that_reasons_is_asked_for_what_it_thought(reasoning):
+    thinks = wire.body(request(user("hi"), model=card(reasoning=reasoning)))
+    does_not = wire.body(request(user("hi"), model=card()))
+
+    assert (thinks["include"], thinks["reasoning"]) == (["reasoning.encrypted_content"], {"summary": "auto"})
+    assert not does_not.keys() & {"include", "reasoning"}
 
 
 def test_calls_and_results_are_items_of_their_own():

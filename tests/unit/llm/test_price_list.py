@@ -168,3 +168,20 @@ def test_the_catalogue_is_read_without_loading_the_list():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+FREE = {"input_mtok": d("0"), "output_mtok": d("0")}
+
+
+def test_a_price_of_nothing_is_unknown():
+    later = ConditionalPrice(constraint=StartDateConstraint(start_date=date(2027, 1, 1)), prices=ModelPrice(**FREE))
+    paid = ConditionalPrice(prices=ModelPrice(input_mtok=d("1"), output_mtok=d("2")))
+
+    assert from_listed(info(**FREE), source="") is None
+    assert from_listed(info(paid, later), source="") is None
+
+
+def test_an_embedding_whose_output_costs_nothing_has_a_price():
+    assert rates(input_mtok=d("0.02")) == Rates(
+        input=d("0.02"), output=d("0"), cache_read=None, cache_write_5m=None, cache_write_1h=None
+    )

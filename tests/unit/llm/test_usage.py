@@ -53,6 +53,29 @@ def test_openais_input_holds_what_was_cached():
     assert cost(CARDS["openai/gpt-6-luna"], usage) == Decimal("0.0000895")
 
 
+@pytest.mark.parametrize(
+    ("said", "output", "reasoning"),
+    [
+        ({"completion_tokens": 10, "total_tokens": 210}, 110, 100),
+        ({"completion_tokens": 10, "total_tokens": 110}, 10, 0),
+        ({"completion_tokens": 10, "total_tokens": 50}, 10, 0),
+        ({"completion_tokens": 10}, 10, 0),
+        ({"total_tokens": 110}, 10, 10),
+        ({"completion_tokens": 10, "completion_tokens_details": {"reasoning_tokens": 4}, "total_tokens": 110}, 10, 4),
+    ],
+)
+def test_what_only_the_sum_counts_is_output_that_was_thought(said: dict[str, Any], output: int, reasoning: int):
+    usage = from_chat({"prompt_tokens": 100, **said})
+
+    assert usage == Usage(input=100, output=output, reasoning=reasoning)
+
+
+@pytest.mark.parametrize("count", [1e300, 2**40])
+def test_a_count_that_no_call_can_have_is_refused(count: float):
+    with pytest.raises(ValueError, match="no call has so many tokens"):
+        from_chat({"prompt_tokens": count})
+
+
 @pytest.mark.parametrize("said", [{}, {"prompt_tokens": None, "prompt_tokens_details": None}, {"prompt_tokens": -5}])
 def test_what_is_missing_or_no_number_counts_as_nothing(said: dict[str, Any]):
     assert from_chat(said) == Usage()

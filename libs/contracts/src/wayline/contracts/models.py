@@ -104,6 +104,10 @@ class CacheRules(Frozen):
         description="How many content blocks before a breakpoint an older entry is looked for; for people to know.",
     )
     ttl_s: float | None = Field(default=None, gt=0, description="How long what nobody reads is kept; None: not told.")
+    prompt_cache_key: bool = Field(
+        default=False,
+        description="Chat Completions: takes a `prompt_cache_key`; endpoints that do not know it may refuse it.",
+    )
 
 
 class MediaRules(Frozen):
@@ -144,6 +148,10 @@ class ModelCard(Frozen):
     bound_thinking: bool = Field(
         default=False,
         description="Its thinking is bound to the exact prefix: an edited history is refused; for people to know.",
+    )
+    signed_calls: bool = Field(
+        default=False,
+        description="Chat Completions: refuses a tool call that comes back without the signature of its thought.",
     )
     cache: CacheRules = CacheRules()
     media: MediaRules = MediaRules()

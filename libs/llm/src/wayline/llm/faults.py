@@ -77,6 +77,8 @@ BEGUN = frozenset({504})
 """Statuses of somebody between us and the provider, who may have been at work for a while."""
 UNTOLD = 200
 """The status of an error within an answer, where it names none of its own."""
+MALFORMED = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError)
+"""What reading raises where an answer's parts are of other kinds than they should be."""
 _WAITING = frozenset({"retry-after-ms", "retry-after", "date"})
 
 
@@ -92,6 +94,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes | str, *, now: 
         retryable=code in RETRYABLE and headers.get("x-should-retry") != "false",
         after_s=retry_after_s(headers, now=now or datetime.now(UTC)) if code in RETRYABLE else None,
         billable=status in BEGUN,
+        param=str(error.get("param") or ""),
     )
 
 
@@ -110,6 +113,17 @@ def reported(error: Any, *, usage: Usage | None = None) -> ModelError:
 def cut() -> ModelError:
     """A stream that ended politely, but before the message did."""
     return ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
+
+
+def empty() -> ModelError:
+    """An answer of nothing: not even an empty message."""
+    return ModelError("stream_cut", "the provider answered with nothing", retryable=True, billable=True)
+
+
+def unreadable(error: Exception) -> ModelError:
+    """An answer that is not built as this provider's are: another try may be answered better."""
+    said = f"the answer is malformed: {type(error).__name__}: {error}"[:SAID_MAX_CHARS]
+    return ModelError("unreadable", said, retryable=True, billable=True)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:

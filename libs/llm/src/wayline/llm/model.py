@@ -118,6 +118,7 @@ class ModelError(Exception):
         after_s: float | None = None,
         billable: bool = False,
         usage: Usage | None = None,
+        param: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -127,6 +128,8 @@ class ModelError(Exception):
         """Whether the provider may have begun to answer, and so bill for it: not for what it refused outright."""
         self.usage = usage
         """What the provider has counted in the end, where it says that of a call that failed."""
+        self.param = param
+        """The part of the request that was refused, where the provider names one."""
 
 
 class Model(Protocol):

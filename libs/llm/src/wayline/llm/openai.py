@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from wayline.llm import openai_body
-from wayline.llm.model import ModelRequest
+from wayline.llm import openai_body, openai_reply
+from wayline.llm.model import ModelError, ModelRequest
 from wayline.llm.openai_reply import Reply
 from wayline.llm.sdk import Json, Sdk
 
@@ -14,6 +15,8 @@ class OpenAI(Sdk):
     """Streams from the Responses API, or from whoever speaks it at `base_url`."""
 
     path = "/responses"
+    _account = openai_body.VERIFIED
+    """What is asked for: not again what was refused because nobody has verified the organisation."""
 
     def client(self, settings: Json, http: Json) -> Any:
         from openai import AsyncOpenAI, DefaultAioHttpClient
@@ -21,7 +24,19 @@ class OpenAI(Sdk):
         return AsyncOpenAI(**settings, http_client=DefaultAioHttpClient(**http))
 
     def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
-        return openai_body.asked(request)
+        return openai_body.asked(request, account=self._account)
+
+    def learns(self, said: Json, refusal: ModelError) -> bool:
+        if refusal.param == openai_body.SUMMARY and "summary" in (said.get("reasoning") or {}):
+            self._account = replace(self._account, summaries=False)
+            return True
+        if refusal.param == openai_body.STREAM and said["stream"]:
+            self._account = replace(self._account, streams=False)
+            return True
+        return False
+
+    def told(self, body: Json) -> list[Json]:
+        return openai_reply.events(body)
 
     def reply(self, request: ModelRequest) -> Reply:
         return Reply(provider=request.card.provider, model=request.model)

@@ -29,6 +29,11 @@ Json = dict[str, Any]
 
 MARK = {"mode": "explicit"}
 SCHEMA_NAME = "answer"
+SEALED = "reasoning.encrypted_content"
+"""What was thought, to be sent back: nothing is kept on their side."""
+SUMMARY = "reasoning.summary"
+STREAM = "stream"
+"""Both as OpenAI names them where it refuses them: to accounts whose organisation is not verified."""
 CACHE_KEY_MAX_CHARS = 64
 
 
@@ -45,7 +50,20 @@ def body(request: ModelRequest) -> Json:
     return asked(request)[0]
 
 
-def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an account may ask for: OpenAI keeps some things for verified organisations."""
+
+    summaries: bool = True
+    """Of what was thought."""
+    streams: bool = True
+    """Of the models that it keeps back."""
+
+
+VERIFIED = Account()
+
+
+def asked(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[Json, tuple[str, ...]]:
     """The body, and a note for everything that is not sent as it was configured."""
     notes: list[str] = []
     form = _format(request, notes)
@@ -60,7 +78,7 @@ def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         "instructions": None if marks else request.system.strip() and request.system,
         "tools": _tools(request),
         "prompt_cache_key": _cache_key(request),
-        "reasoning": _reasoning(request, notes),
+        "reasoning": _reasoning(request, notes, summaries=account.summaries),
         "text": form,
         "temperature": knobs.temperature(request, notes),
     }
@@ -70,8 +88,9 @@ def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         **{key: value for key, value in optional.items() if value not in (None, "", [], {})},
         "input": [item.content for item in items],
         "store": False,
-        "include": ["reasoning.encrypted_content"],
-        "stream": True,
+        # A model that does not reason refuses the word.
+        **({} if request.card.reasoning == "none" else {"include": [SEALED]}),
+        "stream": account.streams,
     }
     return said, tuple(notes)
 
@@ -194,11 +213,13 @@ def _parts(content: Json) -> list[Json]:
     return parts if isinstance(parts, list) and content.get("type") != "reasoning" else []
 
 
-def _reasoning(request: ModelRequest, notes: list[str]) -> Json | None:
+def _reasoning(request: ModelRequest, notes: list[str], *, summaries: bool) -> Json | None:
     effort = knobs.effort(request, notes, known=BY_STRENGTH)
     if request.card.reasoning == "none":
         return None
-    return {**({"effort": effort} if effort else {}), "summary": "auto"}
+    if not summaries:
+        notes.append("summary of thinking dropped: OpenAI shows it to verified organisations alone")
+    return {**({"effort": effort} if effort else {}), **({"summary": "auto"} if summaries else {})}
 
 
 def _format(request: ModelRequest, notes: list[str]) -> Json | None:

@@ -87,6 +87,15 @@ class _Growing:
         return self.item
 
 
+def events(body: Json) -> list[Json]:
+    """A response that came in one piece, as the events of a stream: its text, then its end."""
+    items = [item for item in body.get("output") or () if isinstance(item, dict)]
+    said = [
+        {"type": "response.output_text.delta", "output_index": n, "delta": _text(each)} for n, each in enumerate(items)
+    ]
+    return [*(each for each in said if each["delta"]), {"type": "response.completed", "response": body}]
+
+
 def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
     used = usage.from_responses(body["usage"]) if body.get("usage") else None
     if body.get("error") or body.get("status") in ("failed", "cancelled"):

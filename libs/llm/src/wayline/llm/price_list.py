@@ -61,7 +61,7 @@ def find_in(providers: Iterable[Provider], provider: str, model: str, *, source:
 
 
 def from_listed(info: ModelInfo, *, source: str) -> Prices | None:
-    """A model's prices in our terms; None where they have a part that ours cannot say."""
+    """A model's prices in our terms; None where they have a part that ours cannot say, or say that it costs nothing."""
     if not isinstance(info.prices, list):
         always, rest = info.prices, []
     elif info.prices:
@@ -71,9 +71,17 @@ def from_listed(info: ModelInfo, *, source: str) -> Prices | None:
     else:
         return None
     held, when = _tariff(always), [_when(price) for price in rest]
-    if held is None or None in when:
+    if held is None or None in when or any(_free(each) for each in (held, *when) if each):
         return None
     return Prices(rates=held.rates, above=held.above, when=tuple(w for w in when if w), source=source)
+
+
+def _free(held: Tariff) -> bool:
+    """Whether a call costs nothing by these rates: the list says so of models whose price it does not know, too.
+
+    Free is what its owner declares to be free, on a card of their own.
+    """
+    return any(not rates.input and not rates.output for rates in (held.rates, *(step.rates for step in held.above)))
 
 
 def _when(price: ConditionalPrice) -> TariffWhen | None:

@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Protocol
 
 import aiohttp
 import httpx2
+import orjson
 
 from wayline.contracts.money import Usage
 from wayline.llm import faults
 from wayline.llm.connection import broken
 from wayline.llm.encoding import encoded
-from wayline.llm.frames import ERROR_MAX_BYTES, EVENT_END, Frames
+from wayline.llm.frames import ANSWER_MAX_BYTES, ERROR_MAX_BYTES, EVENT_END, Frames, too_much
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.sse import event, last_event
 
@@ -32,6 +33,8 @@ CONNECT_MAX_S = 10.0
 SILENCE_MAX_S = 300.0
 """How long a provider may say nothing, before or within a stream: models think, and not all of them ping."""
 KEPT_ALIVE_S = 30.0
+LOST = (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
+"""What the transport raises where a connection breaks."""
 DRAIN_MAX_S = 1.0
 """How long to wait for the end of a stream whose message is whole: at its end the connection can be used again."""
 
@@ -87,6 +90,14 @@ class Sdk(ABC):
     @abstractmethod
     def reply(self, request: ModelRequest) -> Reply: ...
 
+    def learns(self, said: Json, refusal: ModelError) -> bool:
+        """Take a refusal as what this account never takes; returns whether the request is said differently now."""
+        return False
+
+    def told(self, body: Json) -> list[Json]:
+        """The events of an answer that came in one piece, where a stream was not to be had."""
+        return [body]
+
     async def warm(self) -> None:
         """Make the client, unless it is made."""
         async with self._made:
@@ -98,13 +109,13 @@ class Sdk(ABC):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """What the provider says, piece by piece. Raises ModelError."""
-        said, notes = self.asked(request)
         reply = self.reply(request)
-        response = await self._answer(said, request.attempt_id)
-        # The provider has it; it may be large, and models take their time.
-        del said
+        response, notes = await self._begin(request)
+        chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
         try:
-            chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
+            if _is_one(response):
+                for piece in _pieces(reply, self.told(await _whole(chunks))):
+                    yield piece
             async for chunk in chunks:
                 for piece in _pieces(reply, map(event, frames.feed(chunk))):
                     yield piece
@@ -114,13 +125,29 @@ class Sdk(ABC):
             else:
                 for piece in _pieces(reply, [last_event(frames.rest)]):
                     yield piece
-        except (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError) as error:
+        except LOST as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
                 raise broken(error, answering=True) from error
+        except faults.MALFORMED as error:
+            if not reply.whole:
+                raise faults.unreadable(error) from error
         finally:
             await response.aclose()
-        yield replace(reply.finished(), notes=notes)
+        yield replace(_finished(reply), notes=notes)
+
+    async def _begin(self, request: ModelRequest) -> tuple[httpx2.Response, tuple[str, ...]]:
+        """The beginning of an answer, and what was not sent as asked for."""
+        # Its body is not kept: it may be large, and models take their time.
+        said, notes = self.asked(request)
+        try:
+            return await self._answer(said, request.attempt_id), notes
+        except ModelError as refusal:
+            # Refused outright, so nothing is billed.
+            if not self.learns(said, refusal):
+                raise
+        said, notes = self.asked(request)
+        return await self._answer(said, request.attempt_id), notes
 
     async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
         await self.warm()
@@ -164,6 +191,33 @@ def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
         yield TextDelta(text)
     if error:
         raise error
+
+
+def _finished(reply: Reply) -> Finished:
+    """The message, of which any part may be other than it should be."""
+    try:
+        return reply.finished()
+    except faults.MALFORMED as error:
+        raise faults.unreadable(error) from error
+
+
+def _is_one(response: httpx2.Response) -> bool:
+    return "json" in response.headers.get("content-type", "")
+
+
+async def _whole(chunks: AsyncIterator[bytes]) -> Json:
+    """An answer that comes in one piece. Raises ModelError where it is longer than any."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > ANSWER_MAX_BYTES:
+            raise too_much(ANSWER_MAX_BYTES)
+    if not body.strip():
+        raise faults.cut()
+    said = orjson.loads(body)
+    if not isinstance(said, dict):
+        raise TypeError(f"the answer is a {type(said).__name__}")
+    return said
 
 
 async def _bound(response: httpx2.Response) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from wayline.contracts.money import Usage
 
+TOKENS_MAX = 1_000_000_000
+"""More than any call reads or writes: a larger count is a mistake, and would be billed as one."""
+
 Said = Mapping[str, Any]
 
 
@@ -43,15 +46,23 @@ def from_responses(said: Said) -> Usage:
 def from_chat(said: Said) -> Usage:
     """Of Chat Completions, as lenient as its many speakers are different."""
     read = said.get("prompt_tokens_details") or {}
+    prompt, written = _count(said, "prompt_tokens"), _count(said, "completion_tokens")
+    # Some endpoints count what was thought in the sum alone, and bill for it.
+    unsaid = max(_count(said, "total_tokens") - prompt - written, 0)
+    thought = _count(said.get("completion_tokens_details") or {}, "reasoning_tokens")
     return Usage(
-        input=_count(said, "prompt_tokens"),
+        input=prompt,
         cache_read=_count(read, "cached_tokens"),
         cache_write_5m=_count(read, "cache_write_tokens"),
-        output=_count(said, "completion_tokens"),
-        reasoning=_count(said.get("completion_tokens_details") or {}, "reasoning_tokens"),
+        output=written + unsaid,
+        reasoning=max(thought, unsaid),
     )
 
 
 def _count(said: Said, name: str) -> int:
     value = said.get(name)
-    return int(value) if isinstance(value, (int, float)) and value > 0 else 0
+    if not isinstance(value, (int, float)) or value <= 0:
+        return 0
+    if value > TOKENS_MAX:
+        raise ValueError(f"{name} is {value}: no call has so many tokens")
+    return int(value)

@@ -8,7 +8,7 @@ import aiohttp
 
 from wayline.llm import faults, frames
 from wayline.llm.encoding import encoded
-from wayline.llm.model import ATTEMPT_HEADER, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
+from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
 from wayline.llm.openai_chat.request import LimitName, body, limit_name
 
@@ -58,11 +58,10 @@ class ChatCompletions:
             # What was lost after the whole message was not needed.
             if not reply.whole:
                 raise _lost(error, answering=answering) from error
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise ModelError(
-                "unreadable", f"not Chat Completions: {type(error).__name__}: {error}", retryable=True, billable=True
-            ) from error
-        yield reply.finished(provider=request.card.provider, model=request.model, notes=notes)
+        except faults.MALFORMED as error:
+            if not reply.whole:
+                raise faults.unreadable(error) from error
+        yield _finished(reply, request, notes)
 
     async def _ask(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, tuple[str, ...]]:
         """The answer, still to be read, and what was not sent as asked; raises ModelError where it is not a 200."""
@@ -96,6 +95,14 @@ class ChatCompletions:
         return await self._session.post(self._url, data=data, headers={ATTEMPT_HEADER: request.attempt_id}), notes
 
 
+def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...]) -> Finished:
+    """The message, of which any part may be other than it should be."""
+    try:
+        return reply.finished(provider=request.card.provider, model=request.model, notes=notes)
+    except faults.MALFORMED as error:
+        raise faults.unreadable(error) from error
+
+
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
         return faults.refused(response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES))
@@ -111,7 +118,7 @@ async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]
     body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
     if len(body) > frames.ANSWER_MAX_BYTES:
         raise frames.too_much(frames.ANSWER_MAX_BYTES)
-    yield [b"data:" + body, b"data:[DONE]"]
+    yield [b"data:" + line for line in (*(body.split() and [body]), b"[DONE]")]
 
 
 class _Lines:

@@ -29,12 +29,25 @@ _OUR_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 class Reply:
     """An answer being put together; lenient about what a compatible endpoint leaves out."""
 
-    __slots__ = ("_at", "_calls", "_refusal", "_stop", "_text", "_thinking", "_thinking_field", "done", "usage")
+    __slots__ = (
+        "_at",
+        "_begun",
+        "_calls",
+        "_refusal",
+        "_stop",
+        "_text",
+        "_thinking",
+        "_thinking_field",
+        "done",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self.done = False
         """The endpoint has said that nothing follows."""
         self.usage: Usage | None = None
+        self._begun = False
+        """A choice has come, though it may be empty."""
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._thinking: list[str] = []
@@ -82,6 +95,7 @@ class Reply:
     def _take_choice(self, choice: dict[str, Any]) -> str:
         if choice.get("error"):
             raise faults.reported(choice["error"])
+        self._begun = True
         self._stop = choice.get("finish_reason") or self._stop
         delta = choice.get("delta") or choice.get("message")
         if not delta:
@@ -135,6 +149,8 @@ class Reply:
         """The message, and its usage where the endpoint told any; raises ModelError for half a message."""
         if not self.stopped:
             raise faults.cut()
+        if not self._begun:
+            raise faults.empty()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from wayline.contracts.chat import FilePart, ImagePart, TextPart, UserMessage, Verbatim
+from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import inputs, knobs, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
@@ -13,6 +13,10 @@ from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, turns, un
 Json = dict[str, Any]
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
+
+
+UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+"""What Google documents for a call without a signature: another model made it, or it is kept in our own words."""
 
 
 def limit_name(request: ModelRequest) -> LimitName:
@@ -48,7 +52,7 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json
         notes.append("thinking budget dropped: Chat Completions has none")
     if request.output_schema is not None and card.structured_output:
         said["response_format"] = _response_format(request.output_schema)
-    if request.cache_key and card.cache.kind != "none":
+    if request.cache_key and card.cache.prompt_cache_key:
         said["prompt_cache_key"] = request.cache_key
     return said, tuple(notes)
 
@@ -77,15 +81,30 @@ def _answer(turn: Answer, request: ModelRequest) -> Json:
     message = turn.message
     kept = message.verbatim
     if kept is not None and (kept.provider, kept.model) == (request.card.provider, request.card.model):
-        return _renumbered(kept, turn.ids)
+        said = _renumbered(kept, turn.ids)
+    else:
+        said = _rebuilt(message, turn.ids)
+    return _signed(said) if request.card.signed_calls else said
+
+
+def _rebuilt(message: AssistantMessage, ids: tuple[str, ...]) -> Json:
+    """What our own fields can say of an answer."""
     said: Json = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
-        named = zip(message.tool_calls, turn.ids, strict=True)
+        named = zip(message.tool_calls, ids, strict=True)
         said["tool_calls"] = [wanted_call(call, wire_id) for call, wire_id in named]
     elif not message.text:
         # Neither text nor calls is refused by most endpoints.
         said["content"] = ""
     return said
+
+
+def _signed(said: Json) -> Json:
+    """Give the first call of an answer the word for calls of other models, where it has no signature of its own."""
+    calls = said.get("tool_calls")
+    if not calls or "extra_content" in calls[0]:
+        return said
+    return {**said, "tool_calls": [{**calls[0], "extra_content": UNSIGNED}, *calls[1:]]}
 
 
 def _renumbered(kept: Verbatim, ids: tuple[str, ...]) -> Json:

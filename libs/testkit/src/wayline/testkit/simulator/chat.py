@@ -9,6 +9,7 @@ import orjson
 
 from wayline.testkit.simulator import blocks, media
 from wayline.testkit.simulator.blocks import Block, Section
+from wayline.testkit.simulator.google_checks import signature
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.openai_checks import check_chat
 from wayline.testkit.simulator.reading import Body, Envelope, arguments, check_window, named_results, texts
@@ -41,7 +42,7 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
         turns=named_results(reader.turns),
         tools=tuple(_offered(tool["function"]) for tool in body.get("tools") or ()),
         schema=(form.get("json_schema") or {}).get("schema") if form.get("type") == "json_schema" else None,
-        thinks=(body.get("reasoning_effort") or ("none" if local else "medium")) != "none",
+        thinks=facts.reasons and (body.get("reasoning_effort") or ("none" if local else "medium")) != "none",
         stream=bool(body.get("stream")),
         output_limit=body.get("max_completion_tokens") or body.get("max_tokens"),
     )
@@ -120,9 +121,9 @@ def body_of(reply: Reply) -> dict[str, Any]:
     for part in reply.parts:
         if part.kind == "call":
             function = {"name": part.name, "arguments": part.text}
-            message.setdefault("tool_calls", []).append(
-                {"id": f"call_{part.id}", "type": "function", "function": function}
-            )
+            called = {"id": f"call_{part.id}", "type": "function", "function": function}
+            message.setdefault("tool_calls", [])
+            message["tool_calls"].append(called | _proof(reply, called, first=not message["tool_calls"]))
         elif part.kind == "thinking" and reply.prompt.shows_thinking:
             message["reasoning"] = part.text
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": STOPS.get(reply.stop, "stop")}
@@ -141,7 +142,8 @@ def frames(reply: Reply) -> Iterator[Frame]:
         if part.kind == "call":
             function: dict[str, Any] = {"name": part.name, "arguments": ""}
             begun = {"index": calls, "id": f"call_{part.id}", "type": "function", "function": function}
-            yield _chunk(reply, {"tool_calls": [begun]}, part=at, said=part.name)
+            proof = _proof(reply, {"function": {"name": part.name, "arguments": part.text}}, first=calls == 0)
+            yield _chunk(reply, {"tool_calls": [begun | proof]}, part=at, said=part.name)
             for said in pieces(part.text):
                 more = {"index": calls, "function": {"arguments": said}}
                 yield _chunk(reply, {"tool_calls": [more]}, part=at, said=said)
@@ -152,12 +154,27 @@ def frames(reply: Reply) -> Iterator[Frame]:
         elif reply.prompt.shows_thinking:
             for said in pieces(part.text):
                 yield _chunk(reply, {"reasoning": said}, part=at, said=said)
-    yield _chunk(reply, {}, finish=STOPS.get(reply.stop, "stop"))
-    options = reply.prompt.asked.body.get("stream_options") or {}
-    if options.get("include_usage") and not reply.fault.no_usage:
+    counts = _include_usage(reply) and not reply.fault.no_usage
+    google = _is_google(reply)
+    yield _chunk(reply, {}, finish=STOPS.get(reply.stop, "stop"), usage=_usage(reply) if counts and google else None)
+    if counts and not google:
         value = {**_head(reply, "chat.completion.chunk"), "choices": [], "usage": _usage(reply)}
         yield Frame(_line(value), usage=True)
     yield Frame(b"data: [DONE]\n\n")
+
+
+def _is_google(reply: Reply) -> bool:
+    return reply.prompt.facts.provider == "google"
+
+
+def _include_usage(reply: Reply) -> bool:
+    return bool((reply.prompt.asked.body.get("stream_options") or {}).get("include_usage"))
+
+
+def _proof(reply: Reply, call: Body, *, first: bool) -> dict[str, Any]:
+    if not first or not _is_google(reply):
+        return {}
+    return {"extra_content": {"google": {"thought_signature": signature(call)}}}
 
 
 def trouble(number: int) -> bytes:
@@ -174,12 +191,17 @@ def _chunk(
     part: int = 0,
     said: str = "",
     unseen: str = "",
+    usage: dict[str, Any] | None = None,
 ) -> Frame:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     value: dict[str, Any] = {**_head(reply, "chat.completion.chunk"), "choices": [choice]}
-    if (reply.prompt.asked.body.get("stream_options") or {}).get("include_usage"):
-        value["usage"] = None
-    return Frame(_line(value), part=part, said=said, unseen=unseen)
+    if _include_usage(reply):
+        value["usage"] = usage
+        if usage is None and _is_google(reply) and not reply.fault.no_usage:
+            # Google counts in every chunk, what it has read from the first on.
+            read = reply.usage.input
+            value["usage"] = {"prompt_tokens": read, "completion_tokens": 0, "total_tokens": read}
+    return Frame(_line(value), part=part, said=said, unseen=unseen, usage=usage is not None)
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:
@@ -191,6 +213,14 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
 
 def _usage(reply: Reply) -> dict[str, Any]:
     used = reply.usage
+    if _is_google(reply):
+        # What it thought is in no count but the sum.
+        written = used.output - used.reasoning
+        return {
+            "prompt_tokens": used.input,
+            "completion_tokens": written,
+            "total_tokens": used.input + used.output,
+        }
     usage: dict[str, Any] = {
         "prompt_tokens": used.input,
         "completion_tokens": used.output,

@@ -33,7 +33,7 @@ MESSAGES = Format("anthropic", ("anthropic",), messages.read, messages.body_of, 
 RESPONSES = Format(
     "openai", ("openai",), responses.read, responses.body_of, responses_stream.frames, responses_stream.trouble
 )
-CHAT = Format("openai_chat", ("openai", "local"), chat.read, chat.body_of, chat.frames, chat.trouble)
+CHAT = Format("openai_chat", ("openai", "google", "local"), chat.read, chat.body_of, chat.frames, chat.trouble)
 EMBEDDINGS = Format("embeddings", ("openai", "local"), embeddings.read, embeddings.body_of, chat.frames, chat.trouble)
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from importlib import resources
 from typing import Any, Literal
 
-Provider = Literal["anthropic", "openai", "local"]
+Provider = Literal["anthropic", "openai", "google", "local"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class Facts:
     cache_min_tokens: int = 1_024
     bound_thinking: bool = False
     always_thinks: bool = False
+    reasons: bool = True
+    """OpenAI's: a model that does not refuses every parameter of reasoning."""
     forced_tools: bool = False
     system_messages: bool = False
     prefill: bool = False

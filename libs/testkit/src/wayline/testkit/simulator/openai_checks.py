@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from wayline.testkit.simulator.google_checks import check_google
 from wayline.testkit.simulator.messages_checks import objects_in
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.reading import Body
@@ -22,7 +23,7 @@ OUTPUT_TOKENS_MIN = 16
 CACHE_KEY_CHARS_MAX = 64
 
 
-def check_responses(body: Body, facts: Facts) -> None:
+def check_responses(body: Body, facts: Facts, *, verified: bool) -> None:
     for name in body:
         if name not in RESPONSES_FIELDS:
             raise Refusal(f"Unknown parameter: '{name}'.", param=name, code="unknown_parameter")
@@ -38,7 +39,8 @@ def check_responses(body: Body, facts: Facts) -> None:
         said = f"Invalid 'max_output_tokens': {least}, but got {limit} instead."
         raise Refusal(said, param="max_output_tokens", code="integer_below_min_value")
     _check_limit(limit, facts, "max_output_tokens")
-    effort = (body.get("reasoning") or {}).get("effort") or "medium"
+    _check_reasoning(body, facts, verified=verified)
+    effort = (body.get("reasoning") or {}).get("effort") or _usual_effort(facts)
     _check_sampling(body, facts, effort)
     _check_cache_key(body)
     _check_names([tool.get("name") for tool in body.get("tools") or () if tool.get("type") == "function"])
@@ -57,11 +59,15 @@ def check_chat(body: Body, facts: Facts) -> None:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal("Missing required parameter: 'messages'.", param="messages", code="missing_required_parameter")
+    if facts.provider == "google":
+        check_google(body)
     _check_names([tool["function"].get("name") for tool in body.get("tools") or ()])
     _check_answers(messages)
     if facts.provider != "openai":
         return
-    effort = body.get("reasoning_effort") or "medium"
+    if body.get("reasoning_effort") and not facts.reasons:
+        raise _unsupported("reasoning_effort")
+    effort = body.get("reasoning_effort") or _usual_effort(facts)
     if body.get("tools") and effort != "none":
         said = "Function tools with reasoning_effort are not supported"
         raise Refusal(
@@ -79,6 +85,30 @@ def check_chat(body: Body, facts: Facts) -> None:
     form = (body.get("response_format") or {}).get("json_schema") or {}
     if form.get("strict"):
         check_strict(form.get("schema"), f"response_format '{form.get('name')}'", "response_format")
+
+
+def _usual_effort(facts: Facts) -> str:
+    return "medium" if facts.reasons else "none"
+
+
+def _check_reasoning(body: Body, facts: Facts, *, verified: bool) -> None:
+    """A model that does not reason takes no word about it; summaries are for verified organisations alone."""
+    reasoning = body.get("reasoning") or {}
+    if not facts.reasons and (told := [name for name in ("effort", "summary") if reasoning.get(name)]):
+        raise _unsupported(f"reasoning.{told[0]}")
+    if not facts.reasons and "reasoning.encrypted_content" in (body.get("include") or ()):
+        raise Refusal("Encrypted content is not supported with this model.", param="include")
+    if reasoning.get("summary") and not verified:
+        said = (
+            "Your organization must be verified to generate reasoning summaries. Please go to: "
+            "https://platform.openai.com/settings/organization/general and click on Verify Organization."
+        )
+        raise Refusal(said, param="reasoning.summary", code="unsupported_value")
+
+
+def _unsupported(name: str) -> Refusal:
+    said = f"Unsupported parameter: '{name}' is not supported with this model."
+    return Refusal(said, param=name, code="unsupported_parameter")
 
 
 def check_strict(schema: Any, what: str, param: str) -> None:
@@ -104,8 +134,7 @@ def _check_sampling(body: Body, facts: Facts, effort: str) -> None:
     """A model that reasons takes no sampling parameters, unless it is told not to reason."""
     for name in ("temperature", "top_p"):
         if body.get(name) not in (None, 1, 1.0) and effort != "none":
-            said = f"Unsupported parameter: '{name}' is not supported with this model."
-            raise Refusal(said, param=name, code="unsupported_parameter")
+            raise _unsupported(name)
 
 
 def _check_cache_key(body: Body) -> None:

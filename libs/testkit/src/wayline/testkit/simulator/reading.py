@@ -20,6 +20,8 @@ class Envelope:
     attempt: str
     owner: str
     """Whose API key it came with: nobody reads another's cache."""
+    verified: bool = True
+    """Whether OpenAI has verified the organisation of that key."""
 
 
 Body = Mapping[str, Any]

@@ -3,6 +3,7 @@
 Refusal
 ├── rejected()      400, the request is wrong
 ├── unknown_model()
+├── unknown_names() 400, Google's: fields that it does not know
 ├── too_large()     413
 └── broken()        429, 500, 529: an injected fault
 """
@@ -10,6 +11,7 @@ Refusal
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from wayline.testkit.simulator.faults import Fault
@@ -28,6 +30,7 @@ class Refusal(Exception):
         param: str | None = None,
         code: str | None = None,
         retry_after_s: float | None = None,
+        violations: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -36,19 +39,36 @@ class Refusal(Exception):
         self.param = param
         self.code = code
         self.retry_after_s = retry_after_s
+        self.violations = violations
+        """Google's: each wrong field in a sentence of its own."""
 
     @property
     def headers(self) -> dict[str, str]:
         return {} if self.retry_after_s is None else {"retry-after": str(math.ceil(self.retry_after_s))}
 
 
-def as_body(refusal: Refusal, wire: Wire, request_id: str) -> dict[str, Any]:
+def as_body(refusal: Refusal, wire: Wire, request_id: str) -> dict[str, Any] | list[dict[str, Any]]:
     """The error as the provider writes it."""
+    if refusal.violations:
+        return [{"error": _google(refusal)}]
     if wire == "anthropic":
         error = {"type": refusal.kind, "message": refusal.message}
         return {"type": "error", "error": error, "request_id": request_id}
     said = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
     return {"error": said}
+
+
+def _google(refusal: Refusal) -> dict[str, Any]:
+    fields = [{"description": said} for said in refusal.violations]
+    details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]
+    return {"code": refusal.status, "message": refusal.message, "status": "INVALID_ARGUMENT", "details": details}
+
+
+def unknown_names(found: Sequence[tuple[str, str]]) -> Refusal:
+    """Refuse fields by their name and the place that they stand at, as Google's endpoint does."""
+    begun = "Invalid JSON payload received. Unknown name"
+    said = tuple(f'{begun} "{name}"{f" at {place!r}" if place else ""}: Cannot find field.' for name, place in found)
+    return Refusal("\n".join(said), violations=said)
 
 
 def unknown_model(wire: Wire, model: object) -> Refusal:

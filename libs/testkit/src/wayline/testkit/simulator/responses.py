@@ -23,7 +23,7 @@ FAILED = {"code": "server_error", "message": "The model failed to generate a res
 
 def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     """Check a request and take it apart. Raises Refusal."""
-    check_responses(body, facts)
+    check_responses(body, facts, verified=envelope.verified)
     reader = _Reader(body, facts)
     said = "Your input exceeds the context window of this model. Please adjust your input and try again."
     check_window(facts, sum(block.tokens for block in reader.blocks), said, "context_length_exceeded")
@@ -40,7 +40,7 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
         turns=named_results(merged(reader.turns)),
         tools=tuple(_offered(tool) for tool in reader.tools if tool.get("type") == "function"),
         schema=form.get("schema") if form.get("type") == "json_schema" else None,
-        thinks=(reasoning.get("effort") or "medium") != "none",
+        thinks=facts.reasons and (reasoning.get("effort") or "medium") != "none",
         stream=bool(body.get("stream")),
         output_limit=body.get("max_output_tokens"),
     )

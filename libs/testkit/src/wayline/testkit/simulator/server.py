@@ -26,7 +26,7 @@ from wayline.testkit.simulator.refusals import Refusal, broken, too_large, unkno
 from wayline.testkit.simulator.replies import Prompt, Reply, compose
 from wayline.testkit.simulator.rules import by_rules
 from wayline.testkit.simulator.script import Asked, Say, Script
-from wayline.testkit.simulator.transport import check_key, headers, json_of, owner, refused
+from wayline.testkit.simulator.transport import check_key, headers, json_of, owner, refused, verified
 from wayline.testkit.simulator.writing import Meter, Writer
 
 ATTEMPT_HEADER = "X-Wayline-Attempt"
@@ -83,6 +83,7 @@ class Simulator:
             ("/v1/messages", MESSAGES),
             ("/v1/responses", RESPONSES),
             ("/v1/chat/completions", CHAT),
+            ("/v1beta/openai/chat/completions", CHAT),
             ("/v1/embeddings", EMBEDDINGS),
         ):
             app.router.add_post(path, functools.partial(self._serve, form))
@@ -110,6 +111,11 @@ class Simulator:
         return f"{self.url}/v1"
 
     @property
+    def google_url(self) -> str:
+        """Google's base URL for Chat Completions."""
+        return f"{self.url}/v1beta/openai"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The variables that point Wayline, and both SDKs, here."""
         return {
@@ -123,7 +129,7 @@ class Simulator:
     async def _serve(self, form: Format, request: web.Request) -> web.StreamResponse:
         """Answer one request, or refuse it; either way it is on the bill."""
         self._count += 1
-        envelope = Envelope(self._count, request.headers.get(ATTEMPT_HEADER, ""), owner(request))
+        envelope = Envelope(self._count, request.headers.get(ATTEMPT_HEADER, ""), owner(request), verified(request))
         model = ""
         try:
             if form is MESSAGES and (request.content_length or 0) > MESSAGES_BODY_BYTES_MAX:

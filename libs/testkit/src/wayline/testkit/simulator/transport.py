@@ -32,6 +32,11 @@ def owner(request: web.Request) -> str:
     return hashlib.sha256(_key(request).encode()).hexdigest()[:16]
 
 
+def verified(request: web.Request) -> bool:
+    """Whether the key's organisation is verified: every one but that of a key that says of itself that it is not."""
+    return not _key(request).startswith("unverified")
+
+
 def check_key(request: web.Request, wire: Wire) -> None:
     """Any key will do but none, and one that says of itself that it is invalid."""
     key = _key(request)
