@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import nats
@@ -35,6 +36,10 @@ READ_COMMANDS = (
     ("doctor",),
     ("migrate",),
 )
+
+
+def services_in(span: dict[str, Any]) -> set[str]:
+    return {span["service"]}.union(*map(services_in, span["children"]))
 
 
 def last_job(wayline: Installed) -> str:
@@ -75,6 +80,14 @@ def test_run_shows_progress_apart_from_the_answer(wayline: Installed):
     assert done.returncode == 0, done.stderr
     assert "wayline.md" in done.stdout and "completed · 2 steps" in done.stdout
     assert "search_knowledge" in done.stderr and "search_knowledge" not in done.stdout
+
+
+def test_the_trace_of_a_job_that_has_just_ended_is_whole(wayline: Installed):
+    job = json.loads(wayline.wayline("run", "What is a job?", "--json").stdout)["job_id"]
+    trace = wayline.said("trace", job)
+
+    assert trace["totals"]["missing"] == 0
+    assert {"gateway", "router", "executor", "tool-registry", "retrieval"} <= services_in(trace["root"])
 
 
 def test_run_with_json_prints_the_job_and_nothing_else(wayline: Installed):

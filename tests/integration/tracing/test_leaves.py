@@ -43,6 +43,25 @@ async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform,
     assert {span.service for span in flat(trace.root)} == {"executor", "tool-registry"}
 
 
+async def test_a_trace_says_what_has_not_arrived_yet(platform: Platform, start: Start):
+    await start()
+    await Log(platform.bus).whole()
+    await platform.drained()
+    before = await platform.trace("j1")
+    registry = Leaves("tool_registry")
+    with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
+        pass
+    call, handled = registry.finished
+    await platform.send_spans([call])
+    await platform.drained()
+    between = await platform.trace("j1")
+    await platform.send_spans([handled])
+    await platform.drained()
+    after = await platform.trace("j1")
+
+    assert [trace.totals.missing for trace in (before, between, after)] == [1, 1, 0]
+
+
 async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: Platform, start: Start):
     await start()
     registry = Leaves()

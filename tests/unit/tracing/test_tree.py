@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.traces import Span
+from wayline.telemetry import names
 from wayline.tracing import tree
 from wayline.tracing.tree import DEPTH_MAX, Node
 
@@ -41,6 +42,28 @@ def test_a_lost_parent_is_replaced_by_the_anchor_then_by_the_root():
 
     assert outline(root) == "root(step(x) y)"
     assert [child.parent_span_id for child in root.children] == ["root", "root"]
+
+
+def test_parents_that_are_named_and_not_there_are_counted_once():
+    root = node("root")
+    nodes = [root, node("step", "root"), node("x", "lost"), node("y", "lost"), node("z", "gone", anchor="step")]
+
+    tree.grow(nodes, root)
+
+    assert tree.missing(nodes, root) == 2
+
+
+def test_an_answered_tool_call_without_a_span_of_the_registry_misses_one():
+    root = node("root")
+    asked, seen, own, running = (node(name, "root") for name in ("asked", "seen", "own", "running"))
+    for call in (asked, seen, running):
+        call.attributes[names.EFFECT] = "read"
+    running.status = "open"
+    nodes = [asked, seen, own, running, node("process tools.call", "seen")]
+
+    tree.grow(nodes, root)
+
+    assert tree.missing(nodes, root) == 1
 
 
 def test_a_circle_of_parents_is_cut_and_hung_under_the_root():

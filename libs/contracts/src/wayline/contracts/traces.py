@@ -42,6 +42,11 @@ class Totals(Frozen):
     tokens: int
     cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
     spans: int = 0
+    missing: int = Field(
+        default=0,
+        description="Spans that must exist and have not arrived, at least: services send theirs once a second, and "
+        "those of a process that was killed are lost.",
+    )
     calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum.")
 
 

@@ -163,8 +163,11 @@ def trace_tree(trace: dict[str, Any]) -> RenderableType:
     tree = Tree(_span(trace["root"]), guide_style="dim")
     _grow(tree, trace["root"]["children"])
     took = f"{ms(totals['duration_ms'])} · {totals['tokens']} tokens · {usd(totals['cost_usd'])}"
-    line = f"{took} · {totals['spans']} spans"
-    return Group(tree, Text(f"{line} · trace {trace['trace_id']}", style="dim"))
+    line = Text(f"{took} · {totals['spans']} spans · trace {trace['trace_id']}", style="dim")
+    if not totals.get("missing"):
+        return Group(tree, line)
+    missing = f"At least {totals['missing']} more have not arrived: they are late, or were lost with their process."
+    return Group(tree, line, Text(missing, style="yellow"))
 
 
 def _grow(tree: Tree, spans: Iterable[dict[str, Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from wayline.standalone import drawing
-from wayline.standalone.client import Address, Api, ApiError
+from wayline.standalone.client import Address, Api
 from wayline.standalone.following import Progress as JobProgress
 from wayline.standalone.following import follow_to_the_end
 from wayline.standalone.ingesting import File, ingest
 from wayline.standalone.installation import Installation
+from wayline.standalone.whole_trace import whole_trace
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
 # Not README.md: it shows this very run, and an answer that quotes its own output is no answer.
@@ -25,9 +25,6 @@ NEAR = ("CONTRIBUTING.md",)
 FOLDERS = ("docs", "libs", "services")
 REPOSITORY_MARK = "requirements.lock"
 FIRST_JOB_WAIT_S = 60.0
-TRACE_TRIES = 40
-TRACE_AGAIN_S = 0.25
-SERVICES_IN_A_TRACE = 5
 
 
 async def show(installation: Installation, *, gateway: str, console: Console) -> None:
@@ -82,25 +79,3 @@ async def _first_job(api: Api, console: Console) -> None:
     console.print(drawing.job_end(job), soft_wrap=True)
     console.print(f"\n[bold]wayline trace {job['job_id']}[/bold]")
     console.print(drawing.trace_tree(await whole_trace(api, job["job_id"])), soft_wrap=True)
-
-
-async def whole_trace(api: Api, job_id: str) -> dict[str, Any]:
-    """The trace once it is told to the end: the services send their spans every second."""
-    trace: dict[str, Any] = {}
-    for _ in range(TRACE_TRIES):
-        with suppress(ApiError):
-            trace = await api.get(f"/v1/jobs/{job_id}/trace")
-        if trace and trace["root"]["status"] != "open" and len(_services(trace["root"])) >= SERVICES_IN_A_TRACE:
-            break
-        await asyncio.sleep(TRACE_AGAIN_S)
-    return trace
-
-
-def _services(root: dict[str, Any]) -> set[str]:
-    found: set[str] = set()
-    spans = [root]
-    while spans:
-        span = spans.pop()
-        found.add(span["service"])
-        spans += span["children"]
-    return found

@@ -109,6 +109,7 @@ def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Rec
         tokens=spent["tokens"] if spent else 0,
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
         spans=len(nodes),
+        missing=tree.missing(nodes, root) if len(nodes) < SPANS_MAX else 0,
         calls_unsettled=spent["unsettled"] if spent else 0,
     )
     job_id = job["job_id"] if job else None

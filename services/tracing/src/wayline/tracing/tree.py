@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from wayline.contracts.traces import Span
+from wayline.telemetry import names
 
 DEPTH_MAX = 64
 """Spans below this depth are shown at it: a tree is read by programs that recurse."""
@@ -46,6 +47,19 @@ def grow(nodes: Sequence[Node], root: Node) -> Node:
             (root if place is node else place).children.append(node)
     _adopt_circles(by_id, root)
     return root
+
+
+def missing(nodes: Sequence[Node], root: Node) -> int:
+    """Count the spans that a grown tree shows to be absent: parents that are named, the registry's of tool calls."""
+    ids = {root.span_id, *(node.span_id for node in nodes)}
+    parents = {node.parent for node in nodes if node.parent is not None} - ids
+    return len(parents) + sum(not node.children for node in nodes if _was_asked_for(node))
+
+
+def _was_asked_for(node: Node) -> bool:
+    """Return whether the span is a tool call that the registry answered, and left a span of its own for."""
+    # The executor's own tools have no effect: nobody else was asked.
+    return node.service == "executor" and names.EFFECT in node.attributes and node.status == "ok"
 
 
 def _adopt_circles(by_id: dict[str, Node], root: Node) -> None:

@@ -116,5 +116,6 @@ def answer_decision(
 def trace(job: JobId, as_json: AsJson = False) -> None:
     """A job's trace: what ran where, how long, how many tokens, what it cost."""
     from wayline.standalone.drawing import trace_tree
+    from wayline.standalone.whole_trace import whole_trace
 
-    answer(lambda api: api.get(f"/v1/jobs/{job}/trace"), as_json=as_json, draw=trace_tree)
+    answer(lambda api: whole_trace(api, job), as_json=as_json, draw=trace_tree)
