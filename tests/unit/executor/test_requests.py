@@ -51,6 +51,24 @@ def test_thinking_by_a_number_of_tokens_does_not_take_them_from_the_answer():
     assert asked(of=counting).thinking_tokens is None
 
 
+@pytest.mark.parametrize("reasoning", ["adaptive", "effort"])
+@pytest.mark.parametrize(
+    ("slot", "effort", "room"),
+    [
+        ("reasoning", None, 10_000),
+        ("reasoning", "medium", 4_096),
+        ("reasoning", "none", 0),
+        ("primary", None, 0),
+        ("primary", "high", 10_000),
+    ],
+)
+def test_thinking_by_effort_has_room_beside_the_answer(reasoning, slot, effort, room):
+    thinker = card("acme/primary", reasoning=reasoning, output_limit=20_000)
+    request = asked(AgentConfig(effort=effort), of=thinker, slot=slot)
+
+    assert (request.thinking_tokens, request.max_output_tokens) == (None, 100 + room)
+
+
 @pytest.mark.parametrize("slot", get_args(Slot))
 @pytest.mark.parametrize("instructions", ["", "Be brief.", "Say what you know, and where you know it from. " * 200])
 @pytest.mark.parametrize("pinned", [(), (TextPart(text="By the book. " * 90), ImagePart(document_id="map"))])

@@ -147,16 +147,15 @@ def test_a_dry_run_knows_what_is_expected_and_the_range():
 def test_what_the_reasoning_slot_thinks_is_part_of_every_prediction(reasoning):
     thinker = THINKER.model_copy(update={"reasoning": reasoning})
     shape = shape_of(SubmitJob(tenant="acme", agent="a", input=PROOF), AgentConfig(tools=()), level="simple")
-    by_number = reasoning == "budget"
-    thought, allowed = (REASONING_TOKENS, REASONING_TOKENS) if by_number else (THINKING_TOKENS["simple"], 0)
+    thought = REASONING_TOKENS if reasoning == "budget" else THINKING_TOKENS["simple"]
 
     def dearer(of: Callable[..., Any]) -> Decimal:
         """How many tokens of output the slot adds."""
         return (of(thinker, shape, slot="reasoning") - of(thinker, shape, slot="primary")) / Decimal("0.00004")
 
     assert dearer(expected) == thought
-    assert dearer(first_call) == allowed
-    assert dearer(lambda *args, **slot: span(*args, **slot)[1]) == allowed
+    assert dearer(first_call) == REASONING_TOKENS
+    assert dearer(lambda *args, **slot: span(*args, **slot)[1]) == REASONING_TOKENS
     plain = THINKER.model_copy(update={"reasoning": "none"})
     assert expected(plain, shape, slot="reasoning") == expected(plain, shape)
 

@@ -85,7 +85,7 @@ class Models:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=output_max(card, slot, job.limits.max_output_tokens),
+            max_output_tokens=output_max(card, slot, job.limits.max_output_tokens, effort=job.config.effort),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=job.config.output_schema,
             temperature=job.config.temperature,

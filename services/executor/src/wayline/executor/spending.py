@@ -125,7 +125,7 @@ def _cheaper(
 ) -> Reroute | None:
     """A cheaper model for what is left of a budget, where the agent lets the router choose so."""
     assert job.config is not None and job.route is not None
-    routing = job.config.routing
+    routing, effort = job.config.routing, job.config.effort
     if routing.mode != "auto" or not routing.budget_aware:
         return None
     left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
@@ -134,7 +134,8 @@ def _cheaper(
 
     def payable(card: ModelCard, slot: Slot) -> bool:
         tokens = most_tokens(request, prefix, on=card)
-        dearest = worst(card, tokens, output_max(card, slot, answer_tokens), at=job.at)
+        room = output_max(card, slot, answer_tokens, effort=effort)
+        dearest = worst(card, tokens, room, at=job.at)
         return dearest is not None and dearest <= left
 
     route = next_route(

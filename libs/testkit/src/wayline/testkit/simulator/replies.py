@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import orjson
@@ -12,7 +12,7 @@ import orjson
 from wayline.contracts.money import Usage
 from wayline.testkit.simulator.blocks import Block
 from wayline.testkit.simulator.cache import Plan
-from wayline.testkit.simulator.counting import block_tokens
+from wayline.testkit.simulator.counting import BLOCK_TOKENS, TOKEN_BYTES, block_tokens
 from wayline.testkit.simulator.faults import Fault
 from wayline.testkit.simulator.models import Facts
 from wayline.testkit.simulator.protocol import in_envelope
@@ -86,8 +86,12 @@ def compose(prompt: Prompt, say: Say, plan: Plan, *, fault: Fault, at_s: int) ->
     prewarmed = prompt.asked.output_limit == 0
     if prewarmed:
         parts = ()
+    whole = parts
+    if say.output_tokens is None and prompt.asked.output_limit:
+        parts = tuple(_within(whole, prompt.asked.output_limit))
     calls = any(part.kind == "call" for part in parts)
-    stop = say.stop or ("max_tokens" if prewarmed else "tools" if calls else "end")
+    cut = prewarmed or parts != whole
+    stop = say.stop or ("max_tokens" if cut else "tools" if calls else "end")
     output = sum(part.tokens for part in parts) if say.output_tokens is None else say.output_tokens
     reasoning = min(output, sum(part.tokens for part in parts if part.kind == "thinking"))
     usage = Usage(
@@ -99,6 +103,18 @@ def compose(prompt: Prompt, say: Say, plan: Plan, *, fault: Fault, at_s: int) ->
         reasoning=reasoning,
     )
     return Reply(prompt, say, fault, parts, stop, plan, usage, at_s)
+
+
+def _within(parts: Iterable[Part], limit: int) -> Iterator[Part]:
+    """What fits into the request's output limit: thinking is output like the rest, and comes first."""
+    for part in parts:
+        if part.tokens > limit:
+            room = (limit - BLOCK_TOKENS) * TOKEN_BYTES - len(part.name.encode())
+            if room > 0:
+                yield replace(part, text=part.text.encode()[:room].decode(errors="ignore"))
+            return
+        yield part
+        limit -= part.tokens
 
 
 def pieces(text: str) -> Iterator[str]:
