@@ -12,6 +12,7 @@ from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
 from wayline.contracts import models as m
+from wayline.contracts import tenants as n
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
 from wayline.contracts.jobs import PlanJob, Planned, Route
@@ -26,6 +27,7 @@ CARD = m.ModelCard(
     prices=m.Prices(rates=m.Rates(input=Decimal("0.1"), output=Decimal("0.5"))),
 )
 BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
+TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
 ROOT = t.Span(
     trace_id="a" * 32,
@@ -44,6 +46,12 @@ ANSWERS: dict[type[Request], Any] = {
     a.PutAgent: AGENT,
     a.GetAgent: AGENT,
     a.ListAgents: a.AgentList(agents=(AGENT,)),
+    a.RestoreAgent: AGENT,
+    n.CreateTenant: TENANT,
+    n.GetTenant: TENANT,
+    n.ListTenants: n.TenantList(tenants=(TENANT,)),
+    n.DisableTenant: TENANT,
+    n.EnableTenant: TENANT,
     a.DeleteAgent: a.Deleted(deleted=True),
     m.ListModels: m.ModelList(models=(CARD,), usable=(CARD.name,), own=(CARD.name,)),
     m.ListProviders: m.ProviderList(executor="h-1", providers=(m.Provider(name="chat", host="127.0.0.1"),)),

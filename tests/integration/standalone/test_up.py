@@ -128,12 +128,12 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
     assert first["job"]["options"] == {**asked, "dry_run": False}
 
 
-def test_run_exits_with_1_when_the_job_failed(wayline: Installed):
+def test_run_exits_with_1_when_the_agent_is_unknown(wayline: Installed):
     done = wayline.wayline("run", "hello", "--agent", "nobody", "--json")
-    job = json.loads(done.stdout)
+    said = json.loads(done.stdout)
 
-    assert (done.returncode, job["status"]) == (1, "failed")
-    assert "nobody" in job["error"]["message"]
+    assert (done.returncode, said["error"]["code"], said["error"]["status"]) == (1, "unknown_agent", 404)
+    assert "nobody" in said["error"]["detail"]
 
 
 def test_a_job_that_is_only_submitted_can_be_followed_later(wayline: Installed):

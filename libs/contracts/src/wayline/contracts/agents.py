@@ -119,3 +119,9 @@ class DeleteAgent(Request, subject="agents.delete.{tenant}", replies=Deleted):
     """Retire an agent: jobs that began with it go on, new ones are refused."""
 
     name: str
+
+
+class RestoreAgent(Request, subject="agents.restore.{tenant}", replies=Agent):
+    """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
+
+    name: Name

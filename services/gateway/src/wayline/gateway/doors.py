@@ -13,6 +13,7 @@ from opentelemetry import trace
 
 from wayline.chassis import Bus
 from wayline.gateway.adapters.keys import Keys
+from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.keys import Caller, Scope
@@ -33,6 +34,7 @@ class Gateway:
     telemetry: Telemetry
     submissions: Submissions
     keys: Keys
+    router: RouterAnswers
     streams: Streams
     ready: Callable[[], Awaitable[dict[str, str]]]
 
@@ -55,9 +57,10 @@ async def identify(
     """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized or Forbidden."""
     if shown is not None:
         caller = await door.keys.caller(shown.credentials)
+        await door.router.require_tenant(caller.tenant)
     elif door.settings.loopback and not await door.keys.any():
         _require_local(request.headers)
-        caller = Caller(OPEN_TENANT, "local")
+        caller = Caller(OPEN_TENANT, "local", is_open=True)
     else:
         raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
     span = trace.get_current_span()
@@ -95,6 +98,13 @@ def allowed(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
     return check
 
 
+def require_operator_for(caller: Caller, tenant: str) -> None:
+    """Pass for the caller's own tenant, and for any where the key is an operator's. Raises Forbidden."""
+    if tenant != caller.tenant and not caller.is_operator:
+        raise Forbidden(f"this API key is of tenant {caller.tenant!r}; keys of {tenant!r} need the scope 'operator'")
+
+
 Reader = Annotated[Caller, Depends(allowed("read"))]
 Writer = Annotated[Caller, Depends(allowed("write"))]
 Admin = Annotated[Caller, Depends(allowed("admin"))]
+Operator = Annotated[Caller, Depends(allowed("operator"))]

@@ -9,6 +9,8 @@ Exception
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
         ├── Forbidden          a valid key that may not do this, or a web page of another origin
+        │   ├── UnknownTenant      a key of a tenant that the router does not know
+        │   └── TenantDisabled     a key of a tenant that an operator has disabled
         ├── JobIdConflict      the job id stands for another job already
         ├── KeyReused          the Idempotency-Key stands for another body already
         ├── Ended              the job takes no more signals
@@ -37,7 +39,8 @@ class NoKeys(Exception):
     def __init__(self, *, host: str) -> None:
         super().__init__(
             f"refusing to listen on {host} without any API key: everyone who reaches the port could run jobs. "
-            "Make a key first (`python deploy/docker/first_key.py DATA_DIR` does), or set WAYLINE_HTTP_HOST=127.0.0.1."
+            "Create a key first (`wayline keys create` while it listens on 127.0.0.1, or "
+            "`python deploy/docker/first_key.py DATA_DIR`), or set WAYLINE_HTTP_HOST=127.0.0.1."
         )
 
 
@@ -62,6 +65,27 @@ class Forbidden(Reject):
 
     code = "forbidden"
     status = 403
+
+
+class UnknownTenant(Forbidden):
+    """A key of a tenant that the router does not know."""
+
+    code = "unknown_tenant"
+
+    def __init__(self, *, tenant: str) -> None:
+        super().__init__(
+            f"this key is of tenant {tenant!r}, which does not exist: an operator creates it (/v1/tenants)"
+        )
+
+
+class TenantDisabled(Forbidden):
+    """A key of a tenant that an operator has disabled."""
+
+    code = "tenant_disabled"
+
+    def __init__(self, *, tenant: str, reason: str) -> None:
+        why = f" ({reason})" if reason else ""
+        super().__init__(f"tenant {tenant!r} is disabled{why}: an operator can enable it again")
 
 
 class JobIdConflict(Conflict):

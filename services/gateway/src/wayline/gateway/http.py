@@ -14,8 +14,10 @@ from wayline.gateway.handlers import (
     documents,
     events,
     jobs,
+    keys,
     models,
     operations,
+    tenants,
     traces,
 )
 from wayline.gateway.openapi import describe
@@ -45,7 +47,7 @@ def application(door: Gateway) -> Front:
     )
     app.state.gateway = door
     problems.install(app)
-    for module in (jobs, events, traces, budgets, documents, agents, models, dead_letters, operations):
+    for module in (jobs, events, traces, budgets, documents, agents, models, tenants, keys, dead_letters, operations):
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=door.settings.document_max_bytes)
     describe(app)

@@ -9,7 +9,8 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Literal, get_args
 
-Scope = Literal["read", "write", "admin"]
+Scope = Literal["read", "write", "admin", "operator"]
+"""`admin`: the tenant's agents, models, budgets, dead letters and keys; `operator`: all tenants and their keys."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 _KEY = re.compile(r"wl_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
@@ -22,6 +23,12 @@ class Caller:
     tenant: str
     name: str
     scopes: frozenset[str] = frozenset(SCOPES)
+    is_open: bool = False
+    """No key was shown, because none exists yet."""
+
+    @property
+    def is_operator(self) -> bool:
+        return "operator" in self.scopes
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,8 @@ class StoredKey:
     id: str
     hash: bytes
     caller: Caller
+    is_unused: bool = False
+    """Nobody has noted its use for a while."""
 
 
 @dataclass(frozen=True)

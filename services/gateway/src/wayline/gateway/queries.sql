@@ -26,13 +26,43 @@ FROM submissions
 WHERE tenant = $1 AND job_id = $2 AND accepted_at > now() - interval '29 days';
 
 -- name: find_key
-SELECT id, hash, tenant, name, scopes
+SELECT id, hash, tenant, name, scopes,
+    last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused
 FROM api_keys
 WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: any_key
 -- Also a revoked one: taking back the last key must not open the door.
-SELECT EXISTS (SELECT FROM api_keys);
+SELECT EXISTS (SELECT FROM api_keys WHERE NOT machine);
+
+-- name: any_operator_key
+SELECT EXISTS (
+    SELECT FROM api_keys
+    WHERE 'operator' = ANY (scopes) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+);
+
+-- name: use_key
+UPDATE api_keys SET last_used_at = now() WHERE id = $1;
+
+-- name: count_keys
+SELECT count(*) FROM api_keys
+WHERE tenant = $1 AND NOT machine AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
+
+-- name: get_key
+SELECT id, tenant, name, scopes, created_at, expires_at, last_used_at, revoked_at FROM api_keys WHERE id = $1;
+
+-- name: list_keys
+SELECT id, tenant, name, scopes, created_at, expires_at, last_used_at, revoked_at FROM api_keys
+WHERE tenant = $1 AND ($2 OR (revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())))
+ORDER BY created_at DESC, id LIMIT $3;
+
+-- name: keep_machine_key
+-- One that was revoked works again: whoever started the platform has its database's password too.
+WITH others AS (
+    DELETE FROM api_keys WHERE machine AND tenant = $3 AND id <> $1
+)
+INSERT INTO api_keys (id, hash, tenant, name, scopes, machine) VALUES ($1, $2, $3, 'this machine', $4, true)
+ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, scopes = excluded.scopes, revoked_at = NULL;
 
 -- name: add_key
 INSERT INTO api_keys (id, hash, tenant, name, scopes, expires_at) VALUES ($1, $2, $3, $4, $5, $6);

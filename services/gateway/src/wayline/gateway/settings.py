@@ -21,6 +21,7 @@ class Settings(BaseSettings):
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
     streams_max: int = Field(default=5_000, ge=1, description="Clients that may follow jobs at the same time.")
+    keys_max: int = Field(default=1_000, ge=1, description="Valid API keys of one tenant.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -14,6 +14,8 @@ from wayline.contracts.jobs import JobOptions, JobView, Status
 from wayline.contracts.knowledge import Filter
 from wayline.contracts.models import Provider, ProviderList
 from wayline.contracts.money import Dollars
+from wayline.contracts.tenants import REASON_MAX
+from wayline.gateway.keys import Scope
 
 METADATA_MAX_BYTES = 16 * 1024
 TEXT_WITHOUT_NUL = r"^[^\x00]*$"
@@ -212,6 +214,79 @@ class DeadLetterPage(BaseModel):
 
     dead_letters: tuple[DeadLetter, ...] = Field(description="Newest first.")
     next_cursor: str | None = None
+
+
+class TenantBody(Body):
+    """A tenant to create."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"tenant": "acme"}]})
+
+    tenant: ids.Tenant
+
+
+class DisableBody(Body):
+    """Why a tenant is disabled: its callers are told."""
+
+    reason: Annotated[str, StringConstraints(max_length=REASON_MAX, pattern=ONE_LINE)] = ""
+
+
+def _in_the_future(moment: datetime) -> datetime:
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment <= datetime.now(UTC):
+        raise ValueError("this moment is over; leave it out for a key that does not expire")
+    return moment
+
+
+class KeyBody(Body):
+    """An API key to create."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "ci", "tenant": "acme", "scopes": ["read", "write"]}]}
+    )
+
+    name: Label = Field(description="Whose or what it is for; jobs and signals say it.")
+    tenant: ids.Tenant | None = Field(default=None, description="Left out: the caller's own.")
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=4)] = Field(
+        default=("read", "write"),
+        description="`read`; `write`: jobs and documents; `admin`: the tenant's agents, models, budgets, dead letters "
+        "and keys; `operator`: all tenants and their keys.",
+    )
+    expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
+        default=None, description="When it stops working; null: when it is revoked."
+    )
+
+
+class Key(BaseModel):
+    """What may be shown of an API key."""
+
+    id: str
+    prefix: str = Field(description="How the key begins: enough to recognise it.")
+    tenant: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="To the minute.")
+    revoked_at: datetime | None
+
+
+class KeyCreated(Key):
+    """A key that was just created."""
+
+    key: str = Field(description="The whole key. Nothing can show it again.")
+
+
+class KeyList(BaseModel):
+    """API keys, newest first."""
+
+    keys: tuple[Key, ...]
+
+
+class KeyRevoked(BaseModel):
+    """Whether a key was valid until now."""
+
+    id: str
+    revoked: bool
 
 
 def links(job_id: str) -> dict[str, str]:

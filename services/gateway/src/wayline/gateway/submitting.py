@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanKind
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
-from wayline.contracts.errors import Unavailable
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.jobs import SubmitJob
 from wayline.gateway.doors import Gateway
 from wayline.gateway.errors import JobIdConflict, KeyReused
@@ -31,7 +31,8 @@ async def submit(
 ) -> str:
     """Put a job on the bus unless it is there already; the answer is the id it has.
 
-    `own_id`: the client chose the job's id. Raises JobIdConflict, KeyReused, Full or Unavailable.
+    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, JobIdConflict, KeyReused, Full
+    or Unavailable.
     """
     known = False
     if own_id:
@@ -39,6 +40,8 @@ async def submit(
         if head is not None and head.content_hash != job.content_hash():
             raise JobIdConflict(job_id=str(job.job_id))
         known = head is not None
+    if not known:
+        await _require_runnable(door, job, key)
     if own_id or key is not None:
         # Written down before it is published: after a crash in between the same request publishes the same id.
         held = await door.submissions.claim(job, key=key)
@@ -57,6 +60,15 @@ async def submit(
         # The bus has it, so it is accepted; only the few moments before its log exists are not known here.
         log.warning("a submission was not written down", job_id=job.job_id, error=str(error))
     return str(job.job_id)
+
+
+async def _require_runnable(door: Gateway, job: SubmitJob, key: str | None) -> None:
+    """Refuse a new job that the router would refuse; one that was accepted before stays accepted."""
+    try:
+        await door.router.require_runnable(job)
+    except Reject:
+        if not await door.submissions.was_accepted(job, key=key):
+            raise
 
 
 async def _publish(door: Gateway, job: SubmitJob, caller: Mapping[str, str] | None) -> None:

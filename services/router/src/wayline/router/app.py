@@ -9,7 +9,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, budgets, models
+from wayline.contracts import agents, budgets, models, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.admission import job_id_of
@@ -23,6 +23,7 @@ from wayline.router.desk import Desk
 from wayline.router.handlers import Router
 from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
+from wayline.router.tenants import Tenants
 from wayline.router.waking import Waker
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Home, Telemetry
@@ -47,6 +48,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     catalogue = Catalogue(
         store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
     )
+    known = Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max)
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
     availability = Availability(bus)
@@ -67,7 +69,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
         work=_work(router, bus, slots=settings.slots),
-        asks=[*_asks_of_router(router), *_asks_about_money(money)],
+        asks=[*_asks_of_router(router), *_asks_about_money(money), *_asks_about_tenants(known)],
         parts=[waker, availability],
         needs={"postgres": store.check},
         close=store.close,
@@ -119,6 +121,7 @@ def _asks_of_router(router: Router) -> list[Ask[Any]]:
         asks(agents.ListAgents, router.on_list_agents),
         asks(agents.PutAgent, router.on_put_agent),
         asks(agents.DeleteAgent, router.on_delete_agent),
+        asks(agents.RestoreAgent, router.on_restore_agent),
         asks(models.ListModels, router.on_list_models),
         asks(models.PutModel, router.on_put_model),
         asks(models.DeleteModel, router.on_delete_model),
@@ -132,6 +135,16 @@ def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
         asks(budgets.ListBudgets, money.on_list),
         asks(budgets.PutBudget, money.on_put),
         asks(budgets.DeleteBudget, money.on_delete),
+    ]
+
+
+def _asks_about_tenants(known: Tenants) -> list[Ask[Any]]:
+    return [
+        asks(tenants.CreateTenant, known.on_create),
+        asks(tenants.GetTenant, known.on_get),
+        asks(tenants.ListTenants, known.on_list),
+        asks(tenants.DisableTenant, known.on_disable),
+        asks(tenants.EnableTenant, known.on_enable),
     ]
 
 

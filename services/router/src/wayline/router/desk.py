@@ -9,12 +9,15 @@ from decimal import Decimal
 import asyncpg
 
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
-from wayline.contracts.errors import NotFound
+from wayline.contracts.errors import NotFound, Reject
 from wayline.router.admission import Admitted, Wish
 from wayline.store import Record, Store, TenantInvalid, Together
 
 ADMISSIONS_APART_S = 0.01
 """Under load a job waits a few milliseconds longer here, and a statement and its commit serve several."""
+
+KNOWN_MAX = 10_000
+"""Tenants remembered at once."""
 
 
 class Desk:
@@ -28,18 +31,39 @@ class Desk:
         self._admissions = Together(self._admit, apart_s=ADMISSIONS_APART_S)
 
     async def is_tenant(self, tenant: str) -> bool:
-        """Whether jobs of this tenant are taken; a yes is believed for a few seconds."""
+        """Whether there is such a tenant, disabled or not."""
+        return await self._is_enabled(tenant) is not None
+
+    async def require_tenant(self, tenant: str) -> None:
+        """Pass for a tenant whose jobs are accepted; a yes is believed for a few seconds. Raises Reject."""
+        enabled = await self._is_enabled(tenant)
+        if enabled is None:
+            raise Reject(
+                f"no tenant {tenant!r}: create it with `wayline tenants create {tenant}`",
+                code="unknown_tenant",
+                status=404,
+            )
+        if not enabled:
+            raise Reject(
+                f"tenant {tenant!r} is disabled: `wayline tenants enable {tenant}` accepts its jobs again",
+                code="tenant_disabled",
+                status=403,
+            )
+
+    async def _is_enabled(self, tenant: str) -> bool | None:
+        """None: there is no such tenant."""
         if self._known.get(tenant, 0) > time.monotonic():
             return True
         try:
-            known = await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant)
+            enabled = await self._store.fetchval(tenant, self._store.sql.tenant_is_enabled, tenant)
         except TenantInvalid:
             # No tenant can be called so: as unknown as any other.
-            return False
-        if not known:
-            return False
-        self._known[tenant] = time.monotonic() + self._fresh_s
-        return True
+            return None
+        if enabled:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[tenant] = time.monotonic() + self._fresh_s
+        return enabled
 
     async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
         """The newest version of an agent and what the job may spend, with its reservation begun in the same statement.
@@ -107,6 +131,16 @@ class Desk:
         """Retire every version: kept for the jobs that began with one, refused to new ones."""
         status = await self._store.execute(tenant, self._store.sql.delete_agent, tenant, name)
         return not status.endswith(" 0")
+
+    async def restore_agent(self, tenant: str, name: str, bundled: AgentConfig | None) -> Agent:
+        """Save as the newest version what is bundled, or what was saved last. Raises NotFound."""
+        config = bundled
+        if config is None:
+            saved = await self._store.fetchval(tenant, self._store.sql.last_saved_agent, tenant, name)
+            if saved is None:
+                raise NotFound("agent", name)
+            config = AgentConfig.model_validate(saved, extra="ignore")
+        return await self.put_agent(tenant, name, config)
 
     async def seed(self, agents: dict[str, AgentConfig]) -> None:
         """Give every tenant the bundled agents it does not have."""

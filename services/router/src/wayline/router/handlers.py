@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from wayline.chassis import Bus, Delivery, Failpoint, reach
-from wayline.contracts.agents import Agent, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
+from wayline.contracts.agents import (
+    Agent,
+    AgentList,
+    DeleteAgent,
+    Deleted,
+    GetAgent,
+    ListAgents,
+    PutAgent,
+    RestoreAgent,
+)
 from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
@@ -21,6 +30,7 @@ from wayline.router.agents import check_agent
 from wayline.router.attachments import Attachments, fixed
 from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
+from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
 from wayline.router.decision import Decision
 from wayline.router.desk import Desk
@@ -63,8 +73,7 @@ class Router:
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
-        if not await self._desk.is_tenant(job.tenant):
-            raise Reject(f"no tenant {job.tenant!r}", code="unknown_tenant", status=404)
+        await self._desk.require_tenant(job.tenant)
         job_id = admission.job_id_of(job.job_id, delivery)
         admission.reply_to_of(job.tenant, delivery)
         admission.require_text(job)
@@ -95,7 +104,7 @@ class Router:
         admitted = await self._desk.admit(job.tenant, wish)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
-            raise Reject(f"no agent {job.agent!r}: save it first, or use one of GET /v1/agents", code="unknown_agent")
+            raise _no_agent(job.agent)
         asked = await self._asked(job.tenant, job, admitted)
         decision = await self._decide(job.tenant, asked)
         first = admission.submitted(job, job_id, delivery, now())
@@ -195,7 +204,7 @@ class Router:
         wish = admission.Wish(job.job_id or "", job.agent, job.user_id, job.options.budget_usd)
         admitted = await self._desk.consider(asked.tenant, wish)
         if admitted is None:
-            raise NotFound("agent", job.agent)
+            raise _no_agent(job.agent)
         decision = await self._decide(asked.tenant, await self._asked(asked.tenant, job, admitted))
         agent, refusal = admitted.agent, admission.unaffordable(job, decision, admitted)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
@@ -230,6 +239,12 @@ class Router:
         """Retire an agent."""
         return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
 
+    async def on_restore_agent(self, asked: RestoreAgent) -> Agent:
+        """Bring an agent back that was removed or changed."""
+        if not await self._desk.is_tenant(asked.tenant):
+            raise NotFound("tenant", asked.tenant)
+        return await self._desk.restore_agent(asked.tenant, asked.name, bundled().get(asked.name))
+
     async def on_list_models(self, asked: ListModels) -> ModelList:
         """Give every model that the tenant can use."""
         return await self._catalogue.all(asked.tenant)
@@ -243,3 +258,7 @@ class Router:
     async def on_delete_model(self, asked: DeleteModel) -> ModelDeleted:
         """Take a card of the tenant's own back."""
         return ModelDeleted(deleted=await self._catalogue.delete(asked.tenant, asked.provider, asked.model))
+
+
+def _no_agent(name: str) -> Reject:
+    return Reject(f"no agent {name!r}: save it first, or use one of GET /v1/agents", code="unknown_agent", status=404)

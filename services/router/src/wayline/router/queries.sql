@@ -1,6 +1,31 @@
 -- name: is_tenant
 SELECT EXISTS (SELECT FROM tenants WHERE tenant = $1);
 
+-- name: tenant_is_enabled
+-- No row: there is no such tenant.
+SELECT disabled_at IS NULL FROM tenants WHERE tenant = $1;
+
+-- name: count_tenants
+SELECT count(*) FROM tenants;
+
+-- name: create_tenant
+INSERT INTO tenants (tenant) VALUES ($1) ON CONFLICT DO NOTHING
+RETURNING tenant, created_at, disabled_at, disabled_reason;
+
+-- name: get_tenant
+SELECT tenant, created_at, disabled_at, disabled_reason FROM tenants WHERE tenant = $1;
+
+-- name: list_tenants
+SELECT tenant, created_at, disabled_at, disabled_reason FROM tenants WHERE tenant > $1 ORDER BY tenant LIMIT $2;
+
+-- name: disable_tenant
+UPDATE tenants SET disabled_at = coalesce(disabled_at, now()), disabled_reason = $2 WHERE tenant = $1
+RETURNING tenant, created_at, disabled_at, disabled_reason;
+
+-- name: enable_tenant
+UPDATE tenants SET disabled_at = NULL, disabled_reason = '' WHERE tenant = $1
+RETURNING tenant, created_at, disabled_at, disabled_reason;
+
 -- name: admit
 -- One row an agent; and one a job that some budget of the tenant counts, with the tightest of them.
 WITH asked AS (
@@ -137,6 +162,10 @@ SELECT version, config FROM newest WHERE NOT EXISTS (SELECT FROM added);
 
 -- name: delete_agent
 UPDATE agents SET retired_at = now() WHERE tenant = $1 AND name = $2 AND retired_at IS NULL;
+
+-- name: last_saved_agent
+-- Also a retired one.
+SELECT config FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1;
 
 -- name: seed_agent
 INSERT INTO agents (tenant, name, version, config)

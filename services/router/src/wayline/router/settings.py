@@ -20,6 +20,7 @@ class Settings(BaseSettings, EndpointSettings):
     )
     slots: int = Field(default=16, description="Messages of one kind handled at once.")
     tenants_fresh_s: float = Field(default=5.0, description="How long a known tenant is believed without asking.")
+    tenants_max: int = Field(default=10_000, ge=1, description="Tenants of one installation.")
     models_fresh_s: float = Field(
         default=5.0, description="How long a tenant's models are believed without asking; its own changes show at once."
     )

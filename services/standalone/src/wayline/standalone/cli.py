@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import administration, jobs, knowledge, models, money, routing
+from wayline.standalone.commands import access, administration, jobs, knowledge, models, money, routing
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
@@ -107,6 +107,8 @@ app.add_typer(administration.agents, name="agents")
 app.add_typer(models.app, name="models")
 app.command()(administration.tools)
 app.add_typer(routing.router, name="router")
+app.add_typer(access.tenants, name="tenants")
+app.add_typer(access.keys, name="keys")
 app.add_typer(administration.dead_letters, name="dead-letters")
 
 

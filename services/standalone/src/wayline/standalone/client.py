@@ -15,6 +15,8 @@ import httpx2
 T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8080"
+MACHINE_KEY = "machine-key"
+"""In `credentials/` of a data directory: what the command line shows where no key is set."""
 TIMEOUT_S = 70.0
 """Longer than the gateway's longest `?wait=`."""
 SILENCE_MAX_S = 60.0
@@ -52,15 +54,28 @@ class Address:
     @classmethod
     def from_environment(cls) -> Self:
         """As the variables say, else of the `wayline up` that runs in this directory."""
-        port = os.environ.get("WAYLINE_HTTP_PORT")
-        here = f"http://127.0.0.1:{port}" if port else _running_here() or DEFAULT_URL
-        url = os.environ.get("WAYLINE_URL") or here
-        return cls(url.rstrip("/"), os.environ.get("WAYLINE_API_KEY") or None)
+        port, running = os.environ.get("WAYLINE_HTTP_PORT"), _running_here()
+        here = f"http://127.0.0.1:{port}" if port else running or DEFAULT_URL
+        url = (os.environ.get("WAYLINE_URL") or here).rstrip("/")
+        # The machine's own key goes to the gateway that runs from this data directory and to no other address.
+        return cls(url, os.environ.get("WAYLINE_API_KEY") or (_machine_key() if url == running else None))
+
+
+def _data_dir() -> Path:
+    return Path(os.environ.get("WAYLINE_DATA_DIR") or ".wayline")
+
+
+def _machine_key() -> str | None:
+    """The key that `wayline up` keeps for who may read its data directory."""
+    try:
+        return (_data_dir() / "credentials" / MACHINE_KEY).read_text().strip() or None
+    except OSError:
+        return None
 
 
 def _running_here() -> str | None:
     """Where a `wayline up` has noted that it is; read without the classes of an installation, which load slowly."""
-    note = Path(os.environ.get("WAYLINE_DATA_DIR") or ".wayline") / "up.json"
+    note = _data_dir() / "up.json"
     try:
         said = json.loads(note.read_text())
         # One that was killed leaves its note behind.

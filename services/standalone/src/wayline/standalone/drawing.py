@@ -244,6 +244,54 @@ def tools_table(tools: dict[str, Any]) -> RenderableType:
     )
 
 
+def tenants_table(page: dict[str, Any]) -> RenderableType:
+    """One row a tenant."""
+    return table(
+        ("tenant", "created", "state"),
+        (
+            (
+                tenant["tenant"],
+                str(tenant["created_at"])[:19],
+                f"disabled: {escape(tenant['disabled_reason'] or 'no reason given')}"
+                if tenant["disabled_at"]
+                else "ok",
+            )
+            for tenant in page["tenants"]
+        ),
+        nothing="no tenants",
+    )
+
+
+def keys_table(page: dict[str, Any]) -> RenderableType:
+    """One row an API key."""
+    return table(
+        ("id", "tenant", "name", "scopes", "created", "last used", "expires", "state"),
+        (
+            (
+                key["id"],
+                key["tenant"],
+                escape(key["name"]),
+                ",".join(key["scopes"]),
+                str(key["created_at"])[:10],
+                str(key["last_used_at"] or "never")[:16],
+                str(key["expires_at"] or "never")[:10],
+                "revoked" if key["revoked_at"] else "ok",
+            )
+            for key in page["keys"]
+        ),
+        nothing="no API keys: whoever reaches the port on this machine acts as tenant default",
+    )
+
+
+def new_key(key: dict[str, Any]) -> RenderableType:
+    """A key that is shown this once."""
+    return Text(
+        f"{key['key']}\n\nkey {key['id']} of tenant {key['tenant']} ({', '.join(key['scopes'])}), expires "
+        f"{str(key['expires_at'] or 'never')[:19]}. It is not shown again: keep it, and send it as "
+        "`Authorization: Bearer …` or in WAYLINE_API_KEY. Every request needs a key now."
+    )
+
+
 def dead_letters_table(page: dict[str, Any]) -> RenderableType:
     """One row a dead letter."""
     return table(

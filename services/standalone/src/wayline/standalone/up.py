@@ -57,6 +57,7 @@ class _Up:
         await self._stopping.or_stop(self._migrate(place))
         write_environments(self._installation, place)
         _write_pgpass(self._installation, place)
+        await self._stopping.or_stop(_keep_machine_key(self._installation, place))
         if not servers_only:
             await self._start_services(place)
         self._installation.say_running(
@@ -178,6 +179,25 @@ async def _logged(changes: AsyncIterator[str]) -> AsyncIterator[str]:
     async for change in changes:
         log.info("migrated", change=change)
         yield change
+
+
+async def _keep_machine_key(installation: Installation, place: Place) -> None:
+    """Let the commands of who may read the data directory act as an operator, also when keys are needed."""
+    from wayline.gateway.adapters.keys import keep_machine_key
+    from wayline.gateway.app import open_store
+    from wayline.gateway.doors import OPEN_TENANT
+    from wayline.gateway.keys import mint
+    from wayline.standalone.client import MACHINE_KEY
+
+    path = installation.credentials / MACHINE_KEY
+    if not path.exists():
+        write_private(path, mint().secret + "\n")
+    gateway = next(member for member in MEMBERS if member.identity == "gateway")
+    store = await open_store(place.dsn_of(gateway.role, gateway.identity))
+    try:
+        await keep_machine_key(store, OPEN_TENANT, path.read_text().strip())
+    finally:
+        await store.close()
 
 
 def _write_pgpass(installation: Installation, place: Place) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from wayline.contracts.errors import Conflict
 from wayline.gateway.errors import Unauthorized
-from wayline.gateway.keys import SCOPES, Caller, Scope, StoredKey, key_id, mint, opens
-from wayline.store import PostgresUnavailable, Store
+from wayline.gateway.keys import SCOPES, Caller, Scope, StoredKey, digest, key_id, mint, opens
+from wayline.gateway.shapes import Key, KeyCreated
+from wayline.store import PostgresUnavailable, Record, Store
 
 FRESH_S = 5.0
 """How long a revoked key may still work."""
 STALE_MAX_S = 300.0
 """While Postgres is away nobody can revoke a key either: what is remembered stays good this long."""
 REMEMBERED_MAX = 10_000
+LISTED_MAX = 1_000
+"""Keys in one list, the newest."""
 
 T = TypeVar("T")
 
@@ -55,7 +60,53 @@ class Keys:
         key = await self._find(wanted) if wanted else None
         if key is None or not opens(key, secret):
             raise Unauthorized("this API key is not valid: it is unknown, expired or revoked")
+        if key.is_unused:
+            await self._note_use(key)
         return key.caller
+
+    async def _note_use(self, key: StoredKey) -> None:
+        """Write down that a key is used, at most once a minute and never at the cost of its request."""
+        self._keys[key.id] = _Remembered(replace(key, is_unused=False), self._keys[key.id].at)
+        with suppress(PostgresUnavailable):
+            await self._store.execute(key.caller.tenant, self._store.sql.use_key, key.id)
+
+    async def any_operator(self) -> bool:
+        """Whether some valid key, the machine's own included, may administer tenants and keys."""
+        async with self._store.system() as conn:
+            return bool(await conn.fetchval(self._store.sql.any_operator_key))
+
+    async def create(
+        self, tenant: str, name: str, *, scopes: tuple[Scope, ...], expires_at: datetime | None, most: int
+    ) -> KeyCreated:
+        """Make a key for a tenant. Raises Conflict for a tenant that has `most` valid keys."""
+        if await self._store.fetchval(tenant, self._store.sql.count_keys, tenant) >= most:
+            raise Conflict(
+                f"tenant {tenant!r} has {most} valid keys: revoke one, or raise WAYLINE_GATEWAY_KEYS_MAX",
+                code="too_many_keys",
+            )
+        secret = await create_key(self._store, tenant, name, scopes=tuple(dict.fromkeys(scopes)), expires_at=expires_at)
+        # Here the door is closed at once, elsewhere within FRESH_S.
+        self._any = _Remembered(True, time.monotonic())
+        row = await self._store.fetchrow(tenant, self._store.sql.get_key, key_id(secret))
+        assert row is not None
+        return KeyCreated(**_shown(row).model_dump(), key=secret)
+
+    async def listed(self, tenant: str, *, revoked: bool) -> list[Key]:
+        """A tenant's keys, newest first; with `revoked` also those that no longer work."""
+        rows = await self._store.fetch(tenant, self._store.sql.list_keys, tenant, revoked, LISTED_MAX)
+        return [_shown(row) for row in rows]
+
+    async def get(self, wanted: str) -> Key | None:
+        """One key of any tenant."""
+        async with self._store.system() as conn:
+            row = await conn.fetchrow(self._store.sql.get_key, wanted)
+        return None if row is None else _shown(row)
+
+    async def revoke(self, tenant: str, wanted: str) -> bool:
+        """Take a key back: here at once, elsewhere within FRESH_S. False when it did not work any more."""
+        revoked = await revoke_key(self._store, tenant, wanted)
+        self._keys.pop(wanted, None)
+        return revoked
 
     async def _find(self, wanted: str) -> StoredKey | None:
         known = self._keys.get(wanted)
@@ -71,7 +122,7 @@ class Keys:
         key = None
         if row is not None:
             caller = Caller(row["tenant"], row["name"], frozenset(row["scopes"]))
-            key = StoredKey(row["id"], row["hash"], caller)
+            key = StoredKey(row["id"], row["hash"], caller, is_unused=row["is_unused"])
         if len(self._keys) >= REMEMBERED_MAX:
             self._keys.clear()
         self._keys[wanted] = _Remembered(key, time.monotonic())
@@ -96,6 +147,18 @@ async def revoke_key(store: Store, tenant: str, secret_or_id: str) -> bool:
     """Take a key back; it stops working within seconds. False when the tenant has no such key."""
     wanted = key_id(secret_or_id) or secret_or_id
     return await store.execute(tenant, store.sql.revoke_key, wanted, tenant) == "UPDATE 1"
+
+
+async def keep_machine_key(store: Store, tenant: str, secret: str) -> None:
+    """Let the command line of this machine use `secret`; the same one again changes nothing."""
+    wanted = key_id(secret)
+    if wanted is None:
+        raise ValueError("this is no API key")
+    await store.execute(tenant, store.sql.keep_machine_key, wanted, digest(secret), tenant, list(SCOPES))
+
+
+def _shown(row: Record) -> Key:
+    return Key(**dict(row), prefix=f"wl_{row['id']}_")
 
 
 def _age(remembered: _Remembered[Any]) -> float:

@@ -46,6 +46,16 @@ class Submissions:
             # Another request is publishing it right now, or was killed while it did.
             await asyncio.sleep(CLAIM_POLL_S)
 
+    async def was_accepted(self, job: SubmitJob, *, key: str | None) -> bool:
+        """Whether the bus has stored a job of this key or id before."""
+        tenant = job.tenant
+        if key is not None:
+            row = await self._store.fetchrow(tenant, self._sql.submission_by_key, tenant, key)
+            if row is not None:
+                return row["accepted_at"] is not None
+        row = await self._store.fetchrow(tenant, self._sql.submission_by_job, tenant, job.job_id)
+        return row is not None and row["accepted_at"] is not None
+
     async def _held(self, tenant: str, job_id: str, key: str | None) -> Submission:
         row = None
         if key is not None:

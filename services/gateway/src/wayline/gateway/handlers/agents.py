@@ -7,7 +7,17 @@ from typing import Annotated, TypeAlias
 from fastapi import APIRouter, Path
 
 from wayline.contracts import ids
-from wayline.contracts.agents import Agent, AgentConfig, AgentList, DeleteAgent, Deleted, GetAgent, ListAgents, PutAgent
+from wayline.contracts.agents import (
+    Agent,
+    AgentConfig,
+    AgentList,
+    DeleteAgent,
+    Deleted,
+    GetAgent,
+    ListAgents,
+    PutAgent,
+    RestoreAgent,
+)
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.gateway.doors import Admin, Door, Reader
 from wayline.gateway.openapi import fails
@@ -40,6 +50,12 @@ async def put_agent(name: AgentPath, config: AgentConfig, door: Door, caller: Ad
 async def delete_agent(name: AgentPath, door: Door, caller: Admin) -> Deleted:
     """Retire an agent: jobs that began with it go on, new ones are refused."""
     return await door.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
+
+
+@router.post("/agents/{name}/restore", responses=fails(404))
+async def restore_agent(name: AgentPath, door: Door, caller: Admin) -> Agent:
+    """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
+    return await door.bus.ask(RestoreAgent(tenant=caller.tenant, name=name), Agent)
 
 
 @router.get("/tools", responses=fails())

@@ -50,7 +50,7 @@ IdempotencyKey: TypeAlias = Annotated[
     response_model=Accepted,
     responses={
         200: {"model": JobView | Planned, "description": "It has ended, or was only planned"},
-        **fails(409, 413, 429),
+        **fails(404, 409, 413, 429),
     },
 )
 async def submit_job(
@@ -63,6 +63,8 @@ async def submit_job(
     wait: Wait = None,
 ) -> Response:
     """Submit a job. 202 means that it is stored and will run; with `wait`, 200 is the finished job.
+
+    What the router would refuse for its agent, its model or its files is refused here, with the same code.
 
     With `options.dry_run` nothing runs: 200 is the route it would take and what that is expected to cost.
     """

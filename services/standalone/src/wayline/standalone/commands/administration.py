@@ -59,6 +59,16 @@ def remove_agent(name: str, as_json: AsJson = False) -> None:
     )
 
 
+@agents.command("restore")
+def restore_agent(name: str, as_json: AsJson = False) -> None:
+    """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
+    answer(
+        lambda api: api.post(f"/v1/agents/{name}/restore"),
+        as_json=as_json,
+        draw=lambda said: f"{said['name']} is back as version {said['version']}",
+    )
+
+
 def tools(as_json: AsJson = False) -> None:
     """The tools that agents may use."""
     from wayline.standalone.drawing import tools_table

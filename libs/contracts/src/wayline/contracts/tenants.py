@@ -1,0 +1,54 @@
+"""Tenants: whose jobs, agents, documents and money are kept apart from everybody else's."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from wayline.contracts import ids
+from wayline.contracts.base import Frozen, Request
+
+REASON_MAX = 500
+TENANTS_LISTED_MAX = 500
+
+
+class Tenant(Frozen):
+    """One tenant. A disabled one begins no jobs and its API keys are refused; its running jobs go on."""
+
+    tenant: ids.Tenant
+    created_at: datetime
+    disabled_at: datetime | None = None
+    disabled_reason: str = ""
+
+
+class TenantList(Frozen):
+    """Tenants by name."""
+
+    tenants: tuple[Tenant, ...]
+    next_after: str | None = Field(default=None, description="The `after` of the next page; null: there is none.")
+
+
+class CreateTenant(Request, subject="tenants.create.{tenant}", replies=Tenant):
+    """Create the tenant that the subject names, with the bundled agents."""
+
+
+class GetTenant(Request, subject="tenants.get.{tenant}", replies=Tenant):
+    """Ask whether there is such a tenant, and whether it is disabled."""
+
+
+class ListTenants(Request, subject="tenants.list.{tenant}", replies=TenantList):
+    """Ask for all tenants; the subject names the tenant of who asks."""
+
+    limit: int = Field(default=100, ge=1, le=TENANTS_LISTED_MAX)
+    after: str = Field(default="", max_length=64, description="Only tenants whose name is greater.")
+
+
+class DisableTenant(Request, subject="tenants.disable.{tenant}", replies=Tenant):
+    """Refuse a tenant's new jobs and its API keys from now on."""
+
+    reason: str = Field(default="", max_length=REASON_MAX)
+
+
+class EnableTenant(Request, subject="tenants.enable.{tenant}", replies=Tenant):
+    """Accept a disabled tenant's jobs and API keys again."""

@@ -1,0 +1,102 @@
+"""What the router says of tenants and of jobs to come, remembered for a few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from typing import Any
+
+from wayline.chassis import Bus
+from wayline.contracts.agents import Agent, GetAgent
+from wayline.contracts.chat import TextPart
+from wayline.contracts.errors import NotFound, Refused, Reject, Retry
+from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
+from wayline.contracts.tenants import GetTenant, Tenant
+from wayline.gateway.errors import TenantDisabled, UnknownTenant
+
+FRESH_S = 5.0
+"""How long a good answer is believed without asking again."""
+AWAY_S = 2.0
+"""How long nobody is asked after the router did not answer."""
+ASK_TIMEOUT_S = 1.0
+REMEMBERED_MAX = 10_000
+
+
+class RouterAnswers:
+    """Refuses early what the router would refuse later.
+
+    While the router is away nothing is refused: what is submitted then waits for it on the bus.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._good: dict[Hashable, float] = {}
+        self._tenants: dict[str, Tenant | None] = {}
+        self._away_until = 0.0
+
+    async def require_tenant(self, tenant: str) -> None:
+        """Pass for a tenant that may be served. Raises UnknownTenant or TenantDisabled."""
+        if tenant not in self._tenants or not self._is_fresh(tenant):
+            await self._look_at(tenant)
+        if tenant not in self._tenants:
+            return
+        known = self._tenants[tenant]
+        if known is None:
+            raise UnknownTenant(tenant=tenant)
+        if known.disabled_at is not None:
+            raise TenantDisabled(tenant=tenant, reason=known.disabled_reason)
+
+    async def _look_at(self, tenant: str) -> None:
+        found: Tenant | None = None
+        try:
+            found = await self._ask(GetTenant(tenant=tenant), Tenant)
+        except Refused as error:
+            if error.status != NotFound.status:
+                raise
+        except Retry:
+            return
+        self._remember(tenant)
+        self._tenants[tenant] = found
+
+    def forget_tenant(self, tenant: str) -> None:
+        """Ask anew: this process has just changed it."""
+        self._good.pop(tenant, None)
+
+    async def require_runnable(self, job: SubmitJob) -> None:
+        """Pass for a job that the router would not refuse for its agent, its model or its files. Raises Refused."""
+        names_files = any(not isinstance(part, TextPart) for part in job.parts())
+        combination = (job.tenant, job.agent, job.options.model)
+        if not names_files and self._is_fresh(combination):
+            return
+        try:
+            if names_files or job.options.model is not None:
+                # It may wait for others than the router, so its silence says nothing of the router.
+                await self._bus.ask(PlanJob(tenant=job.tenant, job=job), Planned, timeout_s=ASK_TIMEOUT_S)
+            else:
+                await self._ask(GetAgent(tenant=job.tenant, name=job.agent), Agent)
+        except Retry:
+            return
+        except Reject as error:
+            if error.code != NotFound.code:
+                raise
+            # A router of the version before says so of an unknown agent.
+            raise Reject(str(error), code="unknown_agent", status=NotFound.status) from None
+        self._remember(combination)
+
+    async def _ask(self, request: Any, replies: Any) -> Any:
+        if time.monotonic() < self._away_until:
+            raise Retry("the router did not answer a moment ago")
+        try:
+            return await self._bus.ask(request, replies, timeout_s=ASK_TIMEOUT_S)
+        except Retry:
+            self._away_until = time.monotonic() + AWAY_S
+            raise
+
+    def _is_fresh(self, thing: Hashable) -> bool:
+        return time.monotonic() < self._good.get(thing, 0.0)
+
+    def _remember(self, thing: Hashable) -> None:
+        if len(self._good) >= REMEMBERED_MAX:
+            self._good.clear()
+            self._tenants.clear()
+        self._good[thing] = time.monotonic() + FRESH_S

@@ -1,0 +1,97 @@
+"""Tenants: created with the bundled agents, listed, disabled and enabled again."""
+
+from __future__ import annotations
+
+import structlog
+
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.errors import Conflict, NotFound, Reject
+from wayline.contracts.tenants import (
+    CreateTenant,
+    DisableTenant,
+    EnableTenant,
+    GetTenant,
+    ListTenants,
+    Tenant,
+    TenantList,
+)
+from wayline.store import Record, Store, TenantInvalid
+
+log = structlog.get_logger()
+
+
+class Tenants:
+    """The table of tenants, for those who administer them."""
+
+    def __init__(self, store: Store, *, bundled: dict[str, AgentConfig], tenants_max: int) -> None:
+        self._store = store
+        self._bundled = bundled
+        self._tenants_max = tenants_max
+
+    async def on_create(self, asked: CreateTenant) -> Tenant:
+        """Create a tenant together with its agents. Raises Conflict for one that exists."""
+        tenant = asked.tenant
+        if not ids.is_tenant(tenant):
+            raise Reject(
+                f"{tenant!r} cannot name a tenant: use up to 40 lower-case letters, digits and inner hyphens",
+                code="invalid_tenant",
+                status=422,
+            )
+        async with self._store.system() as conn:
+            if await conn.fetchval(self._store.sql.count_tenants) >= self._tenants_max:
+                raise Reject(
+                    f"there are {self._tenants_max} tenants already: raise WAYLINE_ROUTER_TENANTS_MAX",
+                    code="too_many_tenants",
+                    status=409,
+                )
+        async with self._store.tenant(tenant) as conn:
+            row = await conn.fetchrow(self._store.sql.create_tenant, tenant)
+            if row is None:
+                raise Conflict(f"tenant {tenant!r} exists already", code="tenant_exists")
+            for name, config in self._bundled.items():
+                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
+        log.info("tenant created", tenant=tenant)
+        return _tenant(row)
+
+    async def on_get(self, asked: GetTenant) -> Tenant:
+        """Return one tenant. Raises NotFound."""
+        try:
+            row = await self._store.fetchrow(asked.tenant, self._store.sql.get_tenant, asked.tenant)
+        except TenantInvalid:
+            row = None
+        return _found(asked.tenant, row)
+
+    async def on_list(self, asked: ListTenants) -> TenantList:
+        """Return a page of all tenants."""
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.list_tenants, asked.after, asked.limit + 1)
+        page = tuple(_tenant(row) for row in rows[: asked.limit])
+        return TenantList(tenants=page, next_after=page[-1].tenant if len(rows) > asked.limit else None)
+
+    async def on_disable(self, asked: DisableTenant) -> Tenant:
+        """Disable a tenant; one that is disabled keeps its date and gets the new reason."""
+        return await self._change(asked.tenant, self._store.sql.disable_tenant, asked.reason)
+
+    async def on_enable(self, asked: EnableTenant) -> Tenant:
+        """Enable a tenant."""
+        return await self._change(asked.tenant, self._store.sql.enable_tenant)
+
+    async def _change(self, tenant: str, sql: str, *args: str) -> Tenant:
+        try:
+            row = await self._store.fetchrow(tenant, sql, tenant, *args)
+        except TenantInvalid:
+            row = None
+        changed = _found(tenant, row)
+        log.info("tenant changed", tenant=tenant, disabled=changed.disabled_at is not None)
+        return changed
+
+
+def _found(tenant: str, row: Record | None) -> Tenant:
+    if row is None:
+        raise NotFound("tenant", tenant)
+    return _tenant(row)
+
+
+def _tenant(row: Record) -> Tenant:
+    return Tenant(**dict(row))

@@ -1,0 +1,129 @@
+"""Tenants and API keys: who may use this installation, and as whom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from wayline.standalone.commands.given import refuse
+from wayline.standalone.commands.moments import time_to_come
+from wayline.standalone.commands.output import AsJson, answer
+
+tenants = typer.Typer(help="Whose jobs, agents, documents and money are kept apart.", no_args_is_help=True)
+keys = typer.Typer(help="API keys: who may call, as which tenant, and do what.", no_args_is_help=True)
+
+TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="A lower-case name, for instance acme.")]
+
+
+@tenants.command("create")
+def create_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
+    """Create a tenant with the bundled agents; its first key is made with `wayline keys create --tenant`."""
+    answer(
+        lambda api: api.post("/v1/tenants", {"tenant": tenant}),
+        as_json=as_json,
+        draw=lambda said: (
+            f"tenant {said['tenant']} exists now; `wayline keys create --tenant {said['tenant']} --name NAME` makes a "
+            "key for it"
+        ),
+    )
+
+
+@tenants.command("list")
+def list_tenants(
+    limit: Annotated[int, typer.Option(min=1, max=500)] = 100,
+    after: Annotated[str | None, typer.Option(help="next_after of the page before.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """All tenants, by name."""
+    from wayline.standalone.drawing import tenants_table
+
+    answer(lambda api: api.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
+
+
+@tenants.command("show")
+def show_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
+    """One tenant."""
+    _show(lambda api: api.get(f"/v1/tenants/{tenant}"), as_json=as_json)
+
+
+@tenants.command("disable")
+def disable_tenant(
+    tenant: TenantName,
+    reason: Annotated[str, typer.Option(help="Its callers are told.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Refuse a tenant's API keys and its new jobs; jobs that run go on."""
+    _show(lambda api: api.post(f"/v1/tenants/{tenant}/disable", {"reason": reason}), as_json=as_json)
+
+
+@tenants.command("enable")
+def enable_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
+    """Accept a disabled tenant's API keys and jobs again."""
+    _show(lambda api: api.post(f"/v1/tenants/{tenant}/enable"), as_json=as_json)
+
+
+def _show(work: Any, *, as_json: bool) -> None:
+    from wayline.standalone.drawing import tenants_table
+
+    answer(work, as_json=as_json, draw=lambda said: tenants_table({"tenants": [said]}))
+
+
+@keys.command("create")
+def create_key(
+    *,
+    name: Annotated[str, typer.Option(help="Whose or what it is for; jobs and signals say it.")],
+    tenant: Annotated[str | None, typer.Option(help="Left out: the tenant of the key that you use.")] = None,
+    scopes: Annotated[
+        str, typer.Option(metavar="SCOPES", help="Comma-separated: read, write, admin, operator.")
+    ] = "read,write",
+    expires: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="30d, 12h, or a date (UTC); left out: never.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an API key and show it, once."""
+    from wayline.standalone.drawing import new_key
+
+    body: dict[str, Any] = {
+        "name": name,
+        "tenant": tenant,
+        "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
+        "expires_at": None if expires is None else _moment(expires).isoformat(),
+    }
+    answer(lambda api: api.post("/v1/keys", body), as_json=as_json, draw=new_key)
+
+
+@keys.command("list")
+def list_keys(
+    tenant: Annotated[str | None, typer.Option(help="Left out: the tenant of the key that you use.")] = None,
+    revoked: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A tenant's API keys, newest first, without their secrets."""
+    from wayline.standalone.drawing import keys_table
+
+    answer(
+        lambda api: api.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()), as_json=as_json, draw=keys_table
+    )
+
+
+@keys.command("revoke")
+def revoke_key(
+    key: Annotated[str, typer.Argument(metavar="ID", help="As `wayline keys list` shows it.")], as_json: AsJson = False
+) -> None:
+    """Take an API key back: every gateway refuses it within seconds."""
+    wanted = key.removeprefix("wl_").split("_")[0]
+    answer(
+        lambda api: api.delete(f"/v1/keys/{wanted}"),
+        as_json=as_json,
+        draw=lambda said: f"key {wanted} works no longer" if said["revoked"] else f"key {wanted} did not work already",
+    )
+
+
+def _moment(said: str) -> datetime:
+    try:
+        return time_to_come(said, datetime.now(UTC))
+    except ValueError as error:
+        refuse(f"--expires: {error}")
