@@ -62,6 +62,11 @@ class RouterAnswers:
         """Ask anew: this process has just changed it."""
         self._good.pop(tenant, None)
 
+    def forget_agent(self, tenant: str, name: str) -> None:
+        """Ask anew whether its jobs run: this process has just removed it."""
+        for known in [known for known in self._good if isinstance(known, tuple) and known[:2] == (tenant, name)]:
+            del self._good[known]
+
     async def require_runnable(self, job: SubmitJob) -> None:
         """Pass for a job that the router would not refuse for its agent, its model or its files. Raises Refused."""
         names_files = any(not isinstance(part, TextPart) for part in job.parts())

@@ -49,7 +49,9 @@ async def put_agent(name: AgentPath, config: AgentConfig, door: Door, caller: Ad
 @router.delete("/agents/{name}", responses=fails(404, 409))
 async def delete_agent(name: AgentPath, door: Door, caller: Admin) -> Deleted:
     """Retire an agent: jobs that began with it go on, new ones are refused."""
-    return await door.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
+    deleted = await door.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
+    door.router.forget_agent(caller.tenant, name)
+    return deleted
 
 
 @router.post("/agents/{name}/restore", responses=fails(404))
