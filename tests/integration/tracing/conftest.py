@@ -20,7 +20,8 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
 from wayline.contracts.traces import GetTrace, Span, Trace
-from wayline.journal import encode
+from wayline.journal import Head, State, encode
+from wayline.journal.record import state_after
 from wayline.store import Store, migrate
 from wayline.telemetry import Home, Telemetry
 from wayline.telemetry.otlp import encode_spans
@@ -124,7 +125,9 @@ class Log:
 
     async def append(self, *events: e.Event) -> None:
         body, claimed = await self.bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
-        await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, {h.CLAIMS: "1"} if claimed else {})
+        head = Head(0, state_after(State.ACTIVE, events), events[-1].seq, content_hash="x")
+        headers = {h.RECORD: head.said(), **({h.CLAIMS: "1"} if claimed else {})}
+        await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, headers)
 
     def submitted(self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1") -> e.Event:
         job = SubmitJob(agent=agent, input="why?", user_id=user_id, session_id="s1")

@@ -23,6 +23,11 @@ messages_published = Counter("wayline_messages_published_total", "Messages publi
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
 bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])
 bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
+drift = Counter(
+    "wayline_tracing_drift_total",
+    "Jobs whose tables differed from their log, by how and what came of it.",
+    ["drift", "outcome"],
+)
 spans_dropped = Counter("wayline_spans_dropped_total", "Spans lost before export.", ["service", "where"])
 
 http_requests = Counter(

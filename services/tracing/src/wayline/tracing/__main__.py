@@ -19,6 +19,8 @@ async def rebuild_from_log() -> None:
     try:
         done = await rebuild(bus, store, spans_days=settings.spans_days)
         print(f"{done.records} records read, {done.unreadable} unreadable")
+        if done.kept:
+            print(f"{done.kept} jobs left as they are: their first record is no longer in the log")
     finally:
         await store.close()
         await bus.close()

@@ -14,6 +14,7 @@ from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.batches import Batches
+from wayline.tracing.drift import DriftCheck
 from wayline.tracing.gauges import Gauges
 from wayline.tracing.handlers import Answers
 from wayline.tracing.keeping import Keeper
@@ -57,6 +58,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         spans,
         Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
         Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
+        Periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
     ]
     exporter = BusExporter(NAME)
 
@@ -97,6 +99,13 @@ def _readers(
         Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),
         Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, size=size, linger_s=linger_s),
     )
+
+
+def _drift_check(settings: Settings, bus: Bus, tables: Tables, collector: Collector | None) -> DriftCheck:
+    """What finds jobs whose tables differ from their logs; its stories are its own, and none is kept."""
+    forward = collector.forward_rows if collector else None
+    projector = Projector(bus, tables, Owners(tables), stories_max=0, forward=forward)
+    return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days)
 
 
 def _asks(answers: Answers) -> list[Ask[Any]]:

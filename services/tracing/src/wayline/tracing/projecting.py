@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
 import structlog
@@ -59,6 +60,15 @@ def parse(subject: str, sequence: int, body: bytes) -> Record:
     return Record(tenant, job_id, sequence, events)
 
 
+class Read(NamedTuple):
+    """What reading one job's log has brought."""
+
+    records: int = 0
+    unreadable: int = 0
+    kept: bool = False
+    """Its rows were left as they are."""
+
+
 class Projector:
     """Turns records into rows, each event once, however often and in whatever order its record comes."""
 
@@ -96,17 +106,44 @@ class Projector:
         for record in records:
             by_job.setdefault(record.key, []).append(record)
         try:
-            await self._project(by_job)
+            await self._write(await self._told_further(by_job))
         except BaseException:
             # Stories that were told further than the tables are: the next attempt begins from the log.
             for key in by_job:
                 self._stories.pop(key, None)
             raise
 
-    async def _project(self, by_job: dict[Key, list[Record]]) -> None:
+    async def catch_up(self, key: Key, *, upto: int) -> None:
+        """Project what the tables lack of a job's log, up to a stream sequence that it has."""
+        known = await self._tables.progress([key])
+        await self._write({key: await self._from_log(key, known.get(key, 0), upto=upto)})
+
+    async def anew(self, key: Key) -> Read:
+        """Make all rows of a job again from its log, in one transaction.
+
+        A job whose first record has left the log keeps its rows: nothing could bring them back.
+        """
+        story, read = Story(*key), Read()
+        async with aclosing(self._records(key)) as records:
+            async for record in records:
+                if isinstance(record, NotARecord):
+                    read = read._replace(unreadable=read.unreadable + 1)
+                    continue
+                if story.seq == 0 and record.events[0].seq != 1:
+                    return read._replace(kept=True)
+                read = read._replace(records=read.records + 1)
+                for event in record.events:
+                    story.tell(event)
+        if not read.records:
+            return read._replace(kept=True)
+        self._owners.learn(story.trace_id, story.tenant)
+        await self._tables.replace(key, story.trace_id, story.seq, story.chapter().rows)
+        return read
+
+    async def _write(self, stories: dict[Key, Story]) -> None:
         rows = Rows()
         chapters: dict[Key, Chapter] = {}
-        for key, told in (await self._told_further(by_job)).items():
+        for key, told in stories.items():
             chapter = chapters[key] = told.chapter()
             self._owners.learn(told.trace_id, told.tenant)
             rows.jobs += chapter.rows.jobs
@@ -146,25 +183,32 @@ class Projector:
     async def _from_log(self, key: Key, seq: int, *, upto: int) -> Story:
         """A job's story from its log, where the records in hand do not follow what is in memory."""
         story, skipped = Story(*key), False
+        async for record in self._records(key, upto=upto):
+            if isinstance(record, NotARecord):
+                continue
+            for event in record.events:
+                if not skipped and event.seq > seq:
+                    story.skip()
+                    skipped = True
+                story.tell(event)
+        return story
+
+    async def _records(self, key: Key, *, upto: int | None = None) -> AsyncGenerator[Record | NotARecord]:
+        """Read a job's log, with what cannot be read in its place. Raises Unavailable."""
         subject = f"events.{key[0]}.{key[1]}"
         try:
             async with asyncio.timeout(READ_LOG_S):
                 async for message in bulk_read(self._bus, "EVENTS", subject, upto=upto):
                     sequence = int((message.headers or {})["Nats-Sequence"])
                     try:
-                        record = parse(subject, sequence, await self.body(message))
+                        record: Record | NotARecord = parse(subject, sequence, await self.body(message))
                     except NotARecord as error:
                         # Its own delivery puts it aside; what else the log says is still true.
                         log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))
-                        continue
-                    for event in record.events:
-                        if not skipped and event.seq > seq:
-                            story.skip()
-                            skipped = True
-                        story.tell(event)
+                        record = error
+                    yield record
         except TimeoutError:
             raise Unavailable("the bus", detail=f"reading {subject}") from None
-        return story
 
     def _keep(self, key: Key, story: Story) -> None:
         """Keep a running job's story for its next record."""

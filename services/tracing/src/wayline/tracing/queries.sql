@@ -175,18 +175,38 @@ DELETE FROM steps WHERE started_at < $1
 -- name: forget_ledger
 DELETE FROM ledger WHERE at < $1
 
--- name: hold_projection
--- Whoever projects a batch writes jobs first, so this waits for the batches under way and holds the next ones up.
-LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE
+-- name: clear_job
+DELETE FROM jobs WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 
--- name: empty_jobs
-DELETE FROM jobs
+-- name: clear_steps
+DELETE FROM steps WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 
--- name: empty_steps
-DELETE FROM steps
+-- name: clear_ledger
+DELETE FROM ledger WHERE tenant = $1 AND job_id = $2 AND seq <= $3
 
--- name: empty_ledger
-DELETE FROM ledger
+-- name: clear_spans
+DELETE FROM spans WHERE trace_id = $1 AND seq BETWEEN 1 AND $2
 
--- name: empty_spans
-DELETE FROM spans WHERE seq > 0
+-- name: drifted
+-- A job that has gone on since its log was looked at is not behind; its sums are those of its own row.
+SELECT tenant, job_id, drift
+FROM (
+    SELECT asked.tenant, asked.job_id, CASE
+        WHEN jobs.seq IS NULL OR jobs.seq < asked.seq THEN 'behind'
+        WHEN jobs.steps > (
+            SELECT count(*) FROM steps WHERE steps.tenant = asked.tenant AND steps.job_id = asked.job_id
+        ) THEN 'incomplete'
+        WHEN jobs.cost_usd <> (
+            SELECT coalesce(sum(ledger.cost_usd), 0) FROM ledger
+            WHERE ledger.tenant = asked.tenant AND ledger.job_id = asked.job_id AND NOT ledger.open
+        ) THEN 'incomplete'
+    END AS drift
+    FROM unnest($1::text[], $2::text[], $3::integer[]) AS asked (tenant, job_id, seq)
+    -- One look into the index for each, whatever the planner believes of the table.
+    LEFT JOIN LATERAL (
+        SELECT seq, steps, cost_usd FROM jobs
+        WHERE jobs.tenant = asked.tenant AND jobs.job_id = asked.job_id
+        LIMIT 1
+    ) AS jobs ON true
+) AS found
+WHERE drift IS NOT NULL

@@ -1,65 +1,65 @@
 """Makes the tables anew from the log.
 
 Jobs, steps, the ledger and the spans that are made from the log come back with the same ids and the same totals. Leaf
-spans were only ever in telemetry: those in the tables stay, those that are gone do not come back.
+spans were only ever in telemetry: those in the tables stay, those that are gone do not come back. A job whose log has
+lost its beginning keeps its rows: logs are kept for 30 days, money for 400.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import structlog
+import orjson
 
 from wayline.chassis import Bus
-from wayline.journal import bulk_read
+from wayline.contracts import ids
 from wayline.store import Store
-from wayline.tracing.adapters.tables import Tables
-from wayline.tracing.errors import NotARecord
+from wayline.tracing.adapters.tables import Key, Tables
 from wayline.tracing.owners import Owners
-from wayline.tracing.projecting import Projector, Record, parse
-
-log = structlog.get_logger()
+from wayline.tracing.projecting import Projector
 
 EVERY_RECORD = "events.*.*"
-RECORDS_A_WRITE = 500
-STORIES_MAX = 20_000
+LIST_S = 30.0
+"""How long the bus may take to list a page of logs."""
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """How many records were read, and how many could not be."""
+    """How many records were read, how many could not be, and how many jobs were left as they are."""
 
     records: int
     unreadable: int
+    kept: int = 0
 
 
 async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
-    """Empty what was made from the log and read the log from its beginning.
+    """Make each job that is whole in the log again, one after the other.
 
     A tracing service may run meanwhile: whichever of the two writes a row later, the newer picture of it stays.
     """
     tables = Tables(store, spans_days=spans_days)
     await tables.keep_spans()
-    await tables.empty()
-    # Asked after that: what is stored from here on, a tracing service that runs meanwhile adds to the emptied tables.
-    stored = (await bus.js.stream_info("EVENTS")).state
-    # A stream whose records are all too old still tells the number of the last one.
-    upto = stored.last_seq if stored.messages else None
-    projector = Projector(bus, tables, Owners(tables), stories_max=STORIES_MAX)
-    records, unreadable = 0, 0
-    batch: list[Record] = []
-    async for message in bulk_read(bus, "EVENTS", EVERY_RECORD, upto=upto):
-        headers = message.headers or {}
-        subject, sequence = headers["Nats-Subject"], int(headers["Nats-Sequence"])
-        try:
-            batch.append(parse(subject, sequence, await projector.body(message)))
-        except NotARecord as error:
-            unreadable += 1
-            log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))
-        if len(batch) >= RECORDS_A_WRITE:
-            await projector.store(batch)
-            records, batch = records + len(batch), []
-    if batch:
-        await projector.store(batch)
-        records += len(batch)
-    return Rebuilt(records=records, unreadable=unreadable)
+    projector = Projector(bus, tables, Owners(tables), stories_max=0)
+    records, unreadable, kept = 0, 0, 0
+    async for key in _jobs(bus):
+        read = await projector.anew(key)
+        records, unreadable, kept = records + read.records, unreadable + read.unreadable, kept + read.kept
+    return Rebuilt(records=records, unreadable=unreadable, kept=kept)
+
+
+async def _jobs(bus: Bus) -> AsyncIterator[Key]:
+    """Every job that has a log, in the order of the server's pages."""
+    seen = 0
+    while True:
+        request = orjson.dumps({"subjects_filter": EVERY_RECORD, "offset": seen})
+        answer = await bus.request("$JS.API.STREAM.INFO.EVENTS", request, timeout_s=LIST_S)
+        info = orjson.loads(answer.data)
+        subjects = info["state"].get("subjects") or {}
+        for subject in subjects:
+            _, tenant, job_id = subject.split(".")
+            if ids.is_tenant(tenant):
+                yield tenant, job_id
+        seen += len(subjects)
+        if not subjects or seen >= info.get("total", 0):
+            return

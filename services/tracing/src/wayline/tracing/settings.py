@@ -17,6 +17,9 @@ class Settings(BaseSettings):
     spans_days: int = Field(default=7, ge=1, description="Days that spans are kept.")
     ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
     keep_every_s: float = Field(default=3_600, gt=0, description="How often what is too old is removed.")
+    drift_every_s: float = Field(
+        default=60, gt=0, description="How often up to 5,000 records are compared with the tables, and these mended."
+    )
     gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
     otlp_endpoint: str | None = Field(
         default=None, description="An OTLP/HTTP collector, for instance http://localhost:4318; none: forward nothing."

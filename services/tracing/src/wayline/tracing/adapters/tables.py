@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 import asyncpg
@@ -14,6 +15,16 @@ from wayline.tracing.rows import Rows, SpanRow
 
 Key = tuple[str, str]
 """A job: its tenant and its id."""
+
+
+class Drift(StrEnum):
+    """How a job's rows differ from its log."""
+
+    BEHIND = "behind"
+    """Events are missing."""
+    INCOMPLETE = "incomplete"
+    """Ledger entries or steps are missing, or sum up to something else."""
+
 
 NO_PARTITION = "no partition of relation"
 
@@ -66,15 +77,19 @@ class Tables:
             return await self._write(rows)
 
     async def _write(self, rows: Rows) -> set[Key]:
+        async with self._store.system() as conn:
+            moved = await self._put_all(conn, rows)
+        return {(row["tenant"], row["job_id"]) for row in moved}
+
+    async def _put_all(self, conn: Connection, rows: Rows) -> list[Any]:
         sql = self._store.sql
         # In one order everywhere, so that two replicas never wait for each other.
         spans = sorted(self._storable(rows.spans), key=lambda row: row[:3])
-        async with self._store.system() as conn:
-            moved = await _put(conn, sql.put_jobs, sorted(rows.jobs, key=lambda row: row[:2]))
-            await _put(conn, sql.put_steps, sorted(rows.steps, key=lambda row: row[:3]))
-            await _put(conn, sql.put_ledger, sorted(rows.ledger, key=lambda row: row[:3]))
-            await _put(conn, sql.put_spans, spans)
-        return {(row["tenant"], row["job_id"]) for row in moved}
+        moved = await _put(conn, sql.put_jobs, sorted(rows.jobs, key=lambda row: row[:2]))
+        await _put(conn, sql.put_steps, sorted(rows.steps, key=lambda row: row[:3]))
+        await _put(conn, sql.put_ledger, sorted(rows.ledger, key=lambda row: row[:3]))
+        await _put(conn, sql.put_spans, spans)
+        return moved
 
     def _storable(self, spans: Sequence[SpanRow]) -> list[SpanRow]:
         """The spans whose day has a partition; the others are dropped, and counted."""
@@ -87,18 +102,26 @@ class Tables:
                 metrics.spans_dropped.labels("tracing", "too old").inc()
         return kept
 
-    async def empty(self) -> None:
-        """Delete everything that was made from the log."""
+    async def replace(self, key: Key, trace_id: str, seq: int, rows: Rows) -> None:
+        """Put rows made from the whole log of one job in the place of what is there, in one transaction.
+
+        Rows of a later event than `seq` stay: a tracing service that runs meanwhile has made them.
+        """
         sql = self._store.sql
         async with self._store.system() as conn:
-            for statement in (
-                sql.hold_projection,
-                sql.empty_jobs,
-                sql.empty_steps,
-                sql.empty_ledger,
-                sql.empty_spans,
-            ):
-                await conn.execute(statement)
+            # Jobs first, as everywhere: whoever writes this job at the same time waits here.
+            for statement in (sql.clear_job, sql.clear_steps, sql.clear_ledger):
+                await conn.execute(statement, *key, seq)
+            await conn.execute(sql.clear_spans, trace_id, seq)
+            await self._put_all(conn, rows)
+
+    async def drifted(self, heads: Mapping[Key, int]) -> dict[Key, Drift]:
+        """Return the jobs whose rows differ from their logs, given the last event of each log, and how they differ."""
+        keys = list(heads)
+        columns = [key[0] for key in keys], [key[1] for key in keys], list(heads.values())
+        async with self._store.system() as conn:
+            rows = await conn.fetch(self._store.sql.drifted, *columns)
+        return {(row["tenant"], row["job_id"]): Drift(row["drift"]) for row in rows}
 
 
 async def _put(conn: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:

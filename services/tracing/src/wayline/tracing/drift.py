@@ -1,0 +1,99 @@
+"""Compares the logs with the tables now and then, and makes good what differs.
+
+What was put aside while it could not be stored is found so, and whatever else the tables have lost: a job that stands
+as running though its log has ended, a ledger whose sum is not its job's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from wayline.chassis import Bus
+from wayline.chassis.topology import EVENTS_TRACING
+from wayline.contracts import ids
+from wayline.journal import bulk_read, said_in
+from wayline.store import PostgresUnavailable
+from wayline.telemetry import metrics
+from wayline.tracing.adapters.tables import Drift, Key, Tables
+from wayline.tracing.projecting import Projector
+
+log = structlog.get_logger()
+
+RECORDS_MAX = 5_000
+"""Records that one turn looks at; the next goes on behind them."""
+EVERY_RECORD = "events.*.*"
+
+
+class DriftCheck:
+    """Walks over the acked part of the log: first what is new, then all of it again and again, a piece each turn."""
+
+    def __init__(self, bus: Bus, tables: Tables, projector: Projector, *, keep_days: int) -> None:
+        self._bus = bus
+        self._tables = tables
+        self._projector = projector
+        self._keep_days = keep_days
+        self._new = self._again = 0
+
+    async def check(self) -> None:
+        """Take one turn. Raises Unavailable or PostgresUnavailable, and goes on from the same place next time."""
+        info = await self._bus.js.consumer_info(EVENTS_TRACING.stream, EVENTS_TRACING.name)
+        # What is not acked yet is still being stored.
+        acked = info.ack_floor.stream_seq if info.ack_floor else 0
+        self._new = await self._walk(self._new, acked)
+        if self._new < acked:
+            return
+        # The whole log again: a database that was restored has lost what was seen here before.
+        self._again = await self._walk(self._again if self._again < acked else 0, acked)
+
+    async def _walk(self, after: int, upto: int) -> int:
+        """Compare the next records; returns the stream sequence of the last."""
+        heads: dict[Key, tuple[int, int]] = {}
+        read, at = 0, after
+        oldest = datetime.now(UTC) - timedelta(days=self._keep_days)
+        async with aclosing(bulk_read(self._bus, "EVENTS", EVERY_RECORD, after=after)) as messages:
+            async for message in messages:
+                headers = message.headers or {}
+                sequence = int(headers["Nats-Sequence"])
+                if sequence > upto or read >= RECORDS_MAX:
+                    break
+                read, at = read + 1, sequence
+                _, tenant, job_id = headers["Nats-Subject"].split(".")
+                seq = _last_event(headers)
+                if seq and ids.is_tenant(tenant) and datetime.fromisoformat(headers["Nats-Time-Stamp"]) > oldest:
+                    heads[tenant, job_id] = seq, sequence
+        await self._compare(heads)
+        return at if read >= RECORDS_MAX else upto
+
+    async def _compare(self, heads: dict[Key, tuple[int, int]]) -> None:
+        if not heads:
+            return
+        for key, drift in (await self._tables.drifted({key: seq for key, (seq, _) in heads.items()})).items():
+            try:
+                await self._mend(key, drift, upto=heads[key][1])
+            except PostgresUnavailable:
+                raise
+            except Exception as error:
+                metrics.drift.labels(drift, "failed").inc()
+                # One job that cannot be stored must not keep the others as they are.
+                log.error("tables differ from a log", tenant=key[0], job=key[1], drift=drift, error=repr(error)[:500])
+            else:
+                metrics.drift.labels(drift, "mended").inc()
+                log.warning("tables differed from a log", tenant=key[0], job=key[1], drift=drift)
+
+    async def _mend(self, key: Key, drift: Drift, *, upto: int) -> None:
+        if drift is Drift.BEHIND:
+            await self._projector.catch_up(key, upto=upto)
+        else:
+            await self._projector.anew(key)
+
+
+def _last_event(headers: Mapping[str, str]) -> int:
+    """Return the number of a record's last event; 0 for a message that is no record of ours."""
+    try:
+        return int(said_in(headers)["seq"])
+    except (KeyError, ValueError):
+        return 0
