@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -92,7 +92,7 @@ def _parse_headers(raw: bytes) -> dict[str, str]:
 
 async def bulk_read(
     bus: Bus, stream: str, subject: str, *, after: int = 0, upto: int | None = None
-) -> AsyncIterator[Msg]:
+) -> AsyncGenerator[Msg]:
     """Every message on a literal subject between two stream sequences, in as few requests as the server allows.
 
     A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told, and no further:
