@@ -169,6 +169,16 @@ def test_an_answer_that_was_cut_is_partial_and_says_so():
     assert isinstance(ended, Complete) and ended.partial and "cut" in (ended.reason or "")
 
 
+def test_an_answer_that_money_cut_says_what_pays_more():
+    ended = Log().ask(room_tokens=900).answer("The moon and", stop="max_tokens").next
+
+    assert isinstance(ended, Complete) and ended.partial
+    assert ended.reason == (
+        "the answer was cut at its longest: what the job may spend paid 900 tokens of output, and a larger "
+        "options.budget_usd pays more"
+    )
+
+
 def test_a_correction_stays_in_the_history():
     log = Log(cards=(JSON_CARD,))
     log.take(unread(log, 1).next)

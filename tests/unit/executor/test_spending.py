@@ -15,6 +15,7 @@ from wayline.executor.actions import CallModel, Complete, Fail, Park, Reroute
 from wayline.executor.prompt import Prints
 from wayline.executor.spending import (
     Need,
+    fitted,
     most_tokens,
     no_room,
     shortfall,
@@ -24,6 +25,7 @@ from wayline.executor.spending import (
 )
 from wayline.llm import ModelRequest
 from wayline.llm.media import BESIDE_TOKENS_MAX
+from wayline.llm.output_room import ANSWER_TOKENS_MIN
 from wayline.llm.tokens import WIRE_TOKENS_MAX
 
 from .logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
@@ -94,6 +96,47 @@ def test_what_is_told_beside_the_prompt_counts():
 def test_a_local_call_costs_nothing_and_an_unpriced_one_nobody_knows():
     assert worst_usd(request(LOCAL), PREFIX, at=AT) == 0
     assert worst_usd(request(UNPRICED), PREFIX, at=AT) is None
+
+
+CAP = Decimal("0.001")
+WRITER = card("acme/primary", Prices(rates=Rates(input=Decimal(0), output=Decimal(1))))
+"""A cap of a tenth of a cent pays a thousand tokens of it."""
+
+
+def writing(log: Log, room: int = 4_096) -> int:
+    """The room for output that a call of the job gets."""
+    return fitted(log.job, replace(request(WRITER), max_output_tokens=room), PREFIX).max_output_tokens
+
+
+def capped(**more: object) -> Log:
+    log = Log(held_usd=Decimal(0), budget_usd=CAP, cards=(WRITER,), **more)  # type: ignore[arg-type]
+    limits = log.events[1].limits.model_copy(update={"max_output_tokens": 4_096})  # type: ignore[attr-defined]
+    log.events[1] = log.events[1].model_copy(update={"limits": limits})
+    return log
+
+
+def test_a_call_gets_the_room_that_the_jobs_own_budget_pays():
+    assert writing(capped()) == 1_000
+    assert writing(capped(), room=300) == 300, "all that it wants"
+    assert writing(Log(cards=(WRITER,))) == 4_096, "no money is held for it"
+    assert writing(capped().say(e.BudgetRaised, budget_usd=2 * CAP)) == 2_000
+
+
+def test_a_call_never_gets_less_room_than_it_needs():
+    poor = capped()
+    poor.say(e.BudgetRaised, budget_usd=CAP / 10)
+    long = capped().ask()
+    long.answer("much", "t").result()
+    long.events[-3] = long.events[-3].model_copy(update={"usage": Usage(output=900), "cost_usd": CAP / 10})
+    seen = e.Observed(model="acme/primary", slot="primary", jobs=5, calls=1, output_tokens=9, longest_tokens=1_500)
+    known = capped()
+    candidates = known.job.candidates.model_copy(update={"observed": (seen,)})
+    known.events[1] = known.events[1].model_copy(update={"candidates": candidates})
+
+    assert writing(poor) == ANSWER_TOKENS_MIN, "which is more than 100 tokens: the budget refuses it"
+    assert writing(long) == 900 * 5 // 4, "about as much as its longest call"
+    assert writing(known) == 1_500, "as much as the agent's recent jobs needed"
+    assert writing(capped(options=JobOptions(max_output_tokens=2_000)), room=2_000) == 2_000, "it asked for that"
 
 
 def test_a_call_that_was_cut_lies_between_what_came_for_sure_and_all_that_could_have_come():

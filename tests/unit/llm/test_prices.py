@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from wayline.contracts.models import ModelCard, Prices, Rates, RatesAbove, TariffWhen
 from wayline.contracts.money import Usage
 from wayline.llm.catalogue import bundled
-from wayline.llm.prices import cost, expected, prices_at, saved, worst
+from wayline.llm.prices import affordable_output, cost, expected, prices_at, saved, worst
 
 CARDS = {card.name: card for card in bundled()}
 HAIKU, SONNET = CARDS["anthropic/claude-haiku-5-5"], CARDS["anthropic/claude-sonnet-5-5"]
@@ -114,6 +114,26 @@ def test_no_usage_within_its_bounds_costs_more_than_the_worst_case(
     paid, most = cost(card, usage), worst(card, sum(parts) + room, output + more_output)
 
     assert paid is not None and most is not None and paid <= most
+
+
+@given(
+    card=st.sampled_from([card for card in PRICED if card.provider != "offline"]),
+    prompt=st.integers(0, 300_000),
+    usd_max=st.decimals(min_value=0, max_value=2, places=9),
+)
+def test_affordable_output_is_the_most_whose_worst_case_fits(card: ModelCard, prompt: int, usd_max: Decimal):
+    tokens = affordable_output(card, prompt, usd_max)
+
+    assert tokens is not None
+    if tokens <= 0:
+        assert (worst(card, prompt, 1) or 0) > usd_max
+    else:
+        assert (worst(card, prompt, tokens) or 0) <= usd_max < (worst(card, prompt, tokens + 1) or 0)
+
+
+def test_nobody_knows_how_much_output_an_unknown_price_or_no_price_affords():
+    assert affordable_output(priced("1", "0"), 1_000, usd("1")) is None
+    assert affordable_output(priced("1").model_copy(update={"prices": None}), 0, usd("1")) is None
 
 
 def test_an_estimate_is_priced_like_a_bill():

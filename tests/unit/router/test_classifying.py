@@ -172,7 +172,7 @@ def test_an_answer_leads_to_a_model_that_takes_the_jobs_images():
 
 
 def test_nobody_is_asked_where_the_question_would_leave_too_little_for_the_first_call():
-    call_usd = decide(AgentConfig()).first_call_usd
+    call_usd = decide(AgentConfig()).least_call_usd
     assert call_usd is not None
 
     enough, short = (
@@ -184,7 +184,7 @@ def test_nobody_is_asked_where_the_question_would_leave_too_little_for_the_first
 
 
 def test_no_answer_leads_where_the_first_call_would_not_fit_beside_the_question():
-    dearer = decide(AgentConfig(), options=JobOptions(task_type="negotiation")).first_call_usd
+    dearer = decide(AgentConfig(), options=JobOptions(task_type="negotiation")).least_call_usd
     assert dearer is not None
 
     tasks = decide(options=JobOptions(budget_usd=dearer + Decimal("0.00001"))).candidates.tasks

@@ -50,6 +50,7 @@ def test_the_jobs_own_wish_comes_before_its_agents_and_pins_one_card():
         candidates=Candidates(cards=(PREMIUM,), slots={"primary": "a/premium"}),
         policy=current().label,
         first_call_usd=Decimal("0.082252000"),
+        least_call_usd=Decimal("0.012332000"),
     )
 
 
@@ -88,6 +89,7 @@ def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reaso
         candidates=Candidates(cards=(LOCAL,)),
         policy=current().label,
         first_call_usd=Decimal(0),
+        least_call_usd=Decimal(0),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, FilePart, ImagePart, TextPart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import JobRouted, SpanRef, Warm
+from wayline.contracts.events import JobRouted, Observed, SpanRef, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.router.attachments import naming
 from wayline.router.policy import Policy, current
@@ -43,6 +43,16 @@ routings = st.builds(
     budget_aware=st.booleans(),
 )
 tasks = st.none() | st.sampled_from(["sentiment", "drafting", "negotiation", "juggling"])
+observations = st.builds(
+    Observed,
+    model=names,
+    slot=st.sampled_from(["fast", "primary", "escalation", "reasoning"]),
+    jobs=st.integers(3, 50),
+    calls=st.integers(1, 20),
+    output_tokens=st.integers(0, 5_000),
+    longest_tokens=st.integers(0, 20_000),
+)
+tools_observed = st.builds(ToolsObserved, count=st.integers(0, 99), tokens=st.integers(0, 50_000))
 dollars = st.none() | st.decimals(min_value=0, max_value=1, places=4)
 
 
@@ -81,6 +91,8 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         cap_usd=draw(dollars),
         warm=draw(st.none() | st.builds(Warm, model=names, prefix_tokens=st.integers(0, 100_000))),
         attachments=known if draw(st.booleans()) else (),
+        observed=tuple(draw(st.lists(observations, max_size=4, unique_by=lambda one: (one.model, one.slot)))),
+        tools=draw(st.none() | tools_observed),
     )
     return {
         "asked": asked,

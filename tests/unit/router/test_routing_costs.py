@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from wayline.contracts.agents import AgentConfig, Routing
-from wayline.contracts.events import Warm
+from wayline.contracts.events import Observed, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.llm.thinking import REASONING_TOKENS
-from wayline.router.estimate import THINKING_TOKENS, expected, first_call, shape_of, span
+from wayline.llm.tokens import WIRE_TOKENS_MAX
+from wayline.router.estimate import THINKING_TOKENS, expected, first_call, least_call, shape_of, span
 
 from .routed import (
     CARDS,
@@ -52,8 +53,33 @@ def test_where_nothing_can_be_paid_the_cheapest_slot_goes_on_until_the_cap():
     assert chosen(options=named("negotiation"), left_usd=Decimal("0.000001")) == ("fast", "a/flash")
 
 
-def test_the_jobs_own_budget_counts_like_any_other():
-    assert chosen(options=JobOptions(task_type="negotiation", budget_usd=Decimal("0.05"))) == ("primary", "a/standard")
+def test_a_slot_is_payable_where_the_jobs_own_budget_pays_the_room_that_its_call_needs():
+    enough, less = (
+        decide(options=JobOptions(task_type="negotiation", budget_usd=Decimal(usd))).route for usd in ("0.013", "0.012")
+    )
+
+    assert (enough.slot, less.slot) == ("escalation", "primary")
+    assert (
+        "one call in the escalation slot can cost $0.0124 and the job may spend $0.012 (its own options.budget_usd),"
+        in less.reason
+    )
+
+
+def test_a_job_that_says_how_long_its_answers_may_be_gets_that_room_or_another_slot():
+    said = JobOptions(task_type="negotiation", max_output_tokens=4_096, budget_usd=Decimal("0.05"))
+
+    assert chosen(options=said) == ("primary", "a/standard")
+    assert chosen(options=said.model_copy(update={"max_output_tokens": 2_000})) == ("escalation", "a/premium")
+
+
+def test_a_call_holds_the_room_that_its_jobs_cap_pays_and_no_more():
+    shape = shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(tools=()))
+    capped = replace(shape, cap_usd=Decimal("0.05"))
+    poor = replace(shape, cap_usd=Decimal("0.001"))
+
+    assert (first_call(PREMIUM, shape) or 0) > Decimal("0.05") >= (first_call(PREMIUM, capped) or 1) > Decimal("0.0499")
+    assert first_call(PREMIUM, poor) == least_call(PREMIUM, poor), "not even what it needs: more than the cap"
+    assert (least_call(PREMIUM, poor) or 0) > Decimal("0.001")
 
 
 def test_an_agent_may_not_care_about_the_budget():
@@ -73,7 +99,7 @@ def test_a_model_of_unknown_price_is_left_for_one_that_the_budget_can_pay():
 
 def test_what_any_job_may_cost_keeps_no_unknown_price_out():
     unknown = card("a/unknown", "standard", None)
-    cards, cap = (FLASH, unknown, PREMIUM), Decimal("0.05")
+    cards, cap = (FLASH, unknown, PREMIUM), Decimal("0.01")
 
     assert chosen(options=named("drafting"), cards=cards, cap_usd=cap) == ("primary", "a/unknown")
     assert chosen(options=named("drafting"), cards=cards, cap_usd=cap, left_usd=Decimal(1)) == ("fast", "a/flash")
@@ -170,27 +196,93 @@ def test_a_job_in_the_reasoning_slot_is_predicted_with_its_thinking():
     assert route.estimated_cost_range_usd[1] > (REASONING_TOKENS + 4_096) * Decimal("0.00004")
 
 
-def test_a_reasoning_model_that_the_jobs_own_limit_cannot_pay_is_passed_over_and_the_setting_is_named():
-    agent, working = AgentConfig(routing=REASONING, tools=()), AgentConfig(routing=REASONING)
-    tenth = Decimal("0.10")
-    route = decide(PROOF, agent, cap_usd=tenth).route
+TENTH = Decimal("0.10")
+
+
+@pytest.mark.parametrize("tools", [(), ("*",)])
+def test_a_proof_reaches_the_reasoning_slot_at_the_cap_that_every_job_has(tools: tuple[str, ...]):
+    route = decide(PROOF, AgentConfig(routing=REASONING, tools=tools), cap_usd=TENTH).route
+
+    assert (route.slot, route.name) == ("reasoning", "a/thinker")
+    assert route.estimated_cost_usd is not None and route.estimated_cost_range_usd is not None
+    assert route.estimated_cost_usd <= route.estimated_cost_range_usd[1] == TENTH
+
+
+@pytest.mark.parametrize("task", ["negotiation", "contract_review"])
+def test_work_with_tools_reaches_the_escalation_slot_at_the_cap_that_every_job_has(task: str):
+    assert chosen(options=named(task), cap_usd=TENTH) == ("escalation", "a/premium")
+
+
+def test_a_reasoning_model_whose_call_cannot_be_paid_is_passed_over_and_the_setting_is_named():
+    agent, little = AgentConfig(routing=REASONING, tools=()), Decimal("0.02")
+    route = decide(PROOF, agent, cap_usd=little).route
 
     assert (route.slot, route.name) == ("escalation", "a/premium")
     assert (
-        "one call in the reasoning slot can cost $0.1647 and the job may spend $0.1 (the default, "
+        "one call in the reasoning slot can cost $0.0249 and the job may spend $0.02 (the default, "
         "WAYLINE_ROUTER_JOB_BUDGET_USD; options.budget_usd sets another)," in route.reason
     )
-    its_own = decide(PROOF, agent, options=JobOptions(budget_usd=tenth), cap_usd=tenth, left_usd=tenth).route
-    assert "and the job may spend $0.1 (its own options.budget_usd)," in its_own.reason
-    for_each_job = decide(PROOF, agent, cap_usd=tenth, left_usd=tenth).route
-    assert "and the budgets leave $0.1," in for_each_job.reason
-    assert chosen(PROOF, agent, cap_usd=Decimal("0.20"))[0] == "reasoning"
-    long = decide(PROOF, working, cap_usd=Decimal("0.20")).route
+    its_own = decide(PROOF, agent, options=JobOptions(budget_usd=little), cap_usd=little, left_usd=little).route
+    assert "and the job may spend $0.02 (its own options.budget_usd)," in its_own.reason
+    for_each_job = decide(PROOF, agent, cap_usd=little, left_usd=little).route
+    assert "and the budgets leave $0.02," in for_each_job.reason
+    by_the_tenant = decide(PROOF, agent, cap_usd=TENTH, left_usd=Decimal("0.05")).route
+    assert "one call in the reasoning slot can cost $0.1 and the budgets leave $0.05," in by_the_tenant.reason
+
+
+# What was observed
+
+SEEN = Observed(model="a/thinker", slot="reasoning", jobs=8, calls=2, output_tokens=700, longest_tokens=1_000)
+
+
+def test_what_recent_jobs_used_takes_the_place_of_every_guess():
+    shape = shape_of(SubmitJob(tenant="acme", agent="a", input=PROOF), AgentConfig(), observed=(SEEN,))
+    price = THINKER.prices and THINKER.prices.rates.output / 1_000_000
+    assert price is not None
+
+    seen, guessed = (expected(THINKER, shape, slot=slot) for slot in ("reasoning", "escalation"))
+    more = expected(THINKER, replace(shape, observed={("a/thinker", "reasoning"): longer(1_700)}), slot="reasoning")
+
+    assert seen is not None and guessed is not None and more is not None
+    assert more - seen >= 2 * 1_000 * price, "two calls, each so many tokens longer"
+    assert seen != guessed, "of the other slot nothing is known"
+
+
+def test_a_slot_whose_calls_were_seen_to_need_more_than_the_cap_pays_is_passed_over():
+    agent = AgentConfig(routing=REASONING, tools=())
+
+    assert decide(PROOF, agent, cap_usd=TENTH, observed=(SEEN,)).route.slot == "reasoning"
+    passed = decide(PROOF, agent, cap_usd=TENTH, observed=(longer(100, longest=3_000),)).route
+    assert passed.slot == "escalation"
+    assert "one call in the reasoning slot can cost $0.1" in passed.reason
+
+
+def test_a_whole_job_that_was_seen_to_cost_more_than_is_left_is_passed_over_and_a_guess_is_not():
+    agent = AgentConfig(routing=REASONING)
+    many = longer(900).model_copy(update={"calls": 5})
+
+    assert decide(PROOF, agent, cap_usd=TENTH).route.slot == "reasoning"
+    passed = decide(PROOF, agent, cap_usd=TENTH, observed=(many,)).route
     assert re.search(
-        r"the work would cost about \$0\.2\d+ in the reasoning slot and the job may spend \$0\.2 ", long.reason
+        r"the work would cost about \$0\.\d+ in the reasoning slot, as the agent's last 8 jobs there, and the job may "
+        r"spend \$0\.1 ",
+        passed.reason,
     )
-    by_the_tenant = decide(PROOF, agent, cap_usd=Decimal("0.20"), left_usd=Decimal("0.10")).route
-    assert "and the budgets leave $0.1," in by_the_tenant.reason
+
+
+def test_the_tool_definitions_of_the_last_job_count_in_the_first_call():
+    shape, larger = (
+        shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(), tools=tools)
+        for tools in (None, ToolsObserved(count=43, tokens=6_000))
+    )
+
+    more = (least_call(STANDARD, larger) or 0) - (least_call(STANDARD, shape) or 0)
+    assert more == Decimal(6_000 * 8 // 3 + 43 * WIRE_TOKENS_MAX) * 2 / 1_000_000
+    assert decide(tools=ToolsObserved(count=0, tokens=0)).candidates.tools == ToolsObserved(count=0, tokens=0)
+
+
+def longer(tokens: int, *, longest: int = 1_000) -> Observed:
+    return SEEN.model_copy(update={"output_tokens": tokens, "longest_tokens": longest})
 
 
 def test_the_jobs_budget_caps_the_range():

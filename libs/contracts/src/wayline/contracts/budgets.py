@@ -10,13 +10,15 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 
 from wayline.contracts.base import Frozen, Request
 from wayline.contracts.ids import Name
-from wayline.contracts.models import TOKENS_MAX
+from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, TOKENS_MAX, Slot
 from wayline.contracts.money import Dollars
 
 OWN = "job"
 """Who refused, when it was the job's own budget."""
 RESERVED = frozenset({OWN, "ended"})
 ALERTS_MAX = 10
+MODELS_USED_MAX = 100
+"""Of one job; what it used of others is not told."""
 
 Window = Literal["job", "hour", "day", "week", "month", "total"]
 """How long a budget lasts; `job`: each job has it anew."""
@@ -145,6 +147,25 @@ class LeftWarm(Frozen):
     until: datetime = Field(description="When the provider has dropped it, if nobody reads it before.")
 
 
+class ModelUse(Frozen):
+    """What a job used of one model in one slot."""
+
+    model: str = Field(max_length=PROVIDER_CHARS_MAX + 1 + MODEL_CHARS_MAX, description="`provider/model`")
+    slot: Slot
+    calls: int = Field(ge=1, le=TOKENS_MAX, description="That were answered and counted.")
+    output_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Of all of them, thinking included.")
+    longest_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Of the longest.")
+
+
+class JobUse(Frozen):
+    """What a job used, for the predictions of its agent's next jobs."""
+
+    agent: Annotated[str, StringConstraints(max_length=64)]
+    tools: int = Field(ge=0, le=TOKENS_MAX, description="Definitions at the head of its prompts.")
+    tools_tokens: int = Field(ge=0, le=TOKENS_MAX, description="Estimated.")
+    models: tuple[ModelUse, ...] = Field(max_length=MODELS_USED_MAX)
+
+
 class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     """Turn a job's reservation into what it really cost; asking again changes nothing."""
 
@@ -154,6 +175,7 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
         default=Decimal(0), ge=0, description="The most that its calls without a known end can have cost beside it."
     )
     left_warm: LeftWarm | None = Field(default=None, description="None: nothing, or the job is of no session.")
+    used: JobUse | None = Field(default=None, description="None: no provider answered a call of it.")
 
 
 class Extended(Frozen):

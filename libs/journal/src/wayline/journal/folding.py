@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
+from wayline.contracts.budgets import ModelUse
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from wayline.contracts.jobs import SECONDS_MAX, Status
 from wayline.contracts.money import JobCosts
@@ -113,9 +114,26 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
         changes["costs"] = unsettled(job.costs, event.unsettled)
     else:
         changes["usage"] = job.usage + event.usage
+        changes["used"] = _used(job, event.usage.output)
         changes["cost_usd"] = plus(job.cost_usd, event.cost_usd)
         changes["costs"] = cached(spent(job.costs, "model", _called(job), event.cost_usd), event.saved_usd)
     return changes
+
+
+def _used(job: Job, output_tokens: int) -> tuple[ModelUse, ...]:
+    """Add a call to what the job used of its model in its slot."""
+    if job.route is None:
+        return job.used
+    name, slot = _called(job), job.route.slot
+    before = next((one for one in job.used if (one.model, one.slot) == (name, slot)), None)
+    now = ModelUse(
+        model=name,
+        slot=slot,
+        calls=1 + (before.calls if before else 0),
+        output_tokens=output_tokens + (before.output_tokens if before else 0),
+        longest_tokens=max(output_tokens, before.longest_tokens if before else 0),
+    )
+    return (*(one for one in job.used if one is not before), now)
 
 
 def _estimated(job: Job) -> int | None:

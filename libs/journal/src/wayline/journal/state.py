@@ -11,6 +11,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.budgets import ModelUse
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
@@ -127,6 +128,8 @@ class Job(NamedTuple):
     calls: tuple[Call, ...] = ()
 
     usage: Usage = _NOTHING
+    used: tuple[ModelUse, ...] = ()
+    """What its answered calls used, by model and slot."""
     cost_usd: Decimal | None = Decimal(0)
     costs: JobCosts = _NO_COSTS
     """What `cost_usd` is made of, and what calls whose usage never arrived may have cost beside it."""

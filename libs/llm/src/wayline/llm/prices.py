@@ -56,15 +56,36 @@ def worst(card: ModelCard, input_tokens: int, max_output_tokens: int, *, at: dat
         return ZERO
     if card.prices is None:
         return None
-    held = tariff(card.prices, at)
+    dollars = (prompt + max_output_tokens * rate for prompt, rate in _dearest_steps(card.prices, input_tokens, at))
+    return usd(max(dollars) / MILLION)
+
+
+def affordable_output(
+    card: ModelCard, input_tokens: int, usd_max: Decimal, *, at: datetime | None = None
+) -> int | None:
+    """Return how many tokens a call may write so that `worst` is no more than `usd_max`; None: price unknown or zero.
+
+    Zero or less where the prompt alone can cost as much.
+    """
+    if card.provider in LOCAL or card.prices is None:
+        return None
+    left = [
+        int((usd_max * MILLION - prompt) // rate) if rate else 0
+        for prompt, rate in _dearest_steps(card.prices, input_tokens, at)
+        if rate or prompt > usd_max * MILLION
+    ]
+    return min(left, default=None)
+
+
+def _dearest_steps(prices: Prices, input_tokens: int, at: datetime | None) -> list[tuple[Decimal, Decimal]]:
+    """Return for each step of a tariff that a prompt may reach the most its input costs and the rate of its output."""
+    held = tariff(prices, at)
     # Also the steps below the last one that it may reach: nothing says that longer requests cost more a token.
     steps = [(0, held.rates), *((step.tokens, step.rates) for step in held.above if step.tokens < input_tokens)]
     ends = [*(start for start, _ in steps[1:]), input_tokens]
-    most = max(
-        min(end, input_tokens) * _dearest(rates) + max_output_tokens * rates.output
-        for (_, rates), end in zip(steps, ends, strict=True)
-    )
-    return usd(most / MILLION)
+    return [
+        (min(end, input_tokens) * _dearest(rates), rates.output) for (_, rates), end in zip(steps, ends, strict=True)
+    ]
 
 
 def expected(

@@ -37,10 +37,18 @@ def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
         return _mend(job, said, *wrong, more=more)
     if more and (up := escalate_weak(job, said)):
         return up
-    cut = CUT.get(job.stop_reason)
+    cut = _cut(job)
     # Words or a fence around the JSON are not worth another call.
     text = said.text if job.config is None or job.config.output_schema is None else unwrapped(said.text)
     return Complete(text, said.citations, partial=cut is not None, reason=cut)
+
+
+def _cut(job: Job) -> str | None:
+    """Why an answer is not whole; None: it is."""
+    why, room = CUT.get(job.stop_reason), job.asked.room_tokens if job.asked else None
+    if job.stop_reason != "max_tokens" or room is None:
+        return why
+    return f"{why}: what the job may spend paid {room} tokens of output, and a larger options.budget_usd pays more"
 
 
 def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:

@@ -136,6 +136,7 @@ async def _intend(
     tools = offered(job, listed)
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     prefix = hold.prints.segments(request)
+    wanted, request = request.max_output_tokens, spending.fitted(job, request, prefix)
     worst_usd = spending.worst_usd(request, prefix, at=job.at)
     seen = pen.signals_seen
     try:
@@ -160,6 +161,7 @@ async def _intend(
         **compared(job, request, prefix, hold.prints),
         worst_usd=worst_usd,
         held_usd=extended.held_usd if extended else None,
+        room_tokens=request.max_output_tokens if request.max_output_tokens < wanted else None,
     )
     # They stay until the next call, to be compared with it.
     slim(asked)

@@ -6,10 +6,20 @@ import asyncio
 from decimal import Decimal
 
 from wayline.chassis import Bus
-from wayline.contracts.budgets import ExtendBudget, Extended, ReleaseBudget, Released, Settled, SettleJob
+from wayline.contracts.budgets import (
+    MODELS_USED_MAX,
+    ExtendBudget,
+    Extended,
+    JobUse,
+    ReleaseBudget,
+    Released,
+    Settled,
+    SettleJob,
+)
 from wayline.contracts.errors import Retry
 from wayline.executor.warmth import left_warm
 from wayline.journal import Job
+from wayline.llm.prices import LOCAL
 
 
 class Budgets:
@@ -57,6 +67,7 @@ class Budgets:
             cost_usd=cost_usd,
             unsettled_usd=unsure or Decimal(0),
             left_warm=left_warm(job),
+            used=used(job),
         )
         while True:
             try:
@@ -65,3 +76,17 @@ class Budgets:
             except Retry as error:
                 # The router is away: the ticket stays ours, or another executor settles from the same record.
                 await asyncio.sleep(error.after_s)
+
+
+def used(job: Job) -> JobUse | None:
+    """Return what a job used of models that cost money, and how large its tools were; None where none answered."""
+    paid = [one for one in job.used if one.model.partition("/")[0] not in LOCAL]
+    if not paid or job.submitted is None or job.asked is None:
+        return None
+    tools = next((part for part in job.asked.prefix if part.part == "tools"), None)
+    return JobUse(
+        agent=job.submitted.agent,
+        tools=tools.count if tools else 0,
+        tools_tokens=tools.tokens if tools else 0,
+        models=tuple(paid[:MODELS_USED_MAX]),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -18,6 +18,7 @@ from wayline.executor.failures import elsewhere
 from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
 from wayline.llm import ModelRequest, cost, media, next_route
+from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import worst
 from wayline.llm.thinking import output_max
 from wayline.llm.tokens import estimate, most
@@ -49,6 +50,44 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCa
 def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:
     """The most a call can cost; None: nobody knows its price."""
     return worst(request.card, most_tokens(request, prefix), request.max_output_tokens, at=at)
+
+
+def fitted(job: Job, request: ModelRequest, prefix: Sequence[Segment]) -> ModelRequest:
+    """Return the request with as much room for its output as the job's own budget pays, and no less than it needs.
+
+    Only the job's own budget makes it shorter: what is left of one that is shared may be more a moment later.
+    """
+    assert job.route is not None
+    tokens, slot = most_tokens(request, prefix), job.route.slot
+    room = _room(job, request.card, slot, tokens=tokens, wanted=request.max_output_tokens)
+    return request if room >= request.max_output_tokens else replace(request, max_output_tokens=room)
+
+
+def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) -> int:
+    """Return the room for output of the job's next call, with a prompt of so many tokens at most."""
+    assert job.submitted is not None and job.limits is not None
+    needed = room_needed(
+        card,
+        slot,
+        job.limits.max_output_tokens,
+        effort=job.config.effort if job.config else None,
+        observed=job.candidates.observed_on(card.name, slot),
+        longest_tokens=max((one.longest_tokens for one in job.used if one.model == card.name), default=0),
+        exact=job.submitted.options.max_output_tokens is not None,
+    )
+    needed = min(needed, wanted)
+    return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=_own_left(job), at=job.at)
+
+
+def _own_left(job: Job) -> Decimal | None:
+    """What is left of the job's own budget; None where no money is held for it, or nobody knows what it has cost."""
+    cap = _own_cap(job)
+    return None if job.held_usd is None or cap is None or job.spent_usd is None else cap - job.spent_usd
+
+
+def _own_cap(job: Job) -> Decimal | None:
+    """What the job may spend: what it was raised to, else what it was admitted with."""
+    return job.budget_usd if job.budget_usd is not None or job.limits is None else job.limits.budget_usd
 
 
 def unsettled(
@@ -134,7 +173,7 @@ def _cheaper(
 
     def payable(card: ModelCard, slot: Slot) -> bool:
         tokens = most_tokens(request, prefix, on=card)
-        room = output_max(card, slot, answer_tokens, effort=effort)
+        room = _room(job, card, slot, tokens=tokens, wanted=output_max(card, slot, answer_tokens, effort=effort))
         dearest = worst(card, tokens, room, at=job.at)
         return dearest is not None and dearest <= left
 

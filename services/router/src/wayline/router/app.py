@@ -24,6 +24,7 @@ from wayline.router.handlers import Router
 from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
 from wayline.router.tenants import Tenants
+from wayline.router.usage import Usage
 from wayline.router.waking import Waker
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Home, Telemetry
@@ -51,7 +52,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     known = Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max)
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
-    availability = Availability(bus)
+    availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
     router = Router(
         bus,
         desk,
@@ -60,6 +61,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
         sessions=Sessions(store),
         availability=availability,
+        usage=usage,
         default_model=settings.default_model,
     )
     return Service(
@@ -70,7 +72,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=_work(router, bus, slots=settings.slots),
         asks=[*_asks_of_router(router), *_asks_about_money(money), *_asks_about_tenants(known)],
-        parts=[waker, availability],
+        parts=[waker, availability, usage],
         needs={"postgres": store.check},
         close=store.close,
     )

@@ -72,8 +72,13 @@ def question(
 
 def _fits(asked: Asked, card: ModelCard, decision: Decision) -> bool:
     """Whether what is left pays the question and then the first call: no job comes to its cap because it asked."""
-    left, first, aside = asked.spendable_usd, decision.first_call_usd, _most(asked, card)
-    return left is None or first is None or aside is None or first + aside <= left
+    left, first, least = asked.spendable_usd, decision.first_call_usd, decision.least_call_usd
+    aside, own = _most(asked, card), asked.own_usd
+    if left is None or first is None or least is None or aside is None:
+        return True
+    # What the question takes of the job's own cap is room that the first call goes without.
+    call = first if own is None else max(least, min(first, own - aside))
+    return call + aside <= left
 
 
 def _otherwise(

@@ -17,6 +17,8 @@ class Decision:
     candidates: Candidates
     policy: str
     first_call_usd: Decimal | None = None
-    """What the first call needs held at least; None: its price is unknown."""
+    """What is held for the first call; None: its price is unknown."""
+    least_call_usd: Decimal | None = None
+    """What is held for it at least, where it gets no more room than it needs."""
     away: tuple[Away, ...] = ()
     """Whom it passed over because nobody could call them."""

@@ -1,20 +1,25 @@
-"""What a job will probably cost on a model, before anything ran. The sizes are guesses, and all of them are here."""
+"""What a job will probably cost on a model, before anything ran: by what the agent's recent jobs used, else guesses.
+
+All of the guesses are here. What a call may cost at most is no guess: it is what its room for output can cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, Part, TextPart
+from wayline.contracts.events import Observed, ToolsObserved
 from wayline.contracts.jobs import SubmitJob
-from wayline.contracts.models import ModelCard, Slot
+from wayline.contracts.models import Effort, ModelCard, Slot
 from wayline.contracts.money import Usage, usd
 from wayline.llm import media
+from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import cost, worst
-from wayline.llm.thinking import output_max, thinking_budget
+from wayline.llm.thinking import output_max, thinking_budget, thinking_room
 from wayline.llm.tokens import estimate, most
 
 Level = Literal["simple", "moderate", "complex"]
@@ -23,10 +28,10 @@ STEPS: Mapping[Level, int] = {"simple": 2, "moderate": 3, "complex": 5}
 """Calls of a job that has tools; one without them makes one call."""
 OUTPUT_TOKENS: Mapping[Level, int] = {"simple": 150, "moderate": 400, "complex": 900}
 """What a call writes."""
-THINKING_TOKENS: Mapping[Level, int] = {"simple": 500, "moderate": 2_000, "complex": 5_000}
-"""What a call in the reasoning slot thinks before it writes, where its model decides how much."""
+THINKING_TOKENS: Mapping[Level, int] = {"simple": 500, "moderate": 1_000, "complex": 2_000}
+"""What a job in the reasoning slot thinks before its first words, where its model decides how much."""
 TOOLS_TOKENS = 600
-"""The definitions of an agent's tools."""
+"""The definitions of an agent's tools, before its first job has shown how large they are."""
 TOOL_RESULT_TOKENS = 800
 """What the tools of a step add to the next prompt."""
 PART_TOKENS = 1_500
@@ -53,9 +58,15 @@ class Shape:
     pieces: int = FIRST_PIECES
     """Messages of the first prompt."""
     thinking_tokens: int = 0
-    """What a call thinks in the reasoning slot, where no number is asked for."""
+    """What a job thinks, where it is to think and no number is asked for."""
     cap_usd: Decimal | None = None
     attachments: tuple[Attachment, ...] = ()
+    effort: Effort | None = None
+    """How hard the agent wants its models to think; None: it does not say."""
+    exact: bool = False
+    """The job itself says how long its answers may be: they get that room, whatever it costs."""
+    observed: Mapping[tuple[str, Slot], Observed] = field(default_factory=dict)
+    """What the agent's recent jobs used, by model and slot."""
 
     def first_on(self, card: ModelCard) -> int:
         """The first prompt, as this model counts it."""
@@ -66,10 +77,17 @@ class Shape:
         beside = sum(media.most_tokens(card, attachment) for attachment in self.attachments)
         return min(most(estimated, pieces=self.pieces) + beside, card.context_window)
 
-    @property
-    def growth(self) -> int:
+    def observed_on(self, card: ModelCard, slot: Slot) -> Observed | None:
+        """What the agent's recent jobs used of a model in a slot."""
+        return self.observed.get((card.name, slot))
+
+    def most_output(self, card: ModelCard, slot: Slot) -> int:
+        """The most that a call can write there, with what it thinks."""
+        return output_max(card, slot, self.output_max, effort=self.effort)
+
+    def growth(self, output_tokens: int) -> int:
         """Tokens by which each prompt is longer than the one before."""
-        return self.output_tokens + (TOOL_RESULT_TOKENS if self.has_tools else 0)
+        return output_tokens + (TOOL_RESULT_TOKENS if self.has_tools else 0)
 
 
 def shape_of(
@@ -80,34 +98,45 @@ def shape_of(
     kept_tokens: int = 0,
     cap_usd: Decimal | None = None,
     attachments: Sequence[Attachment] = (),
+    observed: Sequence[Observed] = (),
+    tools: ToolsObserved | None = None,
 ) -> Shape:
     """The size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
     options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
     steps_max = options.max_steps or config.max_steps
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
-        prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens),
+        prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools),
         output_tokens=min(OUTPUT_TOKENS[level], output_max),
         output_max=output_max,
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=estimate(config.instructions) + said(parts),
-        pieces=FIRST_PIECES + bool(config.pinned),
+        known_tokens=estimate(config.instructions) + said(parts) + (tools.tokens if tools and has_tools else 0),
+        pieces=FIRST_PIECES + bool(config.pinned) + (tools.count if tools and has_tools else 0),
         thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
         attachments=tuple(attachments),
+        effort=config.effort,
+        exact=options.max_output_tokens is not None,
+        observed={(one.model, one.slot): one for one in observed},
     )
 
 
 def first_prompt(
-    parts: Sequence[Part], config: AgentConfig, attachments: Sequence[Attachment] = (), *, prefix_tokens: int = 0
+    parts: Sequence[Part],
+    config: AgentConfig,
+    attachments: Sequence[Attachment] = (),
+    *,
+    prefix_tokens: int = 0,
+    tools: ToolsObserved | None = None,
 ) -> int:
-    """Tokens of the instructions, the tools and the parts; the first two are guessed where nobody has counted them.
+    """Tokens of the instructions, the tools and the parts; the tools are guessed where nobody has counted them.
 
     Without the attachments: each model counts them its way.
     """
-    prefix = prefix_tokens or estimate(config.instructions) + (TOOLS_TOKENS if config.tools else 0)
+    tools_tokens = (tools.tokens if tools else TOOLS_TOKENS) if config.tools else 0
+    prefix = prefix_tokens or estimate(config.instructions) + tools_tokens
     return prefix + said(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
 
 
@@ -125,22 +154,26 @@ def undescribed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> lis
 def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_tokens: int = 0) -> Decimal | None:
     """The probable cost; None: no price is known. So many of the first prompt's tokens are in the provider's cache."""
     total = Decimal(0)
-    kept, output = cached_tokens, _output(card, shape, slot)
-    for step in range(shape.steps):
-        prompt = shape.first_on(card) + step * shape.growth
+    kept, prompt = cached_tokens, shape.first_on(card)
+    for output in _outputs(card, shape, slot):
         call = cost(card, _usage(card, prompt, min(kept, prompt), output))
         if call is None:
             return None
-        total, kept = total + call, prompt
+        total, kept, prompt = total + call, prompt, prompt + shape.growth(output)
     return usd(total)
 
 
-def _output(card: ModelCard, shape: Shape, slot: Slot) -> int:
-    """What a call writes, with what it thinks: the whole number where one is asked for, else a guess."""
-    thinks = thinking_budget(card, slot)
-    if not thinks and slot == "reasoning" and card.reasoning != "none":
-        thinks = shape.thinking_tokens
-    return min(shape.output_tokens + thinks, output_max(card, slot, shape.output_max))
+def _outputs(card: ModelCard, shape: Shape, slot: Slot) -> list[int]:
+    """What each call of a job writes, with what it thinks: as its agent's jobs did, else by guess."""
+    most = shape.most_output(card, slot)
+    observed = shape.observed_on(card, slot)
+    if observed is not None:
+        return [min(observed.output_tokens, most)] * min(observed.calls, shape.steps_max)
+    by_number = thinking_budget(card, slot)
+    guessed = 0 if by_number else min(shape.thinking_tokens, thinking_room(card, slot, shape.effort))
+    # A model that decides by itself thinks most before its first words.
+    thinks = [by_number + guessed, *[by_number] * (shape.steps - 1)]
+    return [min(shape.output_tokens + thought, most) for thought in thinks]
 
 
 def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
@@ -149,9 +182,30 @@ def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
     return Usage(input=prompt, cache_read=read, cache_write_5m=written, output=output)
 
 
+def least_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
+    """What the job's first call can cost where it gets no more room for its output than it needs."""
+    return worst(card, shape.most_on(card, shape.known_tokens), _needed(card, shape, slot))
+
+
 def first_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
-    """What has to be held for a job's first call at least: the executor adds the tools, which only it knows."""
-    return worst(card, shape.most_on(card, shape.known_tokens), output_max(card, slot, shape.output_max))
+    """What has to be held for a job's first call: it gets all the room that it wants, as far as the job's cap pays it.
+
+    More than the cap where not even what it needs can be paid. The executor adds the tools where none were observed.
+    """
+    prompt, wanted = shape.most_on(card, shape.known_tokens), shape.most_output(card, slot)
+    room = room_within(card, prompt, wanted=wanted, needed=_needed(card, shape, slot), usd_max=shape.cap_usd)
+    return worst(card, prompt, room)
+
+
+def _needed(card: ModelCard, shape: Shape, slot: Slot) -> int:
+    return room_needed(
+        card,
+        slot,
+        shape.output_max,
+        effort=shape.effort,
+        observed=shape.observed_on(card, slot),
+        exact=shape.exact,
+    )
 
 
 def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Decimal, Decimal] | None:
@@ -162,7 +216,7 @@ def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Deci
     )
     if least is None:
         return None
-    writes = output_max(card, slot, shape.output_max)
+    writes = shape.most_output(card, slot)
     grown = (shape.steps_max - 1) * (writes + (TOOL_RESULT_TOKENS if shape.has_tools else 0))
     call = worst(card, shape.most_on(card, shape.prompt_tokens + grown), writes)
     if call is None:

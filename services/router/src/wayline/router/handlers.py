@@ -39,6 +39,7 @@ from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
 from wayline.router.slots import named_by
+from wayline.router.usage import Usage
 
 
 def now() -> datetime:
@@ -59,6 +60,7 @@ class Router:
         attachments: Attachments,
         sessions: Sessions,
         availability: Availability,
+        usage: Usage,
         default_model: str,
     ) -> None:
         self._bus = bus
@@ -69,6 +71,7 @@ class Router:
         self._attachments = attachments
         self._sessions = sessions
         self._availability = availability
+        self._usage = usage
         self._default_model = default_model
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -129,8 +132,9 @@ class Router:
             return head
 
     async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> Asked:
-        """What a job asks of its route, with what only others know: its files, and what its session left warm."""
+        """What a job asks of its route, with what only others know: its files, its session's cache, its agent's use."""
         agent, warm = admitted.agent, None
+        seen = await self._usage.seen(tenant, agent.name, now=now())
         files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
         if job.session_id is not None:
             warm = await self._sessions.warm(tenant, job.session_id, agent, now=now())
@@ -141,6 +145,8 @@ class Router:
             cap_usd=admitted.cap_usd,
             warm=warm,
             attachments=files,
+            observed=seen.observed,
+            tools=seen.tools,
         )
 
     async def _decide(self, tenant: str, asked: Asked) -> Decision:
@@ -210,8 +216,10 @@ class Router:
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
 
     async def on_settle(self, asked: SettleJob) -> Settled:
-        """Turn a job's reservation into its cost, and remember what it left for the next job of its session."""
+        """Turn a job's reservation into its cost; remember what it used, and what its session finds warm."""
         settled = await self._budgets.on_settle(asked)
+        if asked.used is not None and settled.settled:
+            self._usage.note(asked.tenant, asked.used)
         if asked.left_warm is not None:
             await self._sessions.remember(asked.tenant, asked.left_warm, now=now())
         return settled

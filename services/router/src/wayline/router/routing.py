@@ -13,7 +13,7 @@ from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
 from wayline.router import classifying, rules
 from wayline.router.decision import Decision
-from wayline.router.estimate import expected, first_call, span
+from wayline.router.estimate import expected, first_call, least_call, span
 from wayline.router.policy import Policy
 from wayline.router.rules import Asked
 from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
@@ -60,6 +60,8 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
         cap_usd=routed.limits.budget_usd,
         warm=routed.warm,
         attachments=routed.attachments,
+        observed=routed.candidates.observed,
+        tools=routed.candidates.tools,
     )
     pinned = routed.candidates
     if job.options.model or routed.config.model or not pinned.slots:
@@ -161,6 +163,10 @@ def _decision(
     complexity: Complexity | None = None,
 ) -> Decision:
     shape = asked.shape(complexity.level if complexity else "moderate")
+    probable, bounds = (
+        expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card)),
+        span(card, shape, slot=slot),
+    )
     route = Route(
         provider=card.provider,
         model=card.model,
@@ -169,15 +175,23 @@ def _decision(
         slot=slot,
         task_type=asked.task_type,
         complexity=complexity,
-        estimated_cost_usd=expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card)),
-        estimated_cost_range_usd=span(card, shape, slot=slot),
+        # It ends at its cap, whatever it would have cost beyond it.
+        estimated_cost_usd=min(probable, bounds[1]) if probable is not None and bounds is not None else probable,
+        estimated_cost_range_usd=bounds,
     )
     pinned = {one.name: one for one in (card, *slots.models.values(), *slots.fallbacks)}
     candidates = Candidates(
         cards=tuple(pinned.values()),
         slots={slot: one.name for slot, one in slots.models.items()},
         fallbacks=tuple(one.name for one in slots.fallbacks if one.name != card.name),
+        observed=tuple(one for one in asked.observed if one.model in pinned),
+        tools=asked.tools,
     )
     return Decision(
-        route, candidates, asked.policy.label, first_call(card, shape, slot=slot), tuple(slots.away.values())
+        route,
+        candidates,
+        asked.policy.label,
+        first_call_usd=first_call(card, shape, slot=slot),
+        least_call_usd=least_call(card, shape, slot=slot),
+        away=tuple(slots.away.values()),
     )

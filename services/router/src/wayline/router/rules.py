@@ -8,7 +8,7 @@ from decimal import ROUND_UP, Decimal
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, TextPart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Warm
+from wayline.contracts.events import Observed, ToolsObserved, Warm
 from wayline.contracts.jobs import Complexity, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import dollars
@@ -37,6 +37,10 @@ class Asked:
     warm: Warm | None = None
     attachments: tuple[Attachment, ...] = ()
     """The documents that the job and its agent name."""
+    observed: tuple[Observed, ...] = ()
+    """What the agent's recent jobs used, by model and slot."""
+    tools: ToolsObserved | None = None
+    """How large the tool definitions of its last job were."""
     classified: str | None = None
     """The type of task as a model takes it, where neither the job nor its agent says one."""
 
@@ -58,7 +62,9 @@ class Asked:
     @property
     def needs(self) -> Needs:
         """What a model must take to do the job at all."""
-        return needs_of(self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments)
+        return needs_of(
+            self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments, tools=self.tools
+        )
 
     @property
     def kept_tokens(self) -> int:
@@ -84,6 +90,8 @@ class Asked:
             kept_tokens=self.kept_tokens,
             cap_usd=self.own_usd,
             attachments=self.attachments,
+            observed=self.observed,
+            tools=self.tools,
         )
 
     def cached_tokens(self, card: ModelCard) -> int:
@@ -216,15 +224,21 @@ class _Need:
 
 
 def _need(asked: Asked, shape: Shape, slots: Slots, slot: Slot) -> _Need | None:
-    """The dearer of the first call at its worst and the whole job as expected."""
+    """The first call, or the whole job where that is dearer and the agent's recent jobs have shown what it is.
+
+    A whole job that is only guessed keeps nobody out: when money runs out on the way, the executor goes on with the
+    next slot down whose call can be paid.
+    """
     card = slots.models[slot]
     call = first_call(card, shape, slot=slot)
     whole = expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card))
     if call is None or whole is None:
         return None
-    if call >= whole:
+    observed = shape.observed_on(card, slot)
+    if observed is None or call >= whole:
         return _Need(call, f"one call in the {slot} slot can cost {shown(call)}")
-    return _Need(whole, f"the work would cost about {shown(whole)} in the {slot} slot")
+    as_before = f"as the agent's last {observed.jobs} jobs there"
+    return _Need(whole, f"the work would cost about {shown(whole)} in the {slot} slot, {as_before},")
 
 
 def _limit(asked: Asked, left: Decimal) -> str:

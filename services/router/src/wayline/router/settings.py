@@ -36,6 +36,9 @@ class Settings(BaseSettings, EndpointSettings):
     job_budget_usd: Decimal = Field(
         default=Decimal("0.10"), ge=0, description="What a job may spend where neither it nor a budget says so."
     )
+    usage_every_s: float = Field(
+        default=5.0, gt=0, description="How often what an agent's ended jobs used is written, and read for predictions."
+    )
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )

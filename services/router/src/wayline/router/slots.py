@@ -9,7 +9,7 @@ from typing import get_args
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, FilePart, ImagePart
 from wayline.contracts.errors import Reject
-from wayline.contracts.events import Away
+from wayline.contracts.events import Away, ToolsObserved
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, ModelCard, Slot, Tier
 from wayline.llm import media
@@ -49,7 +49,12 @@ class Needs:
 
 
 def needs_of(
-    job: SubmitJob, config: AgentConfig, *, kept_tokens: int = 0, attachments: Sequence[Attachment] = ()
+    job: SubmitJob,
+    config: AgentConfig,
+    *,
+    kept_tokens: int = 0,
+    attachments: Sequence[Attachment] = (),
+    tools: ToolsObserved | None = None,
 ) -> Needs:
     """What this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     answer = job.options.max_output_tokens or config.max_output_tokens
@@ -58,7 +63,7 @@ def needs_of(
     unknown = undescribed(parts, attachments)
     kinds = {kind_of(attachment.media_type) for attachment in attachments}
     return Needs(
-        tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens) + answer,
+        tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools) + answer,
         images="image" in kinds or any(isinstance(part, ImagePart) for part in unknown),
         files="pdf" in kinds or any(isinstance(part, FilePart) for part in unknown),
         attachments=tuple(attachments),

@@ -32,7 +32,17 @@ from wayline.contracts.events.model_calls import (
     Purpose,
     Segment,
 )
-from wayline.contracts.events.routes import Away, Candidates, JobRerouted, JobRouted, Limits, TaskClassified, Warm
+from wayline.contracts.events.routes import (
+    Away,
+    Candidates,
+    JobRerouted,
+    JobRouted,
+    Limits,
+    Observed,
+    TaskClassified,
+    ToolsObserved,
+    Warm,
+)
 from wayline.contracts.events.tool_calls import DecisionMade, ToolCompleted, ToolRequested, ToolsDiscovered, ToolUnknown
 from wayline.contracts.events.vocabulary import EVENT_TYPES, TERMINAL_TYPES, AnyEvent, Unknown, read_event
 
@@ -69,6 +79,7 @@ __all__ = [
     "ModelCompleted",
     "ModelFailed",
     "ModelRequested",
+    "Observed",
     "Purpose",
     "Segment",
     "SpanRef",
@@ -77,6 +88,7 @@ __all__ = [
     "ToolRequested",
     "ToolUnknown",
     "ToolsDiscovered",
+    "ToolsObserved",
     "Unknown",
     "Warm",
     "read_event",

@@ -52,6 +52,9 @@ class ModelRequested(Event):
     held_usd: Decimal | None = Field(
         default=None, description="What is held for the job from this call on; None: the same as before."
     )
+    room_tokens: int | None = Field(
+        default=None, description="The room for its output, where the job's own budget pays less than was wanted."
+    )
 
 
 class Bounds(Frozen):

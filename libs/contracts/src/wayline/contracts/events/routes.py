@@ -25,6 +25,24 @@ class Limits(Frozen):
     budget_usd: Decimal | None = None
 
 
+class Observed(Frozen):
+    """What recent jobs of the agent used of a model in a slot."""
+
+    model: str = Field(description="`provider/model`")
+    slot: Slot
+    jobs: int = Field(ge=1, description="How many were counted.")
+    calls: int = Field(ge=1, description="Calls of a job on average, rounded.")
+    output_tokens: int = Field(ge=0, description="What a call writes on average, its thinking included.")
+    longest_tokens: int = Field(ge=0, description="What the longest call of nearly every job stays below.")
+
+
+class ToolsObserved(Frozen):
+    """How large the tool definitions of the agent's last job were."""
+
+    count: int = Field(ge=0)
+    tokens: int = Field(ge=0, description="Estimated.")
+
+
 class Candidates(Frozen):
     """Every model a job may use, pinned with its prices when the job was routed."""
 
@@ -36,10 +54,18 @@ class Candidates(Frozen):
         description="The types of task that the route's classifier may name, and the route of each; None: it stays. "
         "Empty: nobody is asked.",
     )
+    observed: tuple[Observed, ...] = Field(
+        default=(), description="What the agent's recent jobs used of these models: the prediction rests on it."
+    )
+    tools: ToolsObserved | None = Field(default=None, description="None: no job of the agent has been seen lately.")
 
     def card(self, name: str) -> ModelCard | None:
         """The card of a `provider/model`."""
         return self._by_name.get(name)
+
+    def observed_on(self, name: str, slot: Slot) -> Observed | None:
+        """What the agent's recent jobs used of a `provider/model` in a slot; None where too few did."""
+        return next((one for one in self.observed if (one.model, one.slot) == (name, slot)), None)
 
     def __copy__(self) -> Self:
         # A copy may be given other cards: it looks them up anew.

@@ -1,0 +1,80 @@
+"""What ended jobs used becomes an average that newer jobs move, and that is forgotten when nobody has moved it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from wayline.contracts.budgets import JobUse, ModelUse
+from wayline.contracts.events import Observed, ToolsObserved
+from wayline.router.usage import BELIEVED_FOR, JOBS_MIN, Seen, Usage
+
+from .conftest import NOON, TENANT, Office
+
+AGENT, MODEL = "assistant", "a/thinker"
+
+
+def use(output: int, *, calls: int = 1, tools: int = 2, agent: str = AGENT) -> JobUse:
+    one = ModelUse(model=MODEL, slot="reasoning", calls=calls, output_tokens=output * calls, longest_tokens=output)
+    return JobUse(agent=agent, tools=tools, tools_tokens=tools * 100, models=(one,))
+
+
+async def learn(office: Office, *used: JobUse, at=NOON) -> Seen:
+    """Learn from each job on its own, and read what is known then."""
+    for one in used:
+        usage = Usage(office.store, every_s=5)
+        usage.note(TENANT, one)
+        await usage.write(now=at)
+    return await Usage(office.store, every_s=5).seen(TENANT, AGENT, now=at)
+
+
+async def test_the_averages_of_equal_jobs_are_those_jobs(office: Office):
+    seen = await learn(office, *[use(400, calls=2)] * 40)
+
+    assert seen.tools == ToolsObserved(count=2, tokens=200)
+    assert [(one.model, one.slot, one.jobs, one.calls, one.output_tokens) for one in seen.observed] == [
+        (MODEL, "reasoning", 40, 2, 400)
+    ]
+    assert 400 <= seen.observed[0].longest_tokens < 800, "a few deviations above, which shrink as nothing deviates"
+
+
+async def test_newer_jobs_move_the_average_and_a_batch_counts_as_many_jobs(office: Office):
+    before = (await learn(office, *[use(400)] * 10)).observed[0]
+    after = (await learn(office, *[use(2_000)] * 60)).observed[0]
+    usage = Usage(office.store, every_s=5)
+    for _ in range(60):
+        usage.note(TENANT, use(100))
+    await usage.write(now=NOON)
+    [batch] = (await usage.seen(TENANT, AGENT, now=NOON)).observed
+
+    assert before.output_tokens == 400 and 1_800 < after.output_tokens <= 2_000
+    assert batch.jobs == 130 and 100 < batch.output_tokens < 700
+
+
+async def test_too_few_jobs_say_only_how_large_the_tools_are(office: Office):
+    few = await learn(office, *[use(400)] * (JOBS_MIN - 1), use(9, agent="critic"))
+
+    assert few == Seen((), ToolsObserved(count=2, tokens=200))
+    assert len((await learn(office, use(400, tools=43))).observed) == 1
+    assert (await Usage(office.store, every_s=5).seen(TENANT, AGENT, now=NOON)).tools == ToolsObserved(
+        count=43, tokens=4_300
+    )
+
+
+async def test_what_nobody_has_seen_for_a_week_is_as_good_as_never_seen(office: Office):
+    await learn(office, *[use(9_000)] * 5)
+    later = NOON + BELIEVED_FOR + timedelta(seconds=1)
+
+    assert await Usage(office.store, every_s=5).seen(TENANT, AGENT, now=later) == Seen()
+    again = await learn(office, *[use(100)] * JOBS_MIN, at=later)
+    assert [(one.jobs, one.output_tokens) for one in again.observed] == [(JOBS_MIN, 100)]
+    assert isinstance(again.observed[0], Observed)
+
+
+async def test_another_tenants_jobs_are_not_seen(office: Office):
+    usage = Usage(office.store, every_s=5)
+    for _ in range(JOBS_MIN):
+        usage.note("other", use(400))
+    await usage.write(now=NOON)
+
+    assert await usage.seen(TENANT, AGENT, now=NOON) == Seen()
+    assert len((await usage.seen("other", AGENT, now=NOON)).observed) == 1
