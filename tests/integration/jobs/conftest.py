@@ -211,6 +211,7 @@ def with_tools(*servers: dict[str, Any], **more: Any) -> RegistrySettings:
             "servers": list(servers),
             "lease_s": 0.9,
             "answer_within_s": 0.4,
+            "cancel_wait_s": 0.4,
             "retry_after_s": [0.01, 0.02],
             "available_within_s": 0.5,
             "reconnect_wait_max_s": 0.3,

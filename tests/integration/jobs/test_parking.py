@@ -129,7 +129,7 @@ async def test_a_cancel_is_heard_while_an_answer_waits_for_the_ledger(platform, 
 
         assert (await platform.wait_for("j1")).status == "cancelled"
         types = [event.type for event in await platform.events("j1")]
-        assert types[-3:] == ["decision.made", "job.cancel_requested", "job.cancelled"]
+        assert types[-4:] == ["decision.made", "job.cancel_requested", "tool.completed", "job.cancelled"]
         await platform.drained("RUN")
 
 

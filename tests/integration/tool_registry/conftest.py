@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from wayline.chassis import Bus, Failpoint, Service
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
-from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply, VoidTool
 from wayline.store import Record, Store, migrate
 from wayline.testkit import Database, until
 from wayline.testkit.effects_server import EffectsServer
@@ -66,6 +66,7 @@ class World:
             "lease_s": LEASE_S,
             # Long, so that a busy machine does not turn an answer into "ask again"; who tests that says so.
             "answer_within_s": 3,
+            "cancel_wait_s": 0.3,
             "retry_after_s": [0.01, 0.02],
             "available_within_s": 0.5,
             "reconnect_wait_max_s": 0.3,
@@ -156,6 +157,11 @@ class World:
     async def resolve(self, key: str, outcome: str, content: str = "") -> ToolReply:
         said = {"tenant": self.tenant, "key": key, "outcome": outcome, "content": content}
         return await self.bus.ask(ResolveTool(**said), ToolReply)
+
+    async def void(self, ask: CallTool) -> ToolReply:
+        """Have a call ended for good, as the executor does when its job ends."""
+        values = ask.model_dump(exclude={"user_id"})
+        return await self.bus.ask(VoidTool(tenant=ask.tenant, **values), ToolReply, timeout_s=10)
 
     async def row(self, key: str) -> Record | None:
         """The ledger's row as it is."""

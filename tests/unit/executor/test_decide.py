@@ -9,7 +9,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from wayline.contracts.jobs import Failure, Route, Waiting
 from wayline.contracts.tools import Effect, ToolDefinition
-from wayline.executor.actions import CallModel, Cancel, Complete, Fail, NoteLost, Park, Resolve, RunTools
+from wayline.executor.actions import CallModel, Cancel, Complete, Fail, NoteLost, Park, Resolve, RunTools, SettleCalls
 from wayline.executor.decide import decide
 from wayline.journal import Call, Job
 
@@ -79,6 +79,14 @@ def test_a_cancel_comes_before_everything_else():
     assert decide(ASKED._replace(calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
 
 
+def test_a_cancelled_job_settles_every_call_that_was_asked_for_before_it_ends():
+    cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
+    asked, unknown = call("1", key="k1"), call("2", key="k2", decision_id="1-2", expires_at=NOW)
+    job = ASKED._replace(step=1, calls=(asked, unknown, call("3")), cancel=cancel)
+
+    assert decide(job) == SettleCalls((asked, unknown), "cancelled")
+
+
 def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anything_else():
     asked = e.ModelRequested(**stamp(step=2, attempt=1, attempt_id="a", provider="p", model="m"))
     cancel = e.CancelRequested(**stamp())
@@ -142,6 +150,6 @@ def test_when_its_time_is_over_a_job_begins_no_more_tools_and_brings_those_to_an
     over = ASKED._replace(step=1, at=ASKED.deadline, messages=(*ASKED.messages, AssistantMessage(text="I will look")))
     cut = Complete("I will look", partial=True, reason="the job's 60 s are over")
 
-    assert decide(over._replace(calls=(begun, call("2")))) == RunTools((begun,))
+    assert decide(over._replace(calls=(begun, call("2")))) == SettleCalls((begun,), "timeout")
     assert decide(over._replace(calls=(call("2"), call("3")))) == cut
-    assert decide(over._replace(calls=(again,))) == cut
+    assert decide(over._replace(calls=(again,))) == SettleCalls((again,), "timeout")

@@ -121,7 +121,7 @@ IDENTITIES = {
                 "later.>",
                 "replies.>",
                 "_INBOX.>",
-                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve")),
+                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "documents.read.*",
                 LEADER_READ_EVENTS,
@@ -144,7 +144,7 @@ IDENTITIES = {
         Identity(
             "tool_registry",
             publish=(*COMMON, "retrieval.search.*"),
-            subscribe=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve")),
+            subscribe=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
         ),
         Identity(
             "tracing",

@@ -94,6 +94,21 @@ class CancelTool(Message, subject="tools.cancel.{tenant}"):
     key: str
 
 
+class VoidTool(Request, subject="tools.void.{tenant}", replies=ToolReply):
+    """End a call for good, because its job ends: one that has not begun never begins, one that runs is awaited.
+
+    `in_progress` means that the call still runs: ask again. Any other reply is what the ledger says from now on.
+    """
+
+    key: str
+    job_id: str
+    step: int
+    call: str
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict, description="For a tool that is asked what became of it.")
+    deadline: datetime = Field(description="Past it the tool is not asked any more.")
+
+
 class ResolveTool(Request, subject="tools.resolve.{tenant}", replies=ToolReply):
     """Write down a human's decision on an unknown outcome; a result that arrived meanwhile wins."""
 

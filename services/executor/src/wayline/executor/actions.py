@@ -69,6 +69,14 @@ class RunTools:
 
 
 @dataclass(frozen=True, slots=True)
+class SettleCalls:
+    """End every call that was asked for and has no end in the log: the job is about to end."""
+
+    calls: tuple[Call, ...]
+    why: Literal["cancelled", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
 class Resolve:
     """Write a human's decision on an unknown outcome into the ledger."""
 
@@ -108,4 +116,4 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | RunTools | Resolve | Park | End
+Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | RunTools | SettleCalls | Resolve | Park | End

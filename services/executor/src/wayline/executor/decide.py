@@ -13,6 +13,7 @@ from wayline.executor.actions import (
     Park,
     Resolve,
     RunTools,
+    SettleCalls,
 )
 from wayline.executor.answers import after_answer, cut_short, escalate_weak
 from wayline.executor.classifying import before_first_call
@@ -31,7 +32,8 @@ def decide(job: Job) -> Action | None:
     if job.aux_open is not None:
         return NoteLost(job.aux_open)
     if job.cancel is not None:
-        return Cancel(job.cancel.reason, job.cancel.by)
+        begun = _begun(job)
+        return SettleCalls(begun, "cancelled") if begun else Cancel(job.cancel.reason, job.cancel.by)
     if job.limits is None:
         return Fail(Failure(code="not_routed", message="the log has no route: it was written by something else"))
     if job.calls:
@@ -47,9 +49,8 @@ def _calls(job: Job) -> Action:
     runnable = [call for call in open_calls if not call.undecided]
     if runnable and _out_of_time(job):
         # What has begun is brought to an end; nothing is begun for which nobody will wait.
-        runnable = [call for call in runnable if call.key is not None and call.decision is None]
-        if not runnable:
-            return _time_over(job)
+        begun = _begun(job)
+        return SettleCalls(begun, "timeout") if begun else _time_over(job)
     if runnable:
         return RunTools(_beside(job, runnable))
     call = open_calls[0]
@@ -64,6 +65,11 @@ def _calls(job: Job) -> Action:
             expires_at=call.expires_at,
         )
     )
+
+
+def _begun(job: Job) -> tuple[Call, ...]:
+    """The calls whose intent is in the log and whose end is not, whoever asked for them."""
+    return tuple(call for call in job.calls if call.key is not None and call.done is None)
 
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:

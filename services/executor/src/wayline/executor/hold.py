@@ -139,10 +139,17 @@ class Hold:
                 await self.message.nak(delay=delay_s or None)
 
     async def listening(
-        self, doing: Coroutine[Any, Any, T], *, finish_when_draining: bool, seconds: float | None = None
+        self,
+        doing: Coroutine[Any, Any, T],
+        *,
+        finish_when_draining: bool,
+        seconds: float | None = None,
+        cancellable: bool = True,
     ) -> T:
-        """Do something that takes long, and stop it for a cancel, after so many seconds or, unless it may finish, for
-        the process's end.
+        """Do something that takes long, and stop it early where that is wanted.
+
+        It is stopped for a cancel unless it is not `cancellable`, after so many seconds, and for the process's end
+        unless it may finish.
 
         Raises Cancelled, TimeoutError or HandBack; what was being done has then been stopped.
         """
@@ -161,7 +168,7 @@ class Hold:
                 # What ended while we heard of it is over, and paid for: its end is what counts.
                 if task.done():
                     break
-                if self.pen.job.cancel is not None:
+                if cancellable and self.pen.job.cancel is not None:
                     raise Cancelled
                 if self._late:
                     raise TimeoutError

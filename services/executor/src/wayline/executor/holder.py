@@ -24,6 +24,7 @@ from wayline.executor.actions import (
     Reroute,
     Resolve,
     RunTools,
+    SettleCalls,
 )
 from wayline.executor.decide import decide
 from wayline.executor.hold import HandBack, Hold
@@ -94,6 +95,8 @@ async def _do(hands: Hands, hold: Hold, action: Action) -> bool:
             asking.correct(hold, action)
         case RunTools():
             await steps.run_tools(hands, hold, action)
+        case SettleCalls():
+            await steps.settle_calls(hands, hold, action)
         case Resolve():
             await steps.resolve(hands, hold, action)
         case Park():

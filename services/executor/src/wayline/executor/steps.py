@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.jobs import SECONDS_MAX
 from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
-from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools
+from wayline.executor.actions import Cancel, Complete, Fail, Park, Resolve, RunTools, SettleCalls
 from wayline.executor.afterwards import Afterwards
 from wayline.executor.budgets import Budgets
 from wayline.executor.condense import RESULT_TOKENS_MAX, shown
@@ -28,6 +28,10 @@ from wayline.llm.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""
+STOPPED_BECAUSE = {
+    "cancelled": "the job was cancelled while the tool was running",
+    "timeout": "the job's time was over while the tool was running",
+}
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,12 @@ async def run_tools(hands: Hands, hold: Hold, action: RunTools) -> None:
     try:
         await hold.listening(_finish(hands, hold, calls), finish_when_draining=False, seconds=hold.seconds_left)
     except Cancelled:
-        why = ToolError(code="cancelled", message="the job was cancelled while the tool was running")
-        await _stop(hands, hold, why)
+        # What is still open is settled next.
+        return
     except TimeoutError:
-        why = ToolError(code="timeout", message="the job's time was over while the tool was running")
-        await _stop(hands, hold, why)
+        # No event says that the time is over, so `decide` cannot know it yet.
+        begun = tuple(call for call in hold.pen.job.calls if call.key is not None and call.done is None)
+        await settle_calls(hands, hold, SettleCalls(begun, "timeout"))
 
 
 def _intend(hold: Hold, call: Call) -> Call:
@@ -162,13 +167,34 @@ def expiry(hands: Hands, hold: Hold) -> datetime:
     return min(soon, created_at + timedelta(seconds=SECONDS_MAX))
 
 
-async def _stop(hands: Hands, hold: Hold, why: ToolError) -> None:
-    """Stop the tools that run, and write down that nobody waited for them."""
+async def settle_calls(hands: Hands, hold: Hold, action: SettleCalls) -> None:
+    """Settle every open call in the ledger and note what it says: its job ends only after that.
+
+    The log says first that this executor holds the job. Another cancel changes nothing; a drain hands the job back,
+    and its next holder settles the same calls again.
+    """
+    await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     job = hold.pen.job
-    for call in job.calls:
-        if call.done is None and call.key is not None:
-            await hands.tools.cancel(job, call)
-            _note_reply(hands, hold, job.step, call, ToolReply(status="failed", error=why))
+    replies = await hold.listening(_settled_all(hands, hold, action), finish_when_draining=False, cancellable=False)
+    for call, reply in zip(action.calls, replies, strict=True):
+        _note_reply(hands, hold, job.step, call, reply)
+
+
+async def _settled_all(hands: Hands, hold: Hold, action: SettleCalls) -> list[ToolReply]:
+    return await asyncio.gather(*(_settled(hands, hold, call, action.why) for call in action.calls))
+
+
+async def _settled(hands: Hands, hold: Hold, call: Call, why: Literal["cancelled", "timeout"]) -> ToolReply:
+    """Return how an open call ended; a call that no registry was asked for ends here."""
+    job = hold.pen.job
+    message = STOPPED_BECAUSE[why]
+    if UNREADABLE in call.meant.arguments or call.meant.tool == RECALL or refusal(job, call.meant):
+        return ToolReply(status="failed", error=ToolError(code=why, message=message))
+    definition = job.tool(call.meant.tool)
+    reply = await hands.tools.settle(job, call, timeout_s=definition.timeout_s if definition else TOOL_TIMEOUT_S)
+    if reply.error is None or reply.error.code != "cancelled":
+        return reply
+    return reply.model_copy(update={"error": ToolError(code=why, message=f"{message}: {reply.error.message}")})
 
 
 async def resolve(hands: Hands, hold: Hold, action: Resolve) -> None:

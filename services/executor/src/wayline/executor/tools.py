@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wayline.chassis import Bus, Failpoint, reach
-from wayline.contracts.errors import Bug, Reject, Retry
+from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (
     CallTool,
@@ -20,6 +20,7 @@ from wayline.contracts.tools import (
     ToolError,
     ToolList,
     ToolReply,
+    VoidTool,
 )
 from wayline.journal import Call, Job
 from wayline.llm import arguments
@@ -28,7 +29,29 @@ from wayline.telemetry import Home
 ASK_AGAIN_S = 0.2
 ASK_AFTER_BUG_S = 1.0
 """The pause after the registry answered that it failed itself."""
+SETTLE_WAIT_S = 30.0
+"""How long a call that still runs is waited for when its job ends; longer than a registry waits for a tool's answer."""
+SETTLE_SILENT_S = 150.0
+"""How long a registry that does not answer is waited for when a job ends, at least: by then no call can begin, because
+its deadline is over."""
+SETTLE_LEDGER_S = 960.0
+"""How long a registry is waited for that answers without its ledger: longer than it holds an outcome for that."""
+SETTLE_UNKNOWN_S = 5.0
+"""The same for a call whose outcome the ledger called unknown before: it cannot begin, whether the ledger answers or
+not."""
 LISTINGS_MAX = 1_024
+NOBODY_KNOWS = "nobody knows whether it took effect"
+
+
+class Waited:
+    """Counts the seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._since_s = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._since_s
 
 
 class Tools:
@@ -110,10 +133,61 @@ class Tools:
             except Retry as error:
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
 
-    async def cancel(self, job: Job, call: Call) -> None:
-        """Ask every replica to stop a call; whether it acted is the ledger's to say."""
-        if call.key is not None:
-            await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
+    async def settle(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
+        """End a call for good and return what the ledger says of it.
+
+        A call that has not begun never begins. One that runs is awaited for SETTLE_WAIT_S. After that, or where the
+        ledger stays silent until the call could not begin any more, its outcome is unknown.
+        """
+        if call.decision is not None and call.decision.outcome != "retry":
+            return await self._resolved(job, call, call.decision)
+        assert call.key is not None
+        void = VoidTool(
+            tenant=job.tenant,
+            key=call.key,
+            job_id=job.job_id,
+            step=job.step,
+            call=call.wanted.call,
+            tool=call.meant.tool,
+            arguments=fitted(job, call),
+            deadline=datetime.now(UTC) + timedelta(seconds=SETTLE_WAIT_S),
+        )
+        give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
+        may_begin_s = SETTLE_UNKNOWN_S if call.decision_id else max(SETTLE_SILENT_S, timeout_s + SETTLE_WAIT_S)
+        waited = Waited()
+        while waited.seconds < may_begin_s:
+            try:
+                await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
+                ending = void if waited.seconds < SETTLE_WAIT_S else give_up
+                reply = await self._bus.ask(ending, ToolReply, timeout_s=self._wait_s)
+            except Retry as error:
+                if not isinstance(error, Unavailable):
+                    # A registry answered: it lives, and may hold an outcome for a ledger that is away.
+                    may_begin_s = max(may_begin_s, SETTLE_LEDGER_S)
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                continue
+            except Reject as error:
+                if error.code != Bug.code:
+                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                await asyncio.sleep(ASK_AFTER_BUG_S)
+                continue
+            if reply.status != "in_progress":
+                return reply if reply.repeated or ending is void else _unknown()
+        return _unknown()
+
+    async def _resolved(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
+        """Return a human's decision as the outcome of a call, written into the ledger where that answers soon."""
+        try:
+            async with asyncio.timeout(SETTLE_UNKNOWN_S):
+                return await self.resolve(job, call, decision)
+        except TimeoutError:
+            if decision.outcome == "succeeded":
+                return ToolReply(status="success", content=decision.content)
+            return _unknown()
+
+
+def _unknown() -> ToolReply:
+    return ToolReply(status="failed", error=ToolError(code="cancelled", message=NOBODY_KNOWS))
 
 
 def fitted(job: Job, call: Call) -> dict[str, Any]:

@@ -35,17 +35,28 @@ Find = Callable[[], Awaitable[Bound | ToolReply]]
 class Acting:
     """Leads one key from the ledger's word to an outcome in the ledger."""
 
-    def __init__(self, ask: CallTool, find: Find, ledger: Ledger, *, attempts_max: int, join_s: float) -> None:
+    def __init__(
+        self,
+        ask: CallTool,
+        find: Find,
+        ledger: Ledger,
+        *,
+        attempts_max: int,
+        join_s: float,
+        cancel_wait_s: float = 0.0,
+    ) -> None:
         self._ask = ask
         self._find = find
         self._ledger = ledger
         self._attempts_max = attempts_max
         self._join_s = join_s
+        self._cancel_wait_s = cancel_wait_s
         # Of this one run: whoever finds it in the row after a lost answer from Postgres knows the row as its own.
         self._owner = ids.new_id("run")
         self._why: Why | None = None
         self._request: asyncio.Task[ToolReply | None] | None = None
         self._sent = False
+        self._cut: asyncio.TimerHandle | None = None
 
     async def reply(self) -> ToolReply:
         """The outcome, now or from before; `in_progress` while another process is busy with it."""
@@ -59,10 +70,17 @@ class Acting:
                 await asyncio.sleep(JOIN_POLL_MAX_S)
 
     def stop(self, why: Why) -> None:
-        """End the request to the tool, if it is out; what that means is the ledger's business."""
+        """End the request to the tool, if it is out; what that means is the ledger's business.
+
+        A cancelled one may end by itself for a while: many tools act all the same, and only their answer says so.
+        """
         self._why = self._why or why
-        if self._request is not None:
+        if self._request is None:
+            return
+        if why is not Why.CANCELLED:
             self._request.cancel()
+        elif self._cut is None:
+            self._cut = asyncio.get_running_loop().call_later(self._cancel_wait_s, self._request.cancel)
 
     async def _lead(self) -> ToolReply:
         lease = await self._begin()

@@ -8,7 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Service, asks, connected, hears
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
-from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool
+from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, VoidTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tool_registry.adapters.builtin import builtin_server
@@ -80,5 +80,6 @@ def _asks(handlers: Handlers, *, calls_max: int) -> list[Ask[Any]]:
         asks(ListTools, handlers.list_tools),
         asks(CallTool, handlers.call_tool, slots=calls_max),
         asks(ResolveTool, handlers.resolve_tool),
+        asks(VoidTool, handlers.void_tool, slots=calls_max),
         hears(CancelTool, handlers.cancel_tool),
     ]

@@ -22,6 +22,7 @@ from wayline.tool_registry.reading import Reading
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.stopping import Why
+from wayline.tool_registry.voiding import Voiding
 
 log = structlog.get_logger()
 
@@ -99,6 +100,25 @@ class Calls:
         if running := self._running.get(key):
             running.stop(Why.CANCELLED)
 
+    async def void(self, ask: CallTool) -> ToolReply:
+        """End a call for good and say what the ledger says of it; `in_progress` while it runs, here or elsewhere."""
+        if self._stopping:
+            raise Unavailable("tool-registry", detail="it is being stopped")
+        running = self._running.get(ask.key)
+        if running is not None and running.task is not None:
+            running.stop(Why.CANCELLED)
+            if not await ended_within(running.task, self._settings.answer_within_s):
+                return ToolReply(status="in_progress", effect=running.effect)
+            if running.effect is Effect.READ and (reply := _read(running.task)) is not None:
+                return reply
+        return await Voiding(
+            ask,
+            lambda: self.bind(ask),
+            self._ledger,
+            attempts_max=self._settings.attempts_max,
+            join_s=self._settings.answer_within_s,
+        ).reply()
+
     def _begin(self, ask: CallTool) -> Running:
         if self._stopping:
             raise Unavailable("tool-registry", detail="it is being stopped")
@@ -125,6 +145,7 @@ class Calls:
                 self._ledger,
                 attempts_max=self._settings.attempts_max,
                 join_s=self._settings.answer_within_s,
+                cancel_wait_s=self._settings.cancel_wait_s,
             )
         if isinstance(bound, Bound):
             running.effect = bound.tool.effect
@@ -158,6 +179,11 @@ class Calls:
 
     def _tasks(self) -> list[asyncio.Task[ToolReply]]:
         return [r.task for r in self._running.values() if r.task is not None and not r.task.done()]
+
+
+def _read(task: asyncio.Task[ToolReply]) -> ToolReply | None:
+    """What a read brought: it is in no ledger."""
+    return None if task.cancelled() or task.exception() is not None else task.result()
 
 
 def _is_invalid(reply: ToolReply) -> bool:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wayline.contracts.errors import Reject
-from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolError, ToolList, ToolReply
+from wayline.contracts.tools import (
+    CallTool,
+    CancelTool,
+    ListTools,
+    ResolveTool,
+    ToolError,
+    ToolList,
+    ToolReply,
+    VoidTool,
+)
 from wayline.tool_registry.adapters.ledger import Ledger
 from wayline.tool_registry.adapters.upstreams import Upstreams
 from wayline.tool_registry.calls import Calls
@@ -37,6 +46,11 @@ class Handlers:
         """Stop a call if it runs in this replica."""
         if said.key.startswith(f"{said.tenant}/"):
             self.calls.cancel(said.key)
+
+    async def void_tool(self, ask: VoidTool) -> ToolReply:
+        """End a call for good, because its job ends."""
+        _check_key(ask.key, f"{ask.tenant}/{ask.job_id}/{ask.step}/{ask.call}")
+        return await self.calls.void(CallTool.model_validate({"tenant": ask.tenant, **ask.model_dump()}))
 
     async def resolve_tool(self, ask: ResolveTool) -> ToolReply:
         """Write down what a person decided about an unknown outcome; a result that is there already wins."""

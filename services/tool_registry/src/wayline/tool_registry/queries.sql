@@ -56,6 +56,21 @@ SET state = 'finished', result = excluded.result, ended_at = excluded.ended_at
 WHERE calls.state IN ('started', 'unknown')
 RETURNING attempt;
 
+-- name: void
+-- Keeps a key from ever beginning: whoever begins it later finds it finished.
+INSERT INTO calls (tenant, key, job_id, tool, effect, state, attempt, owner, lease_until, result, ended_at)
+VALUES ($1, $2, $3, $4, 'once', 'finished', 0, '', clock_timestamp(), $5::text::json, clock_timestamp())
+ON CONFLICT (tenant, key) DO NOTHING
+RETURNING attempt;
+
+-- name: lose
+-- Ends a call whose holder is gone, for good: a holder that comes back writes nothing more.
+UPDATE calls
+SET state = 'finished', result = $3::text::json, ended_at = clock_timestamp()
+WHERE tenant = $1 AND key = $2
+  AND (state = 'unknown' OR state = 'started' AND lease_until <= clock_timestamp())
+RETURNING attempt;
+
 -- name: forget
 -- Also what nobody ever ended: the job of a call that was left behind is as long over as any other.
 DELETE FROM calls

@@ -56,6 +56,11 @@ class Settings(BaseSettings):
     servers: tuple[ServerSettings, ...] = Field(default=(), description="MCP servers beside the built-in tools.")
     lease_s: float = Field(default=6, gt=0, description="A call that was not renewed for this long is nobody's.")
     answer_within_s: float = Field(default=4, gt=0, description="A caller is told `in_progress` after this long.")
+    cancel_wait_s: float = Field(
+        default=20,
+        ge=0,
+        description="How long a cancelled call that its tool has begun may go on.",
+    )
     attempts_max: int = Field(default=3, ge=1, description="Executions of one key before a person must decide.")
     calls_max: int = Field(default=256, ge=1, description="Calls running at once in this process.")
     retry_after_s: tuple[float, ...] = Field(default=(1, 2), description="Waits before each repeat of a read.")

@@ -110,6 +110,15 @@ class Ledger:
         row = (tenant, key, job_id, reply.model_dump_json())
         return await self._value(tenant, self._sql.resolve, *row) is not None
 
+    async def void(self, ask: CallTool, reply: ToolReply) -> bool:
+        """Make the row of a key that nobody has begun, already finished; False: there is a row."""
+        row = (ask.tenant, ask.key, ask.job_id, ask.tool, reply.model_dump_json())
+        return await self._value(ask.tenant, self._sql.void, *row) is not None
+
+    async def lose(self, tenant: str, key: str, reply: ToolReply) -> bool:
+        """End a call whose holder is gone; False: it has a holder or an outcome."""
+        return await self._value(tenant, self._sql.lose, tenant, key, reply.model_dump_json()) is not None
+
     async def forget(self, *, after_days: int) -> None:
         """Delete what no job can ask for any more."""
         with _answered():

@@ -1,0 +1,39 @@
+"""The end of a call whose job ends: what has not begun never begins, and what nobody knows stays unknown for good."""
+
+from __future__ import annotations
+
+from wayline.contracts.tools import ToolReply
+from wayline.tool_registry.acting import Acting
+from wayline.tool_registry.adapters.ledger import Lease
+from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.ledger import Next, Row, next_step
+from wayline.tool_registry.results import failed
+
+
+class Voiding(Acting):
+    """Leads one key to an outcome in the ledger without ever calling its tool.
+
+    A key without a row gets one that is finished: whoever comes late finds it and does not act. A row that somebody
+    holds is waited for. Of one that nobody holds, a `reconcile` tool is asked; of any other nobody knows.
+    """
+
+    async def _begin(self) -> Lease | ToolReply | None:
+        never = failed("cancelled", "it had not begun")
+        return never if await self._ledger.void(self._ask, never) else None
+
+    async def _by(self, row: Row) -> ToolReply | Lease | None:
+        match next_step(row, attempts_max=self._attempts_max):
+            case Next.AGAIN | Next.GIVE_UP | Next.UNKNOWN:
+                return await self._lost(row)
+            case _:
+                return await super()._by(row)
+
+    async def _lost(self, row: Row) -> ToolReply | None:
+        """Finish a row whose holder is gone; None: an outcome came meanwhile."""
+        ask = self._ask
+        lost = failed("cancelled", "nobody knows whether it took effect", effect=row.effect, attempts=row.attempt)
+        return lost if await self._ledger.lose(ask.tenant, ask.key, lost) else None
+
+    async def _execute(self, bound: Bound, lease: Lease, *, again: bool) -> ToolReply | None:
+        outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
+        return outcome or failed("cancelled", "it had no effect", effect=bound.tool.effect, attempts=lease.attempt)

@@ -1,0 +1,240 @@
+"""Jobs that end while a tool is called and its executor or registry is killed or frozen.
+
+Nothing begins after the end, and what acted is in the log, in its cost and in the ledger alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+import pytest_asyncio
+
+from wayline.contracts import events as e
+from wayline.contracts.errors import Retry
+from wayline.contracts.jobs import Cancel
+from wayline.contracts.tools import CallTool, ToolReply
+from wayline.journal import read_record
+from wayline.testkit import until
+from wayline.testkit.effects_server import EffectsServer
+from wayline.testkit.processes import ServiceProcess
+
+from .conftest import MakeWorld
+from .world import TENANT, World, calls, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+SLOW_MS = 3_000
+BOOK, PAY, PUT = "slow__book_reconcile", "slow__pay_once", "slow__put_idempotent"
+COST = Decimal("0.01")
+"""Of one `pay_once`, as the effects server says."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(make_world: MakeWorld) -> AsyncIterator[World]:
+    world = await make_world()
+    slow = EffectsServer(world.effects.file, delay_ms=SLOW_MS)
+    await slow.start()
+    world.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[slow.settings(name="slow")])
+    await world.fleet.ensure("router")
+    yield world
+    slow.kill()
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def no_process_left(world: World) -> AsyncIterator[None]:
+    yield
+    await world.fleet.stop("executor", "tool_registry")
+
+
+async def events(world: World, job_id: str) -> list[e.Event]:
+    return [event for record in await world.records(job_id) for event in read_record(record.data)]
+
+
+async def until_requested(world: World, job_id: str) -> None:
+    async def requested() -> bool:
+        return any(isinstance(event, e.ToolRequested) for event in await events(world, job_id))
+
+    await until(requested, within=20, why=f"{job_id} has asked for its tool")
+
+
+async def until_begun(world: World, tool: str, job_id: str) -> None:
+    await until(lambda: world.effects.has_begun(tool, key_of(job_id)), within=20, why=f"the tool of {job_id} works")
+
+
+def key_of(job_id: str) -> str:
+    return f"{TENANT}/{job_id}/1/1"
+
+
+async def outcome(world: World, job_id: str) -> e.ToolCompleted:
+    """The one end of the job's call, which the log has before the job's own end and which the ledger says too."""
+    found = await events(world, job_id)
+    (completed,) = [event for event in found if isinstance(event, e.ToolCompleted)]
+    assert found.index(completed) < len(found) - 1
+    (row,) = await world.sql(
+        "SELECT state, result->>'status' AS status, result->>'cost_usd' AS cost FROM tools.calls WHERE key = $1",
+        key_of(job_id),
+    )
+    assert (row["state"], row["status"]) == ("finished", completed.status)
+    assert (Decimal(row["cost"]) if row["cost"] else None) == completed.cost_usd
+    assert (await world.job(job_id)).costs.tool.get(completed.tool) == completed.cost_usd
+    return completed
+
+
+async def test_a_call_whose_executor_was_killed_is_awaited_before_its_job_is_cancelled(world: World):
+    await world.fleet.ensure("tool_registry")
+    doomed = await world.fleet.start("executor")
+    await world.submit("killed-executor", calls(PAY))
+    await until_begun(world, "pay_once", "killed-executor")
+    doomed.kill()
+
+    await world.signal("killed-executor", Cancel())
+    await world.fleet.start("executor")
+    await world.until_ended("killed-executor")
+
+    acted_before_the_end = world.effects.count("pay_once", key_of("killed-executor"))
+    assert (await world.job("killed-executor")).status == "cancelled"
+    assert acted_before_the_end == 1
+    completed = await outcome(world, "killed-executor")
+    assert (completed.status, completed.cost_usd) == ("success", COST)
+    await world.until_quiet()
+    await world.check("killed-executor")
+
+
+async def test_a_call_that_a_frozen_registry_had_not_read_never_begins_after_the_cancel(world: World):
+    """The only registry is frozen before the job asks; another one settles the key that it never saw."""
+    frozen = await world.fleet.start("tool_registry")
+    await world.fleet.start("executor")
+    # The listing is fresh, so the job asks for nothing but its call.
+    await world.submit("warm", calls(PUT), says("done"))
+    await world.until_ended("warm")
+    frozen.pause()
+    await world.submit("unread", calls(PAY))
+    await until_requested(world, "unread")
+
+    # Before another registry hears, or it might be asked for the call itself.
+    await world.signal("unread", Cancel())
+    await world.fleet.start("tool_registry")
+    await world.until_ended("unread")
+    frozen.resume()
+    reply = await told_by(world, frozen, "unread")
+
+    assert (await world.job("unread")).status == "cancelled"
+    assert not world.effects.has_begun("pay_once", key_of("unread"))
+    completed = await outcome(world, "unread")
+    assert completed.error is not None
+    assert completed.error.code == "cancelled"
+    assert reply.repeated
+    await world.until_quiet()
+    await world.check("unread")
+
+
+async def told_by(world: World, registry: ServiceProcess, job_id: str) -> ToolReply:
+    """Ask one registry for the job's key once it has dealt with all that it heard before."""
+    for other in world.fleet.running("tool_registry"):
+        if other is not registry:
+            other.kill()
+    values = {"job_id": job_id, "step": 1, "call": "1", "tool": PAY}
+    ask = CallTool(tenant=TENANT, key=key_of(job_id), deadline=datetime.now(UTC) + timedelta(seconds=60), **values)
+    replies: list[ToolReply] = []
+
+    async def told() -> bool:
+        with suppress(Retry):
+            replies.append(await world.bus.ask(ask, ToolReply, timeout_s=2))
+        return bool(replies) and replies[-1].status != "in_progress"
+
+    await until(told, within=20, why="the registry knows how the call ended")
+    return replies[-1]
+
+
+async def test_a_call_whose_registry_was_killed_ends_as_unknown_for_good(world: World):
+    doomed = await world.fleet.start("tool_registry")
+    await world.fleet.start("executor")
+    await world.submit("killed-registry", calls(PAY))
+    await until_begun(world, "pay_once", "killed-registry")
+    doomed.kill()
+
+    await world.signal("killed-registry", Cancel())
+    await world.fleet.start("tool_registry")
+    await world.until_ended("killed-registry")
+
+    completed = await outcome(world, "killed-registry")
+    assert completed.error is not None
+    assert (completed.error.code, completed.cost_usd) == ("cancelled", None)
+    assert "nobody knows whether it took effect" in completed.error.message
+    await world.until_quiet()
+    await world.check("killed-registry")
+
+
+async def test_a_reconcile_tool_is_asked_what_became_of_a_call_whose_registry_was_killed(world: World):
+    doomed = await world.fleet.start("tool_registry")
+    await world.fleet.start("executor")
+    await world.submit("asked", calls(BOOK))
+    await until_begun(world, "book_reconcile", "asked")
+    doomed.kill()
+
+    await world.signal("asked", Cancel())
+    await world.fleet.start("tool_registry")
+    await world.until_ended("asked")
+
+    completed = await outcome(world, "asked")
+    assert (completed.status, completed.content) == ("success", "book_reconcile done")
+    assert world.effects.count("book_reconcile", key_of("asked")) == 1
+
+
+async def test_a_frozen_registry_that_wakes_after_the_cancel_writes_nothing_over_the_outcome(world: World):
+    frozen = await world.fleet.start("tool_registry")
+    await world.fleet.start("executor")
+    await world.submit("frozen-registry", calls(PAY))
+    await until_begun(world, "pay_once", "frozen-registry")
+    frozen.pause()
+
+    await world.fleet.start("tool_registry")
+    await world.signal("frozen-registry", Cancel())
+    await world.until_ended("frozen-registry")
+    before = await outcome(world, "frozen-registry")
+    frozen.resume()
+    reply = await told_by(world, frozen, "frozen-registry")
+
+    assert reply.error is not None
+    assert before.error is not None
+    assert reply.error.code == before.error.code == "cancelled"
+    assert await outcome(world, "frozen-registry") == before
+    assert world.effects.count("pay_once", key_of("frozen-registry")) <= 1
+
+
+async def test_an_executor_that_was_frozen_in_a_call_asks_in_vain_after_the_cancel(world: World):
+    await world.fleet.ensure("tool_registry")
+    frozen = await world.fleet.start("executor")
+    await world.submit("frozen-executor", calls(PAY))
+    await until_begun(world, "pay_once", "frozen-executor")
+    frozen.pause()
+
+    await world.fleet.start("executor")
+    await world.signal("frozen-executor", Cancel())
+    await world.until_ended("frozen-executor")
+    before = await world.records("frozen-executor")
+    frozen.resume()
+    frozen.drain()
+
+    assert await frozen.ended() == 0
+    assert (await outcome(world, "frozen-executor")).cost_usd == COST
+    assert len(await world.records("frozen-executor")) == len(before)
+    assert world.effects.count("pay_once", key_of("frozen-executor")) == 1
+
+
+async def test_a_call_whose_executor_was_killed_is_awaited_when_the_jobs_time_is_over(world: World):
+    await world.fleet.ensure("tool_registry")
+    doomed = await world.fleet.start("executor")
+    await world.submit("late", calls(PAY, text="one moment"), max_seconds=1.5)
+    await until_begun(world, "pay_once", "late")
+    doomed.kill()
+
+    await world.fleet.start("executor")
+    await world.until_ended("late")
+
+    assert (await outcome(world, "late")).cost_usd == COST
+    assert world.effects.count("pay_once", key_of("late")) == 1
