@@ -1,4 +1,4 @@
-"""How well retrieval finds what people judged relevant: nDCG@10, recall@100 and latency of each mode.
+"""How well retrieval finds what people judged relevant: nDCG@10, recall@100 and latency of each mode, and index sizes.
 
     python tests/bench/retrieval_quality.py --data DIR [--sets ir-cacm,…] [--chunk-chars 1000]
 
@@ -36,9 +36,14 @@ from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
 
-SETS = ("ir-anthropic-docs", "ir-cacm")
+SETS = ("ir-anthropic-docs", "ir-cacm", "ir-cranfield", "ir-scifact-train")
 CUT, DEPTH = 10, 100
 INDEXED_AT_ONCE = 8
+LONG = 12
+"""Questions that make one long query, whose latency alone means something."""
+INDEX_SIZES = """
+    SELECT pg_relation_size('retrieval.chunks_words') AS words, pg_total_relation_size('retrieval.chunks') AS all
+"""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,19 @@ async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: st
 
     await asyncio.gather(*(one(at, item) for at, item in enumerate(judged.documents.values(), start=1)))
     await store.execute(tenant, "ANALYZE")
+
+
+async def measure_long(searcher: Searcher, judged: JudgedSet, tenant: str) -> tuple[float, float]:
+    """Return the median and the 95th percentile of long queries' milliseconds."""
+    texts = list(judged.queries.values())
+    seconds = []
+    for at in range(0, len(texts) - LONG + 1, LONG):
+        query = " ".join(texts[at : at + LONG])[:10_000]
+        started = time.perf_counter()
+        await searcher.search(SearchKnowledge(tenant=tenant, query=query, mode="keyword"))
+        seconds.append(time.perf_counter() - started)
+    seconds.sort()
+    return statistics.median(seconds) * 1000, seconds[int(len(seconds) * 0.95)] * 1000
 
 
 async def measure(searcher: Searcher, judged: JudgedSet, tenant: str, **how: Any) -> tuple[float, float, float, float]:
@@ -163,6 +181,13 @@ async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> None:
     ):
         gain, found, p50, p95 = await measure(searcher, judged, tenant, **how)
         print(f"{judged.name:18} {label:14} {gain:.4f}  {found:.4f}  {p50:6.1f}  {p95:7.1f}", flush=True)
+    p50, p95 = await measure_long(searcher, judged, tenant)
+    print(f"{judged.name:18} {f'{LONG} at once':14} {'':6}  {'':6}  {p50:6.1f}  {p95:7.1f}", flush=True)
+    sizes = await store.fetchrow(tenant, INDEX_SIZES)
+    assert sizes is not None
+    print(
+        f"all so far: word index {sizes['words'] / 1e6:.1f} MB, passages with all indexes {sizes['all'] / 1e6:.1f} MB"
+    )
 
 
 if __name__ == "__main__":

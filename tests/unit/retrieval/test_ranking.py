@@ -4,7 +4,18 @@ from math import log
 
 import pytest
 
-from wayline.retrieval.ranking import Term, Words, choose_words, quoted, rarity
+from wayline.retrieval.ranking import (
+    IDENTIFIER_SIGN,
+    IDENTIFIER_WEIGHT,
+    TERMS_MAX,
+    Term,
+    Words,
+    choose_share,
+    choose_words,
+    quoted,
+    rarity,
+    weight,
+)
 
 
 def test_a_query_of_rare_words_ranks_whatever_has_any_of_them():
@@ -46,3 +57,34 @@ def test_rarity_is_that_of_bm25_and_never_negative():
 
 def test_a_word_with_quotes_is_still_one_word():
     assert quoted("o'brien\\") == "'o''brien\\\\'"
+
+
+def test_of_a_long_query_the_words_that_weigh_most_count():
+    rare = [Term(f"once{n}", 3) for n in range(TERMS_MAX)]
+
+    chosen = choose_words([*rare, Term("often", 5, times=9)], chunks=10_000, candidates=100)
+
+    assert chosen is not None
+    assert len(chosen.terms) == TERMS_MAX
+    assert "'often'" in chosen.terms
+
+
+def test_a_whole_identifier_weighs_more_than_a_word_as_rare():
+    word, whole = Term("inv", 3), Term(f"{IDENTIFIER_SIGN}inv{IDENTIFIER_SIGN}7", 3)
+
+    assert weight(whole, chunks=10) == IDENTIFIER_WEIGHT * weight(word, chunks=10)
+
+
+@pytest.mark.parametrize(
+    "found, share",
+    [
+        ([Term("race", 5), Term("horse", 3)], 0.1),
+        ([Term("race", 5), Term("hroes", 0)], 0.4),
+        ([Term("race", 1), Term("horse", 2), Term("hroes", 0)], 0.1),
+        ([Term("reac", 0), Term("hroes", 0)], 1.0),
+        ([Term("inv", 5), Term("7", 4), Term(f"{IDENTIFIER_SIGN}inv{IDENTIFIER_SIGN}7", 0)], 0.1),
+        ([], 1.0),
+    ],
+)
+def test_vectors_are_worth_more_where_passages_do_not_know_the_words(found: list[Term], share: float):
+    assert choose_share(found, chunks=10, known=0.1, unknown=0.4) == share

@@ -19,6 +19,7 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
 )
 from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.old_words import OldWords
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import Passages
@@ -28,6 +29,7 @@ from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.indexing import Indexer
 from wayline.retrieval.reading import Limits
+from wayline.retrieval.renewing import Renewal
 from wayline.retrieval.searching import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store
@@ -61,6 +63,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
         asks=_asks(handlers, search_slots=settings.search_slots),
+        parts=[Renewal(OldWords(store))],
         needs={"postgres": store.check},
         close=close,
     )

@@ -171,10 +171,66 @@ SELECT set_config('hnsw.ef_search', '100', true),
 SELECT embedding_model, dimensions, chunks, words FROM corpora WHERE tenant = $1 AND chunks > 0;
 
 -- name: query_terms
--- The words of a query as the index knows them, how often each is in the query, and in how many chunks.
-SELECT word.lexeme AS term, cardinality(word.positions) AS times, coalesce(terms.chunks, 0) AS chunks
-FROM unnest(to_tsvector('english', spaced($2))) AS word
+-- The words of a query as the index knows them, how often each is in the query, and in how many chunks. While passages
+-- are stored with the words of the version before, also as that version knew them.
+WITH asked AS (
+    SELECT lexeme, coalesce(cardinality(positions), 1) AS times
+    FROM unnest(to_tsvector('english', spaced($2)) || identifiers_of($2))
+),
+asked_before AS (
+    SELECT lexeme, cardinality(positions) AS times
+    FROM unnest(to_tsvector('english', spaced_before($2)))
+    WHERE EXISTS (SELECT FROM documents WHERE tenant = $1 AND words_version < 2)
+        AND lexeme NOT IN (SELECT lexeme FROM asked)
+)
+SELECT lexeme AS term, times, coalesce(terms.chunks, 0) AS chunks
+FROM (SELECT * FROM asked UNION ALL SELECT * FROM asked_before) AS word
 LEFT JOIN terms ON terms.tenant = $1 AND terms.term = word.lexeme;
+
+-- name: documents_with_old_words
+SELECT tenant, document_id FROM documents
+WHERE words_version < 2 AND (tenant, document_id) > ($1, $2)
+ORDER BY tenant, document_id
+LIMIT $3;
+
+-- name: lock_old_words
+-- No row: a newer version of the document is there, or it is being written.
+SELECT document_id FROM documents
+WHERE tenant = $1 AND document_id = $2 AND words_version < 2
+FOR UPDATE SKIP LOCKED;
+
+-- name: renew_words
+-- Of the next passages of a document: those whose words change are stored anew; the answer says what they gain and lose.
+WITH batch AS MATERIALIZED (
+    SELECT chunk_id, position, words AS before, words_count AS count_before,
+        words_of(
+            name,
+            CASE jsonb_typeof(metadata -> 'headings') WHEN 'array' THEN (
+                SELECT coalesce(string_agg(heading, ' '), '') FROM jsonb_array_elements_text(metadata -> 'headings') AS heading
+            ) ELSE '' END,
+            text
+        ) AS after
+    FROM chunks
+    WHERE tenant = $1 AND document_id = $2 AND position > $3
+    ORDER BY position
+    LIMIT $4
+),
+renewed AS (
+    UPDATE chunks
+    SET words = after, words_count = coalesce((SELECT sum(cardinality(positions)) FROM unnest(after)), 0)
+    FROM batch
+    WHERE chunks.tenant = $1 AND chunks.chunk_id = batch.chunk_id AND after <> before
+    RETURNING chunks.chunk_id, embedding_model, dimensions, words_count - count_before AS words,
+        ARRAY(SELECT lexeme FROM unnest(after) EXCEPT SELECT lexeme FROM unnest(before)) AS gained,
+        ARRAY(SELECT lexeme FROM unnest(before) EXCEPT SELECT lexeme FROM unnest(after)) AS lost
+)
+SELECT position, embedding_model, dimensions, words, gained, lost
+FROM batch
+LEFT JOIN renewed USING (chunk_id)
+ORDER BY position;
+
+-- name: end_old_words
+UPDATE documents SET words_version = 2 WHERE tenant = $1 AND document_id = $2;
 
 -- name: search
 -- Both legs and their fusion. `@>` alone would let an object match one that only holds it. A leg that the mode leaves out is a constant false condition and costs nothing.

@@ -10,11 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
-K1 = 1.5
-B = 0.75
+K1 = 1.4
+B = 0.6
+"""Passages are cut to a like length, so that it says less of them than of whole documents."""
+IDENTIFIER_SIGN = "\u01c0"
+"""What the index writes in front of an identifier as a whole."""
+IDENTIFIER_WEIGHT = 2
+"""An identifier that is there as asked weighs more than its parts in another order."""
 RRF_K = 60
-TERMS_MAX = 64
-"""Of a longer query only the rarest words count."""
+MISSING_MAX = 0.5
+"""The share of a query's weight that no passage may have before its words are distrusted."""
+TERMS_MAX = 256
+"""Of a longer query only the words that weigh most count: how often each is asked for, times how rare it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +48,12 @@ def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Word
 
     `all_of` is set where even the rarest word has more: then ask for all words first.
     """
-    known = sorted((term for term in found if term.chunks > 0), key=lambda term: (term.chunks, term.word))[:TERMS_MAX]
-    if not known:
+    weighing = sorted(
+        (term for term in found if term.chunks > 0), key=lambda term: (-weight(term, chunks=chunks), term.word)
+    )[:TERMS_MAX]
+    if not weighing:
         return None
+    known = sorted(weighing, key=lambda term: (term.chunks, term.word))
     choosing, matched = [known[0]], known[0].chunks
     for term in known[1:]:
         if matched + term.chunks > candidates:
@@ -55,8 +65,28 @@ def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Word
         any_of=" | ".join(quoted(term.word) for term in choosing),
         all_of=" & ".join(quoted(term.word) for term in known) if crowded else None,
         terms=tuple(quoted(term.word) for term in known),
-        weights=tuple(term.times * rarity(term.chunks, of=chunks) for term in known),
+        weights=tuple(weight(term, chunks=chunks) for term in known),
     )
+
+
+def weight(term: Term, *, chunks: int) -> float:
+    """Return what a word of the query counts: how often it is asked for, times how rare it is."""
+    factor = IDENTIFIER_WEIGHT if term.word.startswith(IDENTIFIER_SIGN) else 1
+    return factor * term.times * rarity(term.chunks, of=chunks)
+
+
+def choose_share(found: Sequence[Term], *, chunks: int, known: float, unknown: float) -> float:
+    """Return what the vectors are worth in the fusion of one query.
+
+    `known` where passages have most of what its words weigh, `unknown` where they have less than half of it, and all
+    where they have none of its words.
+    """
+    words = [term for term in found if not term.word.startswith(IDENTIFIER_SIGN)]
+    total = sum(weight(term, chunks=chunks) for term in words)
+    missing = sum(weight(term, chunks=chunks) for term in words if term.chunks <= 0)
+    if missing >= total:
+        return 1.0
+    return unknown if missing > total * MISSING_MAX else known
 
 
 def rarity(chunks: int, *, of: int) -> float:

@@ -10,7 +10,7 @@ from wayline.retrieval.adapters.passages import Corpus, Passages, Search, Vector
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.indexing import embedding_span
-from wayline.retrieval.ranking import Words, choose_words
+from wayline.retrieval.ranking import Term, Words, choose_share, choose_words
 from wayline.retrieval.reading import storable, storable_json
 from wayline.store import Record
 from wayline.telemetry import Telemetry, names
@@ -45,9 +45,8 @@ class Searcher:
             return await self._search(asked)
 
     async def _search(self, asked: SearchKnowledge) -> SearchResult:
-        share = self.embedder.vector_weight if asked.vector_weight is None else asked.vector_weight
-        by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and share < 1)
-        by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and share > 0)
+        by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)
+        by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
         vectors = await self._embedded(query) if by_vector else None
         async with self.passages.searching(asked.tenant) as search:
@@ -57,9 +56,9 @@ class Searcher:
             if vectors is not None:
                 self._comparable(corpora, vectors.shape[1])
             chunks = sum(corpus.chunks for corpus in corpora)
-            words = None
-            if by_words:
-                words = choose_words(await search.terms(query), chunks=chunks, candidates=self.keyword_candidates)
+            terms = await search.terms(query) if by_words else []
+            words = choose_words(terms, chunks=chunks, candidates=self.keyword_candidates)
+            share = self._share(asked, terms, chunks=chunks)
             vector = None
             if vectors is not None:
                 vector = VectorLeg(vectors[0], self.embedder.model, self.embedder.similarity_min, share)
@@ -71,6 +70,13 @@ class Searcher:
             mode=asked.mode,
             embedding_model=self._model(vectors),
             note=NO_WORDS if by_words and words is None else None,
+        )
+
+    def _share(self, asked: SearchKnowledge, terms: list[Term], *, chunks: int) -> float:
+        if asked.vector_weight is not None:
+            return asked.vector_weight
+        return choose_share(
+            terms, chunks=chunks, known=self.embedder.vector_weight, unknown=self.embedder.vector_weight_unknown
         )
 
     async def _embedded(self, query: str) -> Vectors:

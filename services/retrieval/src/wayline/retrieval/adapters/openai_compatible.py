@@ -26,6 +26,7 @@ class OpenAICompatible:
 
     provider = "openai_compatible"
     vector_weight = 0.5
+    vector_weight_unknown = 0.5
     similarity_min = -1.0
 
     def __init__(
