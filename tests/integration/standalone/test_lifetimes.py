@@ -194,3 +194,16 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("WAYLINE_HTTP_HOST", "0.0.0.0"), ("WAYLINE_EXECUTOR_INTERACTIVE_SLOTS", "many")]
+)
+def test_a_setting_that_one_service_cannot_use_is_one_line(fresh: Installed, variable: str, value: str):
+    process = fresh.spawn("up", **{variable: value})
+    status = process.wait(START_WITHIN_S)
+
+    assert status == 2
+    said = fresh.output.read_text()
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith(f"wayline: {variable}: ")

@@ -84,8 +84,58 @@ def test_a_wrong_setting_is_named_by_its_variable(tmp_path: Path):
         check=False,
     )
 
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "WAYLINE_NATS_PORT" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("WAYLINE_URL", "garbage"),
+        ("WAYLINE_URL", "http://here:port"),
+        ("WAYLINE_HTTP_PORT", "many"),
+        ("WAYLINE_API_KEY", "ключ"),
+    ],
+)
+def test_a_wrong_address_is_named_by_its_variable(variable: str, value: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(variable, value)
+
+    done = CliRunner().invoke(app, ["jobs", "list"])
+
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"wayline: {variable}: ")
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])
+def test_a_number_that_is_none_is_refused_by_its_option(seconds: str):
+    done = CliRunner().invoke(app, ["run", "hello", f"--max-seconds={seconds}"])
+
+    assert done.exit_code == 2
+    assert "'--max-seconds': a finite number is needed" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "-"), ("agents", "put", "a", "-"), ("models", "add", "-")])
+def test_an_input_that_is_not_text_is_one_line(words: tuple[str, ...]):
+    done = CliRunner().invoke(app, words, input=b"caf\xe9")
+
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert "the input is not UTF-8 text (byte 3)" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "caf\udce9"), ("jobs", "show", "\udce9"), ("jobs", "tail", "\udce9")])
+def test_an_argument_that_is_not_text_is_one_line(words: tuple[str, ...]):
+    done = CliRunner().invoke(app, words)
+
+    assert (done.exit_code, done.stderr) == (2, "wayline: an argument is not UTF-8 text: correct it, or send a file\n")
+
+
+def test_an_output_that_is_not_utf8_gets_json_that_it_can_hold(tmp_path: Path):
+    script = "from wayline.standalone.commands.output import print_json; print_json({'answer': 'größer “als”'})"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+
+    assert json.loads(done.stdout) == {"answer": "größer “als”"}
 
 
 def test_an_unknown_service_is_answered_with_those_there_are(tmp_path: Path):

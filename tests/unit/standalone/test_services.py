@@ -113,12 +113,13 @@ def test_a_process_is_who_up_says_it_is_unless_its_environment_says_otherwise(
         monkeypatch.delenv(name, raising=False)
     installation, [router] = Installation(tmp_path), members(["router"])
     installation.prepare()
+    seed = installation.load_credentials().seeds["router"]
     (installation.credentials / "router.env").write_text(
-        "WAYLINE_NATS_URL=nats://kept:1\nWAYLINE_NATS_SEED=SUKEPT\nWAYLINE_POSTGRES_DSN=postgresql://kept\n"
+        f"WAYLINE_NATS_URL=nats://kept:1\nWAYLINE_NATS_SEED={seed}\nWAYLINE_POSTGRES_DSN=postgresql://kept\n"
     )
 
     kept = bus_settings(installation, router)
-    assert (kept.nats_url, kept.nats_seed, kept.postgres_dsn) == ("nats://kept:1", "SUKEPT", "postgresql://kept")
+    assert (kept.nats_url, kept.nats_seed, kept.postgres_dsn) == ("nats://kept:1", seed, "postgresql://kept")
 
     # A seed belongs to its bus: it is not shown to another one.
     monkeypatch.setenv("WAYLINE_NATS_URL", "nats://other:2")

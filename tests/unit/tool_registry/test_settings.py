@@ -7,6 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
+from wayline.contracts.errors import WrongSetting
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.settings import ServerSettings, Settings
 
@@ -40,5 +41,5 @@ def test_a_wrong_server_is_refused_by_the_field(server, problem):
 def test_two_servers_of_one_name_are_refused():
     server = {"name": "bank", "url": "http://bank"}
 
-    with pytest.raises(ValidationError, match="twice: bank"):
+    with pytest.raises(WrongSetting, match="WAYLINE_TOOL_REGISTRY_SERVERS: .*twice: bank"):
         Settings.model_validate({"servers": [server, server]})

@@ -5,7 +5,7 @@ from wayline.chassis.delivery import Delivery, stored_at
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.responder import Ask, asks, hears
 from wayline.chassis.service import Part, Service, connected, main, run
-from wayline.chassis.settings import BusSettings
+from wayline.chassis.settings import BusSettings, EnvironmentSettings, HttpUrl
 from wayline.chassis.tasks import stopped
 from wayline.chassis.worker import Work
 
@@ -14,7 +14,9 @@ __all__ = [
     "Bus",
     "BusSettings",
     "Delivery",
+    "EnvironmentSettings",
     "Failpoint",
+    "HttpUrl",
     "Part",
     "Service",
     "Work",

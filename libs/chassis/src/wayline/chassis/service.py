@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -18,7 +19,7 @@ from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.worker import Work, Worker
-from wayline.contracts.errors import WaylineError
+from wayline.contracts.errors import WaylineError, WrongSetting
 from wayline.telemetry import BusExporter, Telemetry
 
 log = structlog.get_logger()
@@ -147,5 +148,8 @@ def main(build: Build) -> None:
     plain()
     try:
         uvloop.run(run(build))
+    except WrongSetting as error:
+        print(f"wayline: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
     except WaylineError as error:
         raise SystemExit(f"wayline: {error}") from None

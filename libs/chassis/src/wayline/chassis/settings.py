@@ -2,24 +2,112 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import SplitResult, urlsplit
 
-from wayline.contracts.errors import Unavailable
+import nkeys
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+
+from wayline.contracts.errors import Unavailable, WrongSetting
+
+_FIELD = re.compile(r'field "(\w+)"')
 
 
-class BusSettings(BaseSettings):
+class EnvironmentSettings(BaseSettings):
+    """Settings from variables, an empty one counting as not set; a wrong one is a WrongSetting that names it."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, env_ignore_empty=True)
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                variable, *within = first["loc"] or ("",)
+                where = f"{'.'.join(map(str, within))}: " if within else ""
+                problem = first["msg"].removeprefix("Value error, ")
+                raise WrongSetting(self.variable(str(variable)), f"{where}{problem}") from None
+            except SettingsError as error:
+                found = _FIELD.search(str(error))
+                variable = self.variable(found[1]) if found else str(error)
+                raise WrongSetting(variable, f"this is not JSON ({error.__cause__})") from None
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """Return the environment variable of a field, which may be given by its alias."""
+        if field not in cls.model_fields:
+            return field
+        return str(
+            cls.model_fields[field].validation_alias or f"{cls.model_config.get('env_prefix', '')}{field.upper()}"
+        )
+
+
+def _split(url: str, *, schemes: tuple[str, ...], like: str) -> SplitResult:
+    """Read a URL; what is wrong is said without repeating it, because it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in schemes and (parts.port is None or parts.port):
+            return parts
+    except ValueError:
+        pass
+    raise ValueError(f"this is not of the form {like}")
+
+
+def _nats_servers(urls: str) -> str:
+    for url in urls.split(","):
+        like = "nats://host:port"
+        parts = _split(url if "://" in url else f"nats://{url}", schemes=("nats", "tls", "ws", "wss"), like=like)
+        if not parts.hostname:
+            raise ValueError(f"this is not of the form {like}")
+    return urls
+
+
+def _postgres(dsn: str) -> str:
+    _split(dsn, schemes=("postgresql", "postgres"), like="postgresql://user:password@host:port/database")
+    return dsn
+
+
+def _http(url: str) -> str:
+    like = "http://host:port/path"
+    if not _split(url, schemes=("http", "https"), like=like).hostname:
+        raise ValueError(f"this is not of the form {like}")
+    return url
+
+
+def _seed(seed: str) -> str:
+    try:
+        nkeys.from_seed(seed.encode()).wipe()
+    except Exception:
+        # It fails in many ways, and none of them may repeat the seed.
+        raise ValueError("this is not the seed of an nkey; one begins with SU and has 58 characters") from None
+    return seed
+
+
+NatsServers = Annotated[str, AfterValidator(_nats_servers)]
+PostgresDsn = Annotated[str, AfterValidator(_postgres)]
+HttpUrl = Annotated[str, AfterValidator(_http)]
+NkeySeed = Annotated[str, AfterValidator(_seed)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class BusSettings(EnvironmentSettings):
     """Shared settings, from `WAYLINE_…` variables."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_")
 
-    nats_url: str = Field(default="nats://127.0.0.1:4222", description="Comma-separated servers of the bus.")
-    nats_seed: str | None = Field(default=None, description="The service's nkey seed; none: connect without one.")
-    postgres_dsn: str | None = Field(default=None, description="The service's own database role.")
-    health_port: int | None = Field(default=None, description="Probes and metrics listen here; none: nowhere.")
+    nats_url: NatsServers = Field(default="nats://127.0.0.1:4222", description="Comma-separated servers of the bus.")
+    nats_seed: NkeySeed | None = Field(default=None, description="The service's nkey seed; none: connect without one.")
+    postgres_dsn: PostgresDsn | None = Field(default=None, description="The service's own database role.")
+    health_port: Port | None = Field(default=None, description="Probes and metrics listen here; none: nowhere.")
     health_host: str = "127.0.0.1"
-    drain_grace_s: float = Field(default=20.0, description="How long work in hand may go on after the first SIGTERM.")
-    connect_wait_s: float = Field(default=30.0, description="How long a start waits for the bus.")
+    drain_grace_s: float = Field(
+        default=20.0, ge=0, description="How long work in hand may go on after the first SIGTERM."
+    )
+    connect_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for the bus.")
 
     def dsn_of(self, service: str) -> str:
         """The service's database. Raises Unavailable, naming the variable, when nobody has said where it is."""

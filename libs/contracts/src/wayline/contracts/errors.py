@@ -9,6 +9,7 @@ WaylineError
 │   ├── Conflict            the same id with other content
 │   ├── Full                a bounded stream refuses more (HTTP 429)
 │   └── Refused             another service answered with such an error
+├── WrongSetting        a setting cannot be used: whoever starts the process changes it
 └── Bug                 a promise of our own code is broken: crash, do not guess
 """
 
@@ -126,6 +127,18 @@ class Refused(Reject):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail, code=problem.code, status=problem.status)
+
+
+class WrongSetting(WaylineError):
+    """A setting cannot be used."""
+
+    code = "wrong_setting"
+    exit_code = 2
+    """Of the process that was started with it."""
+
+    def __init__(self, variable: str, problem: str) -> None:
+        super().__init__(f"{variable}: {problem}")
+        self.variable = variable
 
 
 class Bug(WaylineError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 ANTHROPIC = "https://api.anthropic.com"
 OPENAI = "https://api.openai.com/v1"
@@ -43,6 +44,13 @@ class EndpointSettings(BaseModel):
     chat_api_key: str | None = Field(
         default=None, validation_alias="WAYLINE_CHAT_API_KEY", repr=False, description="Its key, where it wants one."
     )
+
+    @field_validator("anthropic_base_url", "openai_base_url", "chat_base_url")
+    @classmethod
+    def _called_over_http(cls, url: str | None) -> str | None:
+        if url and not re.match(r"https?://[^/\s:]", url):
+            raise ValueError("this is not of the form http://host:port/path")
+        return url
 
     def endpoints(self) -> dict[str, Endpoint]:
         """Every configured provider beside the offline one; a variable that is set to nothing is not set."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from wayline.chassis.settings import EnvironmentSettings
 from wayline.executor.condense import RESULT_TOKENS_MAX
 from wayline.executor.files import CACHED_MAX_BYTES, SENT_MAX_BYTES
 from wayline.llm.endpoints import EndpointSettings
 
 
-class Settings(BaseSettings, EndpointSettings):
+class Settings(EnvironmentSettings, EndpointSettings):
     """From `WAYLINE_EXECUTOR_…` variables, and the shared ones that name a model endpoint."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="WAYLINE_EXECUTOR_", frozen=True, extra="ignore", populate_by_name=True
-    )
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_EXECUTOR_", populate_by_name=True)
 
     interactive_slots: int = Field(default=256, ge=0, description="Interactive jobs held at once.")
     batch_slots: int = Field(default=64, ge=0, description="Batch jobs held at once.")
-    tools_fresh_s: float = Field(default=2.0, description="How long a listing of tools is used again.")
-    tool_wait_s: float = Field(default=30.0, description="One wait for a tool's reply before it is asked again.")
-    decision_ttl_s: float = Field(default=7 * 86_400, description="How long a human may take to decide.")
+    tools_fresh_s: float = Field(default=2.0, ge=0, description="How long a listing of tools is used again.")
+    tool_wait_s: float = Field(default=30.0, gt=0, description="One wait for a tool's reply before it is asked again.")
+    decision_ttl_s: float = Field(default=7 * 86_400, gt=0, description="How long a human may take to decide.")
     files_cached_max_bytes: int = Field(
         default=CACHED_MAX_BYTES,
         ge=0,

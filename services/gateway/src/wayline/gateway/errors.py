@@ -1,9 +1,10 @@
 """What can go wrong at the front door, beside what the contracts already name.
 
 Exception
-├── PortTaken          something else listens on the port
-├── NoKeys             asked to listen beyond this machine while nobody would have to show a key
 └── WaylineError
+    ├── PortTaken          something else listens on the port
+    ├── WrongSetting
+    │   └── NoKeys             asked to listen beyond this machine while nobody would have to show a key
     ├── Retry
     │   └── TooManyStreams   as many clients follow jobs as this process serves
     └── Reject
@@ -21,10 +22,10 @@ Exception
 
 from __future__ import annotations
 
-from wayline.contracts.errors import Conflict, Reject, Retry
+from wayline.contracts.errors import Conflict, Reject, Retry, WaylineError, WrongSetting
 
 
-class PortTaken(Exception):
+class PortTaken(WaylineError):
     """Something else listens on the port."""
 
     def __init__(self, *, host: str, port: int, cause: str) -> None:
@@ -33,14 +34,15 @@ class PortTaken(Exception):
         )
 
 
-class NoKeys(Exception):
+class NoKeys(WrongSetting):
     """Asked to listen beyond this machine while nobody would have to show a key."""
 
     def __init__(self, *, host: str) -> None:
         super().__init__(
+            "WAYLINE_HTTP_HOST",
             f"refusing to listen on {host} without any API key: everyone who reaches the port could run jobs. "
             "Create a key first (`wayline keys create` while it listens on 127.0.0.1, or "
-            "`python deploy/docker/first_key.py DATA_DIR`), or set WAYLINE_HTTP_HOST=127.0.0.1."
+            "`python deploy/docker/first_key.py DATA_DIR`), or set WAYLINE_HTTP_HOST=127.0.0.1.",
         )
 
 

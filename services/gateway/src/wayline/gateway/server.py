@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from wayline.chassis.probes import server
+from wayline.contracts.errors import WrongSetting
 from wayline.gateway.errors import NoKeys, PortTaken
 from wayline.gateway.settings import Settings
 from wayline.gateway.streams import Streams
@@ -76,6 +77,8 @@ def _listen(host: str, port: int) -> socket.socket:
         except OSError:
             sock.close()
             raise
+    except socket.gaierror as error:
+        raise WrongSetting("WAYLINE_HTTP_HOST", f"no address is called {host!r} ({error.strerror})") from None
     except OSError as error:
         raise PortTaken(host=host, port=port, cause=error.strerror or str(error)) from None
     sock.setblocking(False)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from wayline.chassis.settings import EnvironmentSettings
 
 MIB = 1024 * 1024
 
 
-class Settings(BaseSettings):
+class Settings(EnvironmentSettings):
     """`WAYLINE_HTTP_…` is shared with whoever looks for the gateway, `WAYLINE_GATEWAY_…` is its own."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_GATEWAY_", frozen=True, extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_GATEWAY_", populate_by_name=True)
 
     http_host: str = Field(default="127.0.0.1", validation_alias="WAYLINE_HTTP_HOST")
     http_port: int = Field(default=8080, ge=0, le=65_535, validation_alias="WAYLINE_HTTP_PORT")

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 
 LEXICAL_MODEL = "lexical-hash-384"
 
 
-class Settings(BaseSettings):
+class Settings(EnvironmentSettings):
     """How documents are read, cut, embedded and searched."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_RETRIEVAL_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_RETRIEVAL_")
 
     embedding_model: str = Field(
         default=LEXICAL_MODEL,
         description="The default compares words, not meaning. Any other name is asked of the endpoint at the base URL.",
     )
-    embedding_base_url: str = Field(
+    embedding_base_url: HttpUrl = Field(
         default="https://api.openai.com/v1", description="An OpenAI-compatible endpoint: {base}/embeddings is called."
     )
     embedding_api_key: SecretStr | None = Field(default=None, description="None: a placeholder, for local servers.")
@@ -25,18 +27,20 @@ class Settings(BaseSettings):
         default=None, ge=1, le=16_000, description="Ask the endpoint for this many; none: what the model gives."
     )
     embedding_batch: int = Field(default=64, ge=1, le=2_048, description="Passages in one embedding call.")
-    embedding_timeout_s: float = 60.0
+    embedding_timeout_s: float = Field(default=60.0, gt=0)
 
     chunk_chars: int = Field(default=1_000, ge=100, le=20_000, description="The most characters of one passage.")
-    document_bytes_max: int = Field(default=32 * 1024 * 1024, description="A larger document is refused.")
-    pdf_pages_max: int = 5_000
-    read_seconds_max: float = Field(default=120.0, description="How long reading one PDF may take.")
-    metadata_bytes_max: int = Field(default=16 * 1024, description="Every passage carries its document's metadata.")
+    document_bytes_max: int = Field(default=32 * 1024 * 1024, ge=1, description="A larger document is refused.")
+    pdf_pages_max: int = Field(default=5_000, ge=1)
+    read_seconds_max: float = Field(default=120.0, gt=0, description="How long reading one PDF may take.")
+    metadata_bytes_max: int = Field(
+        default=16 * 1024, ge=0, description="Every passage carries its document's metadata."
+    )
 
     index_slots: int = Field(default=4, ge=1, description="Documents that are indexed at once in this process.")
     search_slots: int = Field(default=16, ge=1, description="Searches that run at once in this process.")
     pool_size: int = Field(default=12, ge=2, description="Connections to Postgres.")
-    postgres_wait_s: float = Field(default=30.0, description="How long a start waits for Postgres.")
+    postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 
     keyword_candidates: int = Field(
         default=2_000, ge=100, description="About how many passages one query ranks word by word."

@@ -5,26 +5,31 @@ from __future__ import annotations
 from decimal import Decimal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from wayline.chassis.settings import EnvironmentSettings
 from wayline.llm.endpoints import EndpointSettings
 
 
-class Settings(BaseSettings, EndpointSettings):
+class Settings(EnvironmentSettings, EndpointSettings):
     """From `WAYLINE_ROUTER_…` variables, and the shared ones that name a model endpoint."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_ROUTER_", frozen=True, extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_ROUTER_", populate_by_name=True)
 
     default_model: str = Field(
-        default="offline/extractive", description="`provider/model` of jobs whose agent and options name none."
+        default="offline/extractive",
+        pattern=r"^[^/\s]+/\S+$",
+        description="`provider/model` of jobs whose agent and options name none.",
     )
-    slots: int = Field(default=16, description="Messages of one kind handled at once.")
-    tenants_fresh_s: float = Field(default=5.0, description="How long a known tenant is believed without asking.")
+    slots: int = Field(default=16, ge=1, description="Messages of one kind handled at once.")
+    tenants_fresh_s: float = Field(default=5.0, ge=0, description="How long a known tenant is believed without asking.")
     tenants_max: int = Field(default=10_000, ge=1, description="Tenants of one installation.")
     models_fresh_s: float = Field(
-        default=5.0, description="How long a tenant's models are believed without asking; its own changes show at once."
+        default=5.0,
+        ge=0,
+        description="How long a tenant's models are believed without asking; its own changes show at once.",
     )
-    models_max: int = Field(default=500, description="Models of its own that a tenant may have.")
+    models_max: int = Field(default=500, ge=0, description="Models of its own that a tenant may have.")
     files_max: int = Field(default=32, ge=0, description="Images and files that one job may be given.")
     files_max_bytes: int = Field(
         default=24_000_000, ge=0, description="What they may have together; each executor holds them in memory."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -114,4 +116,7 @@ app.add_typer(administration.dead_letters, name="dead-letters")
 
 def main() -> None:
     """The entry point."""
+    # Into a terminal or a pipe that is not UTF-8, what it cannot hold is a question mark and no traceback.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
     app()

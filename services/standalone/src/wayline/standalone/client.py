@@ -9,6 +9,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -28,10 +29,30 @@ RECONNECT_AFTER_S = 0.5
 class ApiError(Exception):
     """The gateway refused, or nothing answers."""
 
+    exit_code = 1
+
     def __init__(self, detail: str, *, code: str = "error", status: int | None = None) -> None:
         super().__init__(detail)
         self.code = code
         self.status = status
+
+
+class WrongVariable(ApiError):
+    """A variable that says where the gateway is cannot be used."""
+
+    exit_code = 2
+
+    def __init__(self, variable: str, problem: str) -> None:
+        super().__init__(f"{variable}: {problem}", code="wrong_setting")
+
+
+class NotText(ApiError):
+    """What is to be sent holds bytes that are no text."""
+
+    exit_code = 2
+
+    def __init__(self) -> None:
+        super().__init__("an argument is not UTF-8 text: correct it, or send a file", code="not_text")
 
 
 class NotReachable(ApiError):
@@ -54,11 +75,29 @@ class Address:
     @classmethod
     def from_environment(cls) -> Self:
         """As the variables say, else of the `wayline up` that runs in this directory."""
-        port, running = os.environ.get("WAYLINE_HTTP_PORT"), _running_here()
-        here = f"http://127.0.0.1:{port}" if port else running or DEFAULT_URL
-        url = (os.environ.get("WAYLINE_URL") or here).rstrip("/")
+        port, url, running = os.environ.get("WAYLINE_HTTP_PORT"), os.environ.get("WAYLINE_URL"), _running_here()
+        key = os.environ.get("WAYLINE_API_KEY") or None
+        if port and not _is_port(port):
+            raise WrongVariable("WAYLINE_HTTP_PORT", f"{port!r} is not a port")
+        if url and not _is_http(url):
+            raise WrongVariable("WAYLINE_URL", f"{url!r} is not of the form http://host:port")
+        if key and not (key.isascii() and key.isprintable()):
+            raise WrongVariable("WAYLINE_API_KEY", "this is not a key; one begins with wl_")
+        address = (url or (f"http://127.0.0.1:{port}" if port else running or DEFAULT_URL)).rstrip("/")
         # The machine's own key goes to the gateway that runs from this data directory and to no other address.
-        return cls(url, os.environ.get("WAYLINE_API_KEY") or (_machine_key() if url == running else None))
+        return cls(address, key or (_machine_key() if address == running else None))
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 65_536
+
+
+def _is_http(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _data_dir() -> Path:
@@ -203,4 +242,7 @@ def talk(work: Callable[[Api], Awaitable[T]]) -> T:
         async with Api(Address.from_environment()) as api:
             return await work(api)
 
-    return asyncio.run(conversation())
+    try:
+        return asyncio.run(conversation())
+    except UnicodeEncodeError:
+        raise NotText from None

@@ -6,9 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pydantic import ValidationError
-
-from wayline.contracts.errors import Bug, WaylineError
+from wayline.contracts.errors import Bug, WaylineError, WrongSetting
 from wayline.embedded import EmbeddedError
 from wayline.store import StoreError
 
@@ -17,7 +15,7 @@ _OURS = (WaylineError, EmbeddedError, StoreError)
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Say what to do and exit with 1; what is a mistake of ours keeps its traceback."""
+    """Say what to do and exit with 1, or 2 where a setting is wrong; what is a mistake of ours keeps its traceback."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -25,8 +23,6 @@ def plainly() -> Iterator[None]:
         if first is None:
             raise
         _end(first)
-    except ValidationError as error:
-        _end(_explain(error))
     except _OURS as error:
         if isinstance(error, Bug):
             raise
@@ -42,10 +38,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
     return None
 
 
-def _explain(error: ValidationError) -> str:
-    return "; ".join(f"WAYLINE_{'_'.join(str(part) for part in e['loc']).upper()}: {e['msg']}" for e in error.errors())
-
-
-def _end(error: object) -> None:
+def _end(error: BaseException) -> None:
     print(f"wayline: {error}", file=sys.stderr)
-    raise SystemExit(1) from None
+    raise SystemExit(error.exit_code if isinstance(error, WrongSetting) else 1) from None

@@ -49,6 +49,10 @@ class Member:
         """Import its wiring: most of what a start costs."""
         importlib.import_module(f"wayline.{self.identity}.app")
 
+    def check_settings(self) -> None:
+        """Read its settings. Raises WrongSetting."""
+        importlib.import_module(f"wayline.{self.identity}.settings").Settings()
+
     async def build(self, settings: BusSettings) -> Service:
         """The service, connected but not started."""
         return await importlib.import_module(f"wayline.{self.identity}.app").build(bus_settings=settings)

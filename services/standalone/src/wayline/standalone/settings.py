@@ -6,27 +6,33 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from wayline.chassis.settings import EnvironmentSettings, HttpUrl, NatsServers, NkeySeed, Port, PostgresDsn
 
 
-class Settings(BaseSettings):
+class Settings(EnvironmentSettings):
     """From `WAYLINE_…` variables; an empty one counts as not set."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_", frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_")
 
     data_dir: Path = Field(default=Path(".wayline"), description="Data, credentials and logs of one installation.")
-    nats_url: str | None = Field(default=None, description="A bus of your own, instead of the embedded one.")
-    nats_seed: str | None = Field(default=None, description="The nkey for that bus; none: connect without one.")
-    nats_port: int = Field(default=4222, ge=1, le=65_535)
-    nats_monitor_port: int | None = Field(default=None, description="NATS's own monitoring page; none: nowhere.")
-    nats_monitor_url: str | None = Field(default=None, description="The same of a bus of your own, for the doctor.")
-    postgres_dsn: str | None = Field(default=None, description="A database of your own; `up` and `migrate` administer.")
-    postgres_admin_dsn: str | None = Field(default=None, description="Its administrator, where that is another one.")
-    postgres_port: int | None = Field(default=None, ge=1, le=65_535, description="None: a free one, remembered.")
+    nats_url: NatsServers | None = Field(default=None, description="A bus of your own, instead of the embedded one.")
+    nats_seed: NkeySeed | None = Field(default=None, description="The nkey for that bus; none: connect without one.")
+    nats_port: Port = 4222
+    nats_monitor_port: Port | None = Field(default=None, description="NATS's own monitoring page; none: nowhere.")
+    nats_monitor_url: HttpUrl | None = Field(default=None, description="The same of a bus of your own, for the doctor.")
+    postgres_dsn: PostgresDsn | None = Field(
+        default=None, description="A database of your own; `up` and `migrate` administer."
+    )
+    postgres_admin_dsn: PostgresDsn | None = Field(
+        default=None, description="Its administrator, where that is another one."
+    )
+    postgres_port: Port | None = Field(default=None, description="None: a free one, remembered.")
     http_host: str = "127.0.0.1"
-    http_port: int = Field(default=8080, ge=1, le=65_535)
+    http_port: Port = 8080
     health_host: str = "127.0.0.1"
-    health_port: int | None = Field(default=None, description="Probes and metrics of `serve`; none: nowhere.")
+    health_port: Port | None = Field(default=None, description="Probes and metrics of `serve`; none: nowhere.")
     ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")
     replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
     log: Literal["text", "json"] = "text"

@@ -173,6 +173,8 @@ class _Up:
 def _load() -> None:
     for member in MEMBERS:
         member.load()
+        # Here and not where it is built: nothing is migrated or served with a setting that is wrong.
+        member.check_settings()
 
 
 async def _logged(changes: AsyncIterator[str]) -> AsyncIterator[str]:

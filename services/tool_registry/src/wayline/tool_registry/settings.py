@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, field_validator, model_validator
+from pydantic_settings import SettingsConfigDict
 
+from wayline.chassis.settings import EnvironmentSettings
 from wayline.contracts.tools import Effect
 
 SEPARATOR = "__"
@@ -48,10 +49,10 @@ class ServerSettings(BaseModel):
         return self
 
 
-class Settings(BaseSettings):
+class Settings(EnvironmentSettings):
     """The registry's own settings."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_TOOL_REGISTRY_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_TOOL_REGISTRY_")
 
     servers: tuple[ServerSettings, ...] = Field(default=(), description="MCP servers beside the built-in tools.")
     lease_s: float = Field(default=6, gt=0, description="A call that was not renewed for this long is nobody's.")
@@ -63,7 +64,9 @@ class Settings(BaseSettings):
     )
     attempts_max: int = Field(default=3, ge=1, description="Executions of one key before a person must decide.")
     calls_max: int = Field(default=256, ge=1, description="Calls running at once in this process.")
-    retry_after_s: tuple[float, ...] = Field(default=(1, 2), description="Waits before each repeat of a read.")
+    retry_after_s: tuple[NonNegativeFloat, ...] = Field(
+        default=(1, 2), description="Waits before each repeat of a read."
+    )
     knowledge_timeout_s: float = Field(default=20, gt=0, description="How long `search_knowledge` may take.")
     connect_timeout_s: float = Field(default=20, gt=0, description="How long connecting to a server may take.")
     available_within_s: float = Field(default=2, gt=0, description="How long a call waits for a server that is away.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from wayline.chassis.settings import EnvironmentSettings, HttpUrl
 
 
-class Settings(BaseSettings):
+class Settings(EnvironmentSettings):
     """Tracing's own settings, from `WAYLINE_TRACING_…` variables."""
 
-    model_config = SettingsConfigDict(env_prefix="WAYLINE_TRACING_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="WAYLINE_TRACING_")
 
     batch_max: int = Field(default=256, ge=1, description="Messages written in one transaction at most.")
     linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
@@ -21,7 +23,7 @@ class Settings(BaseSettings):
         default=60, gt=0, description="How often up to 5,000 records are compared with the tables, and these mended."
     )
     gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
-    otlp_endpoint: str | None = Field(
+    otlp_endpoint: HttpUrl | None = Field(
         default=None, description="An OTLP/HTTP collector, for instance http://localhost:4318; none: forward nothing."
     )
     otlp_headers: str = Field(default="", description="Headers for the collector: `name=value,name=value`.")

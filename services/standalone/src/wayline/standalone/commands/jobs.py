@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wayline.standalone.commands.output import AsJson, answer, console, conversation
+from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8
 
 if TYPE_CHECKING:
     from wayline.standalone.client import Api
@@ -61,7 +61,7 @@ def tail(
         async with aclosing(api.events(job, after)) as events:
             async for event in events:
                 if as_json:
-                    print(json.dumps(event, ensure_ascii=False), flush=True)
+                    print(json.dumps(event, ensure_ascii=not speaks_utf8()), flush=True)
                 elif event["type"] != "delta":
                     said = line(event)
                     screen.print(f"{event['seq']:>5}  {event['at'][:19]}  {event['type']}", soft_wrap=True)

@@ -41,14 +41,19 @@ def conversation(work: Callable[[Api], Awaitable[Any]], *, as_json: bool) -> Any
             print_json({"error": {"code": error.code, "detail": str(error), "status": error.status}})
         else:
             print(f"wayline: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
 def print_json(value: Any) -> None:
     """Say an answer as one JSON document."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(json.dumps(value, indent=2, ensure_ascii=not speaks_utf8()))
+
+
+def speaks_utf8() -> bool:
+    """Return whether the output can hold every character."""
+    return sys.stdout.encoding.lower().replace("-", "") == "utf8"
 
 
 def console() -> Console:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wayline.standalone.commands.given import INPUT, finite, text_in
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(
     style: Annotated[str | None, typer.Option(help="How to answer, for instance 'in one sentence'.")] = None,
     max_steps: Annotated[int | None, typer.Option(help="At most so many steps.")] = None,
     max_output_tokens: Annotated[int | None, typer.Option(help="At most so many tokens an answer.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="At most so long.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(callback=finite, help="At most so long.")] = None,
     budget_usd: Annotated[str | None, typer.Option("--budget", metavar="USD", help="At most so many dollars.")] = None,
     at_cap: Annotated[
         Literal["partial", "park"] | None,
@@ -71,7 +71,7 @@ def run(
     }
     body = {
         "agent": agent,
-        "input": sys.stdin.read() if task == "-" else task,
+        "input": text_in(INPUT) if task == INPUT else task,
         "session_id": session_id,
         "user_id": user_id,
         "job_id": job_id,

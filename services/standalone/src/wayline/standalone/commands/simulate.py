@@ -20,7 +20,9 @@ MISSING = "the simulator is in wayline-testkit, which is not installed here: ins
 
 
 def simulate(
-    port: Annotated[int, typer.Option(help="Where to listen on 127.0.0.1; 0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Where to listen on 127.0.0.1; 0 takes a free one.")
+    ] = DEFAULT_PORT,
     latency_ms: Annotated[float, typer.Option(min=0, help="How long each answer takes to begin.")] = 0.0,
     script: Annotated[
         Path | None, typer.Option(help="A Python file with `script(asked) -> Say`; without one, rules answer.")
