@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import wayline.contracts
 from wayline.chassis import topology
-from wayline.chassis.permissions import CLIENT_PUBLISH, CLIENT_SUBSCRIBE, IDENTITIES
+from wayline.chassis.permissions import ANONYMOUS, IDENTITIES
 from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
 from wayline.contracts.events import AnyEvent
 
@@ -119,7 +119,7 @@ def consumers_of(subject: str) -> list[topology.Consumer]:
 def who_says(channel: Channel) -> list[str]:
     """The identities whose allow-list covers publishing here; the bus itself republishes and schedules."""
     said = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
-    if any(meets(p, channel.listens) for p in CLIENT_PUBLISH):
+    if any(meets(p, channel.listens) for p in ANONYMOUS.may_publish()):
         said.append("client")
     by_bus = {"live.{tenant}.{job_id}": "the bus", "due.{tenant}.{job_id}.{wait_id}": "the bus"}
     return [by_bus[channel.subject]] if channel.subject in by_bus else said
@@ -127,8 +127,8 @@ def who_says(channel: Channel) -> list[str]:
 
 def who_hears(channel: Channel) -> list[str]:
     """The identities that subscribe here or are bound to a consumer of it."""
-    heard = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.subscribe)]
+    heard = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in (*i.answers, *i.subscribe))]
     heard += [c.service for c in consumers_of(channel.listens)]
-    if any(meets(p, channel.listens) for p in CLIENT_SUBSCRIBE):
+    if any(meets(p, channel.listens) for p in ANONYMOUS.may_subscribe()):
         heard.append("client")
     return list(dict.fromkeys(heard))

@@ -163,7 +163,15 @@ def table() -> str:
         "`python tools/make_proto.py --seal` adds a new one to `SHA256SUMS`.",
         "A request is answered once on its reply subject (`models.providers` by each executor): with its reply, or "
         "with a [Problem](replies/Problem.json) and the header `Wayline-Error`. `client` is whoever connects to the "
-        "loopback bus of `wayline up` without credentials; it may use tenant `default` only. *core* is not stored.",
+        "loopback bus of `wayline up` without credentials; it may use tenant `default` only. A client is a user of its "
+        "tenant's account and hears nothing of another's: a result for `_INBOX.…` travels as `inbox.{tenant}.…`, which "
+        "that account imports. *core* is not stored.",
+        "**`Nats-Msg-Id` on `jobs.submit.{tenant}` is one for all tenants.** The server deduplicates by it over the "
+        "whole stream for 100 ms, the least it allows: two tenants that publish `order-1` within them are told of one "
+        "message, and the second gets `duplicate` in its ack though nothing of its own is stored. So say `job_id` in "
+        "the body and send no header: the router makes one job of whatever comes with the same id, at any distance in "
+        "time. Or begin the header with the tenant (`acme/order-1`). The gateway publishes again until its ack says no "
+        "such thing.",
         "## Subjects",
         "\n".join(rows),
         "## Events",

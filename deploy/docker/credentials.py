@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from urllib.parse import quote
 
-from wayline.chassis.permissions import render_accounts
+from wayline.chassis.accounts import render_accounts
 from wayline.standalone.credentials import ADMIN, write_private
 from wayline.standalone.installation import DATABASE, Installation, Place
 from wayline.standalone.services import MEMBERS

@@ -37,7 +37,9 @@ async def running(world: World, *names: str) -> AsyncIterator[dict[str, Service]
         for name in names:
             dsn = world.fleet.env[name].get("WAYLINE_POSTGRES_DSN")
             seed = world.fleet.seeds[name]
-            shared = BusSettings(nats_url=world.nats.url, nats_seed=seed, postgres_dsn=dsn, drain_grace_s=5)
+            shared = BusSettings(
+                nats_url=world.nats.url, nats_seed=seed, nats_accounts=True, postgres_dsn=dsn, drain_grace_s=5
+            )
             build = import_module(f"wayline.{name}.app").build
             services[name] = await build(settings.get(name), bus_settings=shared)
             await services[name].start()

@@ -8,6 +8,7 @@ import pytest
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis import claims as claims_module
 from wayline.chassis.claims import MESSAGE_MAX, Claims, claimed
+from wayline.chassis.payloads import Payloads
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Full, InvalidMessage, Unavailable
 from wayline.testkit.fixtures import NatsFactory
@@ -50,7 +51,7 @@ async def test_an_object_store_that_does_not_answer_is_away(nats_factory: NatsFa
     server = await nats_factory()
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
     await bus.js.create_object_store(PAYLOADS)
-    hasty = Claims(bus.nc.jetstream(timeout=0.2))
+    hasty = Claims(Payloads(bus.nc, bus.api, bus.request, timeout_s=0.2))
     body, _ = await hasty.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
     server.pause()
 

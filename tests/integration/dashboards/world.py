@@ -174,7 +174,9 @@ async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) 
     def settings_of(member: Member) -> BusSettings:
         dsn = place.dsn_of(member.role, member.identity) if member.schema else None
         seed = place.seed_of(member.identity)
-        return BusSettings(nats_url=place.nats_url, nats_seed=seed, postgres_dsn=dsn, drain_grace_s=2)
+        return BusSettings(
+            nats_url=place.nats_url, nats_seed=seed, nats_accounts=True, postgres_dsn=dsn, drain_grace_s=2
+        )
 
     fleet = Fleet(MEMBERS, settings_of)
     await fleet.start()

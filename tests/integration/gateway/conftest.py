@@ -114,8 +114,8 @@ async def bus(nats: Guarded) -> AsyncIterator[Bus]:
 
 
 @pytest.fixture
-async def others(bus: Bus) -> AsyncIterator[Others]:
+async def others(bus: Bus, nats: Guarded) -> AsyncIterator[Others]:
     """The services behind the gateway; they answer what the test tells them to."""
-    others = Others(bus)
+    others = Others(bus, nats)
     yield others
     await others.stop()

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from wayline.chassis import Bus, asks
+from wayline.chassis.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
@@ -18,6 +19,7 @@ from wayline.contracts.base import Request
 from wayline.contracts.jobs import PlanJob, Planned, Route
 from wayline.contracts.tools import ListTools, ToolDefinition, ToolList
 from wayline.telemetry import Telemetry
+from wayline.testkit.guarded import Guarded
 
 AGENT = a.Agent(name="critic", version=2, config=a.AgentConfig(instructions="Be kind."))
 CARD = m.ModelCard(
@@ -78,8 +80,10 @@ ANSWERS: dict[type[Request], Any] = {
 class Others:
     """What each request is answered with, and what was asked."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, nats: Guarded) -> None:
         self._bus = bus
+        self._nats = nats
+        self._buses: dict[str, Bus] = {}
         self._running: list[Responder[Any]] = []
         self.asked: list[Request] = []
 
@@ -94,10 +98,21 @@ class Others:
                 raise said
             return said
 
-        responder = Responder(self._bus, Telemetry("others"), asks(kind, handle, everyone=everyone))
+        bus = await self._bus_of(kind)
+        responder = Responder(bus, Telemetry("others"), asks(kind, handle, everyone=everyone))
         await responder.start()
-        await self._bus.settled()
+        await bus.settled()
         self._running.append(responder)
+
+    async def _bus_of(self, kind: type[Request]) -> Bus:
+        """The bus as whoever answers a request sees it: a service with an account of its own is asked there."""
+        owner = next(one for one in IDENTITIES.values() if kind.listens() in one.answers)
+        if owner.account == STREAMS_ACCOUNT:
+            return self._bus
+        if owner.name not in self._buses:
+            settings = self._nats.settings(owner.name)
+            self._buses[owner.name] = await Bus.connect(settings, service=owner.name, exit_when_closed=False)
+        return self._buses[owner.name]
 
     async def answer_everything(self) -> None:
         for kind in ANSWERS:
@@ -106,3 +121,5 @@ class Others:
     async def stop(self) -> None:
         for responder in self._running:
             await responder.stop(1)
+        for bus in self._buses.values():
+            await bus.close()

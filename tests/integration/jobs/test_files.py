@@ -411,7 +411,8 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
         await world.upload("cat", "cat.png", IMAGE)
         fleet = Fleet(platform.nats.url, tmp_path)
         seed = platform.nats.seeds["executor"]
-        fleet.set("executor", ANTHROPIC_BASE_URL=world.simulator.url, WAYLINE_NATS_SEED=seed)
+        url = world.simulator.url
+        fleet.set("executor", ANTHROPIC_BASE_URL=url, WAYLINE_NATS_SEED=seed, WAYLINE_NATS_ACCOUNTS="true")
         try:
             doomed = await fleet.start("executor")
             await world.submit("j1", image("cat"), model=CLAUDE)

@@ -22,6 +22,7 @@ async def process(settings: BusSettings, failpoint: str = "") -> asyncio.subproc
         **os.environ,
         "WAYLINE_NATS_URL": settings.nats_url,
         "WAYLINE_NATS_SEED": settings.nats_seed or "",
+        "WAYLINE_NATS_ACCOUNTS": "true",
         "WAYLINE_POSTGRES_DSN": settings.postgres_dsn or "",
         "WAYLINE_FAILPOINT": failpoint,
     }

@@ -59,6 +59,13 @@ class World:
     servers: list[EffectsServer] = field(default_factory=list)
     registries: list[Registry] = field(default_factory=list)
     processes: list[asyncio.subprocess.Process] = field(default_factory=list)
+    others: list[Bus] = field(default_factory=list)
+
+    async def connect(self, identity: str) -> Bus:
+        """The bus as another service sees it."""
+        bus = await Bus.connect(self.nats.settings(identity), service=identity, exit_when_closed=False)
+        self.others.append(bus)
+        return bus
 
     def settings(self, servers: tuple[dict[str, Any], ...] | None = None, **more: Any) -> dict[str, Any]:
         return {
@@ -93,6 +100,7 @@ class World:
             **knobs,
             "WAYLINE_NATS_URL": self.nats.url,
             "WAYLINE_NATS_SEED": self.nats.seeds["tool_registry"],
+            "WAYLINE_NATS_ACCOUNTS": "true",
             "WAYLINE_POSTGRES_DSN": self.dsn,
             "WAYLINE_FAILPOINT": failpoint or "",
         }
@@ -204,5 +212,7 @@ async def world(guarded_nats: Guarded, dsn: str, effects: EffectsServer, tmp_pat
         await registry.stop()
     for server in world.servers:
         server.kill()
+    for other in world.others:
+        await other.close()
     await bus.close()
     await store.close()

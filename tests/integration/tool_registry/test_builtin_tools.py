@@ -9,15 +9,20 @@ from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect, ListTools, ToolList
 
 
-async def answer_searches(world, result: SearchResult, asked: list[SearchKnowledge]) -> None:
+async def hear_searches(world, on_search) -> None:
     """Stand in for retrieval on the bus."""
+    bus = await world.connect("retrieval")
+    await bus.nc.subscribe("retrieval.search.*", cb=on_search)
+    await bus.settled()
+
+
+async def answer_searches(world, result: SearchResult, asked: list[SearchKnowledge]) -> None:
 
     async def on_search(message: Msg) -> None:
         asked.append(SearchKnowledge.from_wire(message.data, message.subject))
         await message.respond(result.model_dump_json().encode())
 
-    await world.bus.nc.subscribe("retrieval.search.*", cb=on_search)
-    await world.bus.nc.flush()
+    await hear_searches(world, on_search)
 
 
 async def test_a_listing_names_the_built_in_tools_and_their_effect(world):
@@ -91,8 +96,7 @@ async def test_a_search_hangs_under_the_call_in_one_trace_and_no_span_holds_cont
         traceparents.append((message.headers or {})["traceparent"])
         await message.respond(SearchResult(hits=(), mode="hybrid").model_dump_json().encode())
 
-    await world.bus.nc.subscribe("retrieval.search.*", cb=on_search)
-    await world.bus.nc.flush()
+    await hear_searches(world, on_search)
 
     await world.once(world.ask("search_knowledge", {"query": "a secret question"}))
 

@@ -107,6 +107,10 @@ async def start(platform: Platform) -> AsyncIterator[Start]:
             await service.stop(1)
 
 
+AS_RECORD = {h.RECORD: Head(0, State.ACTIVE, 1, "x").said()}
+"""What makes a message of a log a record of ours."""
+
+
 @dataclass
 class Log:
     """One job's log, written by hand. Time passes by a second an event, unless told otherwise."""

@@ -17,7 +17,7 @@ from wayline.tracing.owners import Owners
 from wayline.tracing.projecting import Projector, parse
 from wayline.tracing.story import Story
 
-from .conftest import QUICK, Log, Platform, Start, flat, outline
+from .conftest import AS_RECORD, QUICK, Log, Platform, Start, flat, outline
 
 TABLES = ("jobs", "steps", "ledger", "spans")
 
@@ -272,8 +272,8 @@ async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_
 ):
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
-    await platform.bus.store("events.acme.j1", b"{not json", {})
-    await platform.bus.store("events.acme.j2", b'{"events": [{"type": "job.routed", "seq": "x"}]}', {})
+    await platform.bus.store("events.acme.j1", b"{not json", AS_RECORD)
+    await platform.bus.store("events.acme.j2", b'{"events": [{"type": "job.routed", "seq": "x"}]}', AS_RECORD)
     await log.append(log.claimed(), log.asked_model(1), log.model_said(1, "nul \x00 here"), log.completed("\x00"))
     await start(QUICK.model_copy(update={"linger_ms": 200}))
     await platform.drained()

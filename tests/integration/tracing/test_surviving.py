@@ -18,7 +18,7 @@ from wayline.testkit import until
 from wayline.tracing.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
-from .conftest import QUICK, Leaves, Log, Platform, Start, flat
+from .conftest import AS_RECORD, QUICK, Leaves, Log, Platform, Start, flat
 
 LOG_MADE = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
 
@@ -40,6 +40,7 @@ async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
         **os.environ,
         "WAYLINE_NATS_URL": platform.settings.nats_url,
         "WAYLINE_NATS_SEED": platform.settings.nats_seed or "",
+        "WAYLINE_NATS_ACCOUNTS": "true",
         "WAYLINE_POSTGRES_DSN": platform.settings.postgres_dsn or "",
         "WAYLINE_FAILPOINT": point,
     }
@@ -61,7 +62,7 @@ async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platf
         await Log(platform.bus, job_id=f"j{number}").whole()
     running = Log(platform.bus, job_id="running")
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
-    await platform.bus.store("events.acme.poison", b"{not json", {})
+    await platform.bus.store("events.acme.poison", b"{not json", AS_RECORD)
     registry = Leaves()
     with registry.handling(Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
         pass
@@ -148,7 +149,7 @@ async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_ag
     await platform.bus.js.add_consumer("EVENTS", quick.config())
     letters = (await platform.bus.js.stream_info("DEAD")).config
     await platform.bus.js.update_stream(letters.evolve(max_msg_size=1))
-    poison = await platform.bus.store("events.acme.poison", b"{not json", {})
+    poison = await platform.bus.store("events.acme.poison", b"{not json", AS_RECORD)
     await Log(platform.bus).whole()
     service = await start(QUICK.model_copy(update={"linger_ms": 100}))
 

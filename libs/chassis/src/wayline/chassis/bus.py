@@ -23,6 +23,7 @@ from wayline.chassis.claims import MESSAGE_MAX, STREAM_FULL, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.letters import letter
+from wayline.chassis.payloads import Payloads
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
@@ -49,6 +50,8 @@ AWAY = (
     js_errors.NoStreamResponseError,
 )
 
+INBOX = "_INBOX."
+
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=BaseModel)
 
@@ -64,10 +67,12 @@ class Bus:
 
     def __init__(self, nc: Client, link: Link) -> None:
         self.nc = nc
-        self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S)
         self.service = link.service
-        self.claims = Claims(self.js)
+        self.api = link.api
+        """The prefix under which this identity reaches JetStream."""
+        self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S, prefix=self.api)
         self._answers = Answers(nc)
+        self.claims = Claims(Payloads(nc, self.api, self.request))
         self.denied = link.denied
         self.reconnected = link.reconnected
         self._link = link
@@ -79,7 +84,7 @@ class Bus:
 
         Raises Unavailable when no bus answers in time, Reject when it does not know our credentials.
         """
-        link = Link(service, exit_when_closed)
+        link = Link(service, exit_when_closed, accounts=settings.nats_accounts)
         return cls(await connect(link, settings), link)
 
     async def close(self) -> None:
@@ -157,6 +162,12 @@ class Bus:
         """Say something that is not stored: deltas, replies, cancellations."""
         body, said = await self.wire(message, headers)
         await self.nc.publish(subject or message.subject, body, headers=said)
+
+    def inbox_of(self, tenant: str, subject: str) -> str:
+        """Where to publish what is for a client's own subject: an inbox is in the account of the client's tenant."""
+        if self._link.accounts and subject.startswith(INBOX):
+            return f"inbox.{tenant}.{subject.removeprefix(INBOX)}"
+        return subject
 
     async def request(
         self, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None = None

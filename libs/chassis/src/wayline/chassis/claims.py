@@ -10,11 +10,9 @@ from typing import Any
 
 import orjson
 from nats import errors as nats_errors
-from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
-from nats.js.object_store import ObjectStore
 
-from wayline.chassis.topology import PAYLOADS
+from wayline.chassis.payloads import Payloads
 from wayline.contracts.errors import Bug, Full, InvalidMessage, Unavailable
 
 MESSAGE_MAX = 256 * 1024
@@ -38,9 +36,8 @@ class PayloadMissing(Unavailable):
 class Claims:
     """Moves large fields out of encoded messages and back in; objects are named `<tenant>/<owner>/<sha256>`."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
-        self._store: ObjectStore | None = None
+    def __init__(self, payloads: Payloads) -> None:
+        self._payloads = payloads
 
     async def check_in(self, body: bytes, owner: str) -> tuple[bytes, bool]:
         """Shrink a JSON body to MESSAGE_MAX; the flag says whether anything was moved.
@@ -73,10 +70,9 @@ class Claims:
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete objects before their time; one that is gone already is no matter."""
-        store = await self._objects()
         for name in names:
             with suppress(NotFoundError):
-                await store.delete(name)
+                await self._payloads.delete(name)
 
     async def _filled(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -93,29 +89,19 @@ class Claims:
     async def _keep(self, name: str, data: bytes) -> None:
         # The name is the content's hash: an object that is there already is the same object.
         with _answering():
-            store = await self._objects()
-            try:
-                await store.get_info(name)
-            except NotFoundError:
-                await store.put(name, data)
+            if not await self._payloads.has(name):
+                await self._payloads.put(name, data)
 
     async def _fetch(self, name: str) -> bytes:
-        with _answering():
-            store = await self._objects()
         try:
             with _answering():
                 async with asyncio.timeout(FETCH_TIMEOUT_S):
-                    data = (await store.get(name)).data
+                    data = await self._payloads.get(name)
         except NotFoundError:
             raise PayloadMissing(name) from None
-        if data is None or sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
+        if sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
             raise Bug(f"the payload {name!r} is not what was stored under its name")
         return data
-
-    async def _objects(self) -> ObjectStore:
-        if self._store is None:
-            self._store = await self._js.object_store(PAYLOADS)
-        return self._store
 
 
 @contextmanager

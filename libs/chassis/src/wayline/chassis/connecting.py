@@ -15,6 +15,7 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.client import Client
 
+from wayline.chassis.permissions import IDENTITIES, OWN_API
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.tasks import stopped
 from wayline.contracts.errors import Reject, Unavailable
@@ -45,12 +46,20 @@ class Link:
 
     service: str
     exit_when_closed: bool = True
+    accounts: bool = False
+    """Whether the bus has the accounts of `accounts.py`."""
     denied: dict[str, str] = field(default_factory=dict)
     """Subjects this identity may not use, with the server's words."""
     reconnected: list[Callable[[], None]] = field(default_factory=list)
     """Called after each reconnect: the server has forgotten what was asked of it."""
     closing: bool = False
     refused: str | None = None
+
+    @property
+    def api(self) -> str:
+        """The prefix of JetStream's API in the account that this identity is a user of."""
+        identity = IDENTITIES.get(self.service)
+        return identity.api if self.accounts and identity else OWN_API
 
     def options(self, settings: BusSettings) -> dict[str, Any]:
         options: dict[str, Any] = {

@@ -1,29 +1,31 @@
 """Who may say and hear what: one table, from which the server's configuration is rendered and which the tests read.
 
 A service publishes commands and its own facts, answers what it owns, and binds to its consumers; nothing more.
+
+Permissions alone do not hold: JetStream answers on whatever reply subject a request names, with nobody's permissions.
+So only the router and the executor, who write the logs, are users of the account that holds the streams. Every other
+service and every tenant has an account of its own, which imports what this table allows it and nothing else; an
+answer to a request from there goes back to that account, whatever subject it names (`accounts.py`).
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS
+from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, STREAMS
 
-LEADER_READ_EVENTS = "$JS.API.STREAM.MSG.GET.EVENTS"
-DIRECT_READ_EVENTS = ("$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.>")
-OBJECT_READ = (
-    # How the client library finds the stream that an object is in.
-    "$JS.API.STREAM.NAMES",
-    f"$JS.API.STREAM.INFO.OBJ_{PAYLOADS}",
-    f"$JS.API.DIRECT.GET.OBJ_{PAYLOADS}.>",
-    f"$JS.API.STREAM.MSG.GET.OBJ_{PAYLOADS}",
-    f"$JS.API.CONSUMER.CREATE.OBJ_{PAYLOADS}.>",
-    f"$JS.API.CONSUMER.CREATE.OBJ_{PAYLOADS}",
-    f"$JS.API.CONSUMER.DELETE.OBJ_{PAYLOADS}.>",
-    f"$JS.FC.OBJ_{PAYLOADS}.>",
-)
-OBJECT_WRITE = (*OBJECT_READ, f"$O.{PAYLOADS}.>", f"$JS.API.STREAM.PURGE.OBJ_{PAYLOADS}")
+STREAMS_ACCOUNT = "WAYLINE"
+"""The account that holds the streams."""
+OWN_API = "$JS.API"
+IMPORTED_API = "WAYLINE.API"
+"""JetStream's API as an account without streams imports it: in such an account `$JS.API` only says that it has none."""
+
+LEADER_READ_EVENTS = f"{OWN_API}.STREAM.MSG.GET.EVENTS"
+DIRECT_READ_EVENTS = f"{OWN_API}.DIRECT.GET.EVENTS"
+OBJECT_READ = (f"{OWN_API}.STREAM.MSG.GET.OBJ_{PAYLOADS}", f"{OWN_API}.DIRECT.GET.OBJ_{PAYLOADS}")
+OBJECT_WRITE = (*OBJECT_READ, f"$O.{PAYLOADS}.C.*", f"$O.{PAYLOADS}.M.*")
 COMMON = ("telemetry.traces", "dead.*.*", *OBJECT_WRITE)
 
 
@@ -33,23 +35,45 @@ class Identity:
 
     name: str
     publish: tuple[str, ...]
+    answers: tuple[str, ...] = ()
+    """The requests that it is asked."""
     subscribe: tuple[str, ...] = ()
+    """What else it hears."""
+    writes_logs: bool = False
 
     @property
     def inbox(self) -> str:
         return f"_INBOX_{self.name}"
 
-    def may_publish(self) -> list[str]:
+    @property
+    def account(self) -> str:
+        return STREAMS_ACCOUNT if self.writes_logs else self.name.upper()
+
+    @property
+    def api(self) -> str:
+        """The prefix under which it reaches JetStream."""
+        return OWN_API if self.writes_logs else IMPORTED_API
+
+    def uses(self) -> list[str]:
+        """What it publishes on, as the account of the streams names it."""
         bound = [consumer for consumer in CONSUMERS if consumer.service == self.name]
-        return [
+        subjects = (
             *self.publish,
-            *(f"$JS.API.CONSUMER.MSG.NEXT.{c.stream}.{c.name}" for c in bound),
-            *(f"$JS.API.CONSUMER.INFO.{c.stream}.{c.name}" for c in bound),
+            *(f"{OWN_API}.CONSUMER.MSG.NEXT.{c.stream}.{c.name}" for c in bound),
+            *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in bound),
             *(f"$JS.ACK.{c.stream}.{c.name}.>" for c in bound),
-        ]
+        )
+        return list(dict.fromkeys(subjects))
+
+    def may_publish(self) -> list[str]:
+        return [self.named_here(subject) for subject in self.uses()]
 
     def may_subscribe(self) -> list[str]:
-        return [f"{self.inbox}.>", *self.subscribe]
+        return [f"{self.inbox}.>", *self.answers, *self.subscribe]
+
+    def named_here(self, subject: str) -> str:
+        """A subject as this identity's own account names it."""
+        return subject.replace(f"{OWN_API}.", f"{self.api}.", 1) if subject.startswith(f"{OWN_API}.") else subject
 
 
 IDENTITIES = {
@@ -74,11 +98,10 @@ IDENTITIES = {
                 "jobs.list.*",
                 "costs.get.*",
                 LEADER_READ_EVENTS,
-                *DIRECT_READ_EVENTS,
-                "$JS.API.STREAM.MSG.GET.DEAD",
-                "$JS.API.STREAM.INFO.DEAD",
-                "$JS.API.DIRECT.GET.DEAD",
-                "$JS.API.DIRECT.GET.DEAD.>",
+                DIRECT_READ_EVENTS,
+                f"{OWN_API}.STREAM.MSG.GET.DEAD",
+                f"{OWN_API}.STREAM.INFO.DEAD",
+                f"{OWN_API}.DIRECT.GET.DEAD",
             ),
             subscribe=("live.*.*", "deltas.*.*"),
         ),
@@ -89,27 +112,28 @@ IDENTITIES = {
                 "jobs.run.*.*",
                 "events.*.*",
                 "signals.*.*",
-                "replies.>",
-                "_INBOX.>",
+                "replies.*.>",
+                "inbox.*.>",
                 LEADER_READ_EVENTS,
-                *DIRECT_READ_EVENTS,
+                DIRECT_READ_EVENTS,
                 *(
-                    f"$JS.API.STREAM.MSG.{verb}.{stream}"
+                    f"{OWN_API}.STREAM.MSG.{verb}.{stream}"
                     for verb in ("GET", "DELETE")
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
-                "$JS.API.STREAM.INFO.EVENTS",
+                f"{OWN_API}.STREAM.INFO.EVENTS",
                 "documents.describe.*",
-                f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
+                f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),
-            subscribe=(
-                f"$KV.{PROVIDERS}.>",
+            answers=(
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release", "list", "put", "delete")),
                 "jobs.plan.*",
             ),
+            subscribe=(f"$KV.{PROVIDERS}.>",),
+            writes_logs=True,
         ),
         Identity(
             "executor",
@@ -119,24 +143,31 @@ IDENTITIES = {
                 "deltas.*.*",
                 "jobs.run.*.*",
                 "later.>",
-                "replies.>",
-                "_INBOX.>",
+                "replies.*.>",
+                "inbox.*.>",
                 *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
                 *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release")),
                 "documents.read.*",
                 LEADER_READ_EVENTS,
-                *DIRECT_READ_EVENTS,
-                "$JS.API.STREAM.MSG.GET.SIGNALS",
-                "$JS.API.DIRECT.GET.SIGNALS",
-                f"$JS.API.STREAM.MSG.GET.KV_{PROVIDERS}",
+                DIRECT_READ_EVENTS,
+                f"{OWN_API}.STREAM.MSG.GET.SIGNALS",
+                f"{OWN_API}.DIRECT.GET.SIGNALS",
+                f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
                 f"$KV.{PROVIDERS}.>",
             ),
-            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>", "models.providers.*"),
+            answers=("models.providers.*",),
+            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>"),
+            writes_logs=True,
         ),
         Identity(
             "retrieval",
-            publish=(*COMMON, "$JS.API.STREAM.INFO.INDEX"),
-            subscribe=(
+            publish=(
+                *COMMON,
+                f"{OWN_API}.STREAM.INFO.INDEX",
+                # It alone lets go of objects before their time: the texts of documents that are indexed.
+                f"{OWN_API}.STREAM.PURGE.OBJ_{PAYLOADS}",
+            ),
+            answers=(
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read")),
                 "retrieval.search.*",
             ),
@@ -144,56 +175,65 @@ IDENTITIES = {
         Identity(
             "tool_registry",
             publish=(*COMMON, "retrieval.search.*"),
-            subscribe=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
+            answers=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
         ),
         Identity(
             "tracing",
             publish=(
                 *COMMON,
-                *DIRECT_READ_EVENTS,
-                *(f"$JS.API.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
-                "$JS.API.STREAM.INFO.*",
+                DIRECT_READ_EVENTS,
+                *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
+                *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
             ),
-            subscribe=("traces.get.*", "traces.steps.*", "jobs.list.*", "costs.get.*"),
+            answers=("traces.get.*", "traces.steps.*", "jobs.list.*", "costs.get.*"),
         ),
     )
 }
 
 ANSWERS_MAX = 1
 ANSWERS_WITHIN = "15m"
-CLIENT_PUBLISH = ("jobs.submit.default", "signals.default.>")
-CLIENT_SUBSCRIBE = ("_INBOX.>", "replies.default.>", "live.default.>", "deltas.default.>")
+DEFAULT_TENANT = "default"
 
 
-def render_accounts(public_keys: dict[str, str], *, admin_key: str, client: bool = True) -> str:
-    """The `accounts` part of a nats-server configuration.
+class Scope(StrEnum):
+    """What a tenant's client may do on the bus."""
 
-    `public_keys`: the nkey of each identity by name; `admin_key`: of the one that may declare streams. With `client`,
-    connections without credentials become the anonymous `client` of tenant `default`: only for a loopback listener.
-    """
-    users: list[dict[str, object]] = [{"nkey": admin_key}]
-    for name, identity in IDENTITIES.items():
-        users.append(
-            {
-                "nkey": public_keys[name],
-                "permissions": {
-                    "publish": {"allow": identity.may_publish()},
-                    "subscribe": {"allow": identity.may_subscribe()},
-                    "allow_responses": {"max": ANSWERS_MAX, "expires": ANSWERS_WITHIN},
-                },
-            }
-        )
-    if client:
-        users.append(
-            {
-                "user": "client",
-                "password": "client",
-                "permissions": {
-                    "publish": {"allow": list(CLIENT_PUBLISH)},
-                    "subscribe": {"allow": list(CLIENT_SUBSCRIBE)},
-                },
-            }
-        )
-    account = {"jetstream": "enabled", "users": users}
-    text = f"accounts {{ WAYLINE: {json.dumps(account, indent=1)} }}\n"
-    return text + ("no_auth_user: client\n" if client else "")
+    SUBMIT = "submit"
+    SIGNAL = "signal"
+    FOLLOW = "follow"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A user of a tenant's account."""
+
+    tenant: str
+    scopes: frozenset[Scope] = frozenset(Scope)
+    public_key: str | None = None
+    """Its nkey; without one it is whoever connects without credentials."""
+
+    @property
+    def account(self) -> str:
+        return tenant_account(self.tenant)
+
+    def may_publish(self) -> list[str]:
+        said = {Scope.SUBMIT: f"jobs.submit.{self.tenant}", Scope.SIGNAL: f"signals.{self.tenant}.*"}
+        return [subject for scope, subject in said.items() if scope in self.scopes]
+
+    def may_subscribe(self) -> list[str]:
+        followed = [f"live.{self.tenant}.*", f"deltas.{self.tenant}.*"] if Scope.FOLLOW in self.scopes else []
+        return ["_INBOX.>", f"replies.{self.tenant}.>", *followed]
+
+
+ANONYMOUS = Client(DEFAULT_TENANT)
+"""Whoever connects to a loopback bus without credentials."""
+
+
+def tenant_account(tenant: str) -> str:
+    """The name of a tenant's account."""
+    return f"TENANT_{tenant}"
+
+
+def tenants_of(clients: Iterable[Client]) -> list[str]:
+    """The tenants that have a client."""
+    return sorted({client.tenant for client in clients})

@@ -49,7 +49,7 @@ class Pull:
         self._requests: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
+        self._next = f"{self._bus.api}.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
         await self._listen()
         self._bus.reconnected.append(self._start_over)
         self._ask()

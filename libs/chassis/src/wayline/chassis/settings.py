@@ -101,6 +101,10 @@ class BusSettings(EnvironmentSettings):
 
     nats_url: NatsServers = Field(default="nats://127.0.0.1:4222", description="Comma-separated servers of the bus.")
     nats_seed: NkeySeed | None = Field(default=None, description="The service's nkey seed; none: connect without one.")
+    nats_accounts: bool = Field(
+        default=False,
+        description="The bus has the accounts of `accounts.py` in `libs/chassis`; else everybody is in one.",
+    )
     postgres_dsn: PostgresDsn | None = Field(default=None, description="The service's own database role.")
     health_port: Port | None = Field(default=None, description="Probes and metrics listen here; none: nowhere.")
     health_host: str = "127.0.0.1"

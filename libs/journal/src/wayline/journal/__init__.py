@@ -2,9 +2,9 @@
 
 from wayline.journal.folding import evolve, fold
 from wayline.journal.follow import News, follow
-from wayline.journal.log import Fenced, JobLog, bulk_read, leader_read
+from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
-from wayline.journal.record import Head, State, decode, encode, read_record, said_in, unknown_types
+from wayline.journal.record import Head, State, decode, encode, is_record, read_record, said_in, unknown_types
 from wayline.journal.sharing import Shared
 from wayline.journal.state import Call, Job
 from wayline.journal.view import view
@@ -24,8 +24,12 @@ __all__ = [
     "evolve",
     "fold",
     "follow",
+    "is_record",
+    "last_record",
     "leader_read",
+    "note_foreign",
     "read_record",
+    "record_read",
     "said_in",
     "send_result",
     "unknown_types",

@@ -13,9 +13,9 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus
 from wayline.contracts.events import TERMINAL_TYPES, Event, read_event
 from wayline.contracts.jobs import Delta
-from wayline.journal.log import JobLog, bulk_read, leader_read
+from wayline.journal.log import JobLog, bulk_read, leader_read, note_foreign
 from wayline.journal.pieces import Pieces
-from wayline.journal.record import decode
+from wayline.journal.record import decode, is_record
 
 log = structlog.get_logger()
 
@@ -94,15 +94,23 @@ class _Follower:
 
     async def _hear(self, message: Msg) -> AsyncIterator[Event]:
         headers = message.headers or {}
-        sequence, previous = int(headers["Nats-Sequence"]), int(headers.get("Nats-Last-Sequence", 0))
+        # The server says these of what it republishes; what has no place in the log is none of it.
+        sequence, previous = int(headers.get("Nats-Sequence", 0)), int(headers.get("Nats-Last-Sequence", 0))
         if sequence <= self._sequence:
             return
         if previous != self._sequence:
             async for event in self._refill():
                 yield event
             return
+        if not is_record(headers):
+            self._pass_over(sequence)
+            return
         for event in self._tell(await self._bus.body(message), sequence):
             yield event
+
+    def _pass_over(self, sequence: int) -> None:
+        note_foreign(self._log.subject, sequence)
+        self._sequence = sequence
 
     async def _refill(self) -> AsyncIterator[Event]:
         """Read from the log what is newer than the last record seen, as far as the leader knows."""
@@ -113,6 +121,9 @@ class _Follower:
             self._bus, "EVENTS", self._log.subject, after=self._sequence, upto=last.sequence
         ):
             sequence = int((message.headers or {})["Nats-Sequence"])
+            if not is_record(message.headers):
+                self._pass_over(sequence)
+                continue
             for event in self._tell(await self._bus.body(message), sequence):
                 yield event
 

@@ -19,10 +19,12 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, WrongSequence
 from wayline.chassis.bus import AWAY
+from wayline.chassis.direct import Got, read_batch
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
-from wayline.journal.record import Head, State, claims_after, decode, encode, state_after
+from wayline.journal.record import Head, State, claims_after, decode, encode, is_record, state_after
+from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
@@ -49,6 +51,9 @@ class Fenced(Exception):
     """Somebody else has written to the job since: stop, touch nothing, forget the ticket."""
 
 
+STREAM = "EVENTS"
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A message of a stream as a leader read returns it."""
@@ -68,7 +73,7 @@ async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
         if tried:
             await asyncio.sleep(READ_RETRY_S)
         try:
-            reply = await bus.request(f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
+            reply = await bus.request(f"{bus.api}.STREAM.MSG.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
         except AWAY:
             continue
         answer = orjson.loads(reply.data)
@@ -119,37 +124,52 @@ async def bulk_read(
             behind_s += BEHIND_RETRY_S
 
 
-@dataclass(frozen=True, slots=True)
-class _Got:
-    messages: list[Msg]
-    pending: int
-
-
-async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> _Got:
+async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Got:
     for tried in range(READ_TRIES):
         if tried:
             await asyncio.sleep(READ_RETRY_S)
-        inbox = bus.nc.new_inbox()
-        subscription = await bus.nc.subscribe(inbox)
-        messages: list[Msg] = []
-        try:
-            await bus.nc.publish(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(request), reply=inbox)
-            while True:
-                message = await subscription.next_msg(timeout=READ_TIMEOUT_S)
-                headers = message.headers or {}
-                # Not by its status alone: a stored message may have a header of that name.
-                if "Nats-Sequence" in headers:
-                    messages.append(message)
-                elif headers.get("Status") in ("204", "404"):
-                    return _Got(messages, int(headers.get("Nats-Num-Pending", 0)))
-                else:
-                    break
-        except (TimeoutError, nats_errors.Error):
-            continue
-        finally:
-            with suppress(nats_errors.Error):
-                await subscription.unsubscribe()
+        with suppress(TimeoutError, nats_errors.Error):
+            got = await read_batch(bus.nc, f"{bus.api}.DIRECT.GET.{stream}", request, timeout_s=READ_TIMEOUT_S)
+            if got is not None:
+                return got
     raise Unavailable("the bus", detail=f"reading {request['next_by_subj']}")
+
+
+async def record_read(bus: Bus, subject: str, *, after: int = 0, upto: int | None = None) -> AsyncGenerator[Msg]:
+    """Every record on a log's subject between two stream sequences; messages that are none are passed over, counted.
+
+    Raises Unavailable as `bulk_read` does.
+    """
+    async for message in bulk_read(bus, STREAM, subject, after=after, upto=upto):
+        if is_record(message.headers):
+            yield message
+        else:
+            headers = message.headers or {}
+            note_foreign(headers["Nats-Subject"], int(headers["Nats-Sequence"]))
+
+
+async def last_record(bus: Bus, subject: str) -> Stored | None:
+    """The last record on a log's subject: as the leader knows it, behind whatever is none. Raises Unavailable."""
+    last = await leader_read(bus, STREAM, subject)
+    if last is None or is_record(last.headers):
+        return last
+    return await _newest_record(bus, subject, after=0, upto=last.sequence)
+
+
+async def _newest_record(bus: Bus, subject: str, *, after: int, upto: int) -> Stored | None:
+    newest: Msg | None = None
+    async for message in record_read(bus, subject, after=after, upto=upto):
+        newest = message
+    if newest is None:
+        return None
+    headers = newest.headers or {}
+    return Stored(int(headers["Nats-Sequence"]), headers, newest.data)
+
+
+def note_foreign(subject: str, sequence: int) -> None:
+    """Count a message of a log that is no record."""
+    metrics.foreign_messages.labels(STREAM).inc()
+    log.warning("a message of a log is no record, passing over it", subject=subject, sequence=sequence)
 
 
 class JobLog:
@@ -163,7 +183,7 @@ class JobLog:
 
     async def last(self) -> Head | None:
         """The last record, from the leader; None: there is no log."""
-        stored = await leader_read(self._bus, "EVENTS", self.subject)
+        stored = await last_record(self._bus, self.subject)
         if stored is None:
             return None
         body = stored.body
@@ -224,10 +244,20 @@ class JobLog:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks
                 # the same as somebody else's.
                 with suppress(Unavailable):
-                    last = await leader_read(self._bus, "EVENTS", self.subject)
-                    if last is None or last.headers.get(h.MSG_ID) != msg_id:
+                    last = await leader_read(self._bus, STREAM, self.subject)
+                    if last is None:
                         raise Fenced(self.subject) from None
-                    return head.stored(last.sequence, msg_id)
+                    newest: Stored | None = last
+                    if not is_record(last.headers):
+                        newest = await _newest_record(self._bus, self.subject, after=expected, upto=last.sequence)
+                    if newest is None:
+                        # Nobody of us has written since: the record goes behind what is no record.
+                        expected = last.sequence
+                        headers[h.EXPECTED_LAST] = str(expected)
+                        continue
+                    if newest.headers.get(h.MSG_ID) != msg_id:
+                        raise Fenced(self.subject) from None
+                    return head.stored(newest.sequence, msg_id)
             except Unavailable:
                 # Nothing else may be done with this job until it is known whether the record is in.
                 await asyncio.sleep(READ_RETRY_S)
@@ -238,24 +268,29 @@ class JobLog:
 
     async def first(self) -> list[Event]:
         """The events of the first record: what was asked for, and what was decided. Raises Unavailable."""
-        got = await _batch(self._bus, "EVENTS", {"seq": 1, "next_by_subj": self.subject, "batch": 1})
-        if not got.messages:
-            raise Unavailable("the bus", detail=f"{self.subject} has no first record here")
-        return [read_event(value) for value in decode(await self._bus.body(got.messages[0]))]
+        start = 1
+        while True:
+            got = await _batch(self._bus, STREAM, {"seq": start, "next_by_subj": self.subject, "batch": 1})
+            if not got.messages:
+                raise Unavailable("the bus", detail=f"{self.subject} has no first record here")
+            [message] = got.messages
+            if is_record(message.headers):
+                return [read_event(value) for value in decode(await self._bus.body(message))]
+            start = int((message.headers or {})["Nats-Sequence"]) + 1
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
         """Every record's events as decoded JSON, oldest first, up to a stream sequence."""
         found = []
-        async for message in bulk_read(self._bus, "EVENTS", self.subject, upto=upto):
+        async for message in record_read(self._bus, self.subject, upto=upto):
             found.append(decode(await self._bus.body(message)))
         return found
 
     async def read(self, after_seq: int = 0) -> AsyncIterator[Event]:
         """Every event after a job-local number, as far as the leader knows now."""
-        last = await leader_read(self._bus, "EVENTS", self.subject)
+        last = await leader_read(self._bus, STREAM, self.subject)
         if last is None:
             return
-        async for message in bulk_read(self._bus, "EVENTS", self.subject, upto=last.sequence):
+        async for message in record_read(self._bus, self.subject, upto=last.sequence):
             for value in decode(await self._bus.body(message)):
                 if value["seq"] > after_seq:
                     yield read_event(value)

@@ -13,4 +13,4 @@ async def send_result(bus: Bus, job: Job) -> None:
     if job.reply_to is None or not may_reply_to(job.tenant, job.reply_to):
         return
     result = JobResult(tenant=job.tenant, job_id=job.job_id, job=view(job))
-    await bus.send(result, subject=job.reply_to)
+    await bus.send(result, subject=bus.inbox_of(job.tenant, job.reply_to))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -142,6 +143,17 @@ class Head:
     def brought(cls, sequence: int, record: Carried) -> Head:
         """What a ticket brought; whether it is still the last record, only an append after it can say."""
         return cls.read(sequence, {h.RECORD: record.said}, record.body.encode())
+
+
+_HEADER = re.compile(
+    r"state=(new|active|parked|ended) seq=\d+ owner=(\d+:\d+)? attempt=\d+ epoch=\d+ signals=\d+ "
+    r"cost=(unknown|[\d.Ee+-]+) lane=\S* content=\S*( .*)?"
+)
+
+
+def is_record(headers: Mapping[str, str] | None) -> bool:
+    """Whether a message of a log is a record; what else may lie there was not written by us and says nothing."""
+    return headers is not None and _HEADER.fullmatch(headers.get(h.RECORD, "")) is not None
 
 
 def said_in(headers: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,9 @@ waiting = Counter(
 )
 messages_published = Counter("wayline_messages_published_total", "Messages published.", ["service", "subject"])
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
+foreign_messages = Counter(
+    "wayline_foreign_messages_total", "Messages on a log's subject that are no records of ours.", ["stream"]
+)
 bus_errors = Counter("wayline_bus_errors_total", "What the bus connection complained about.", ["service", "kind"])
 bus_connected = Gauge("wayline_bus_connected", "1 while the service holds its bus connection.", ["service"])
 drift = Counter(

@@ -10,7 +10,8 @@ from pathlib import Path
 import nkeys
 
 from wayline.chassis import BusSettings
-from wayline.chassis.permissions import IDENTITIES, render_accounts
+from wayline.chassis.accounts import render_accounts
+from wayline.chassis.permissions import IDENTITIES
 from wayline.embedded import NatsServer, minimal_config
 
 ADMIN = "admin"
@@ -31,7 +32,12 @@ class Guarded:
     def settings(self, identity: str, *, postgres_dsn: str | None = None, drain_grace_s: float = 5) -> BusSettings:
         """How somebody connects."""
         return BusSettings(
-            nats_url=self.url, nats_seed=self.seeds[identity], postgres_dsn=postgres_dsn, drain_grace_s=drain_grace_s
+            nats_url=self.url,
+            nats_seed=self.seeds[identity],
+            # Who administers is a user of the account of the streams, whatever service it plays.
+            nats_accounts=identity != ADMIN,
+            postgres_dsn=postgres_dsn,
+            drain_grace_s=drain_grace_s,
         )
 
     def refusals(self) -> list[str]:

@@ -143,7 +143,11 @@ class Fleet:
                 **inherited,
                 "PYTHONUNBUFFERED": "1",
                 "WAYLINE_NATS_URL": self.nats_url,
-                **({"WAYLINE_NATS_SEED": self.seeds[name]} if name in self.seeds else {}),
+                **(
+                    {"WAYLINE_NATS_SEED": self.seeds[name], "WAYLINE_NATS_ACCOUNTS": "true"}
+                    if name in self.seeds
+                    else {}
+                ),
                 "WAYLINE_FAILPOINT": f"{failpoint}:{nth}" if failpoint else "",
                 **self.env.get(name, {}),
                 **(env or {}),

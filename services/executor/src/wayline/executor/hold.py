@@ -20,7 +20,7 @@ from wayline.executor.claim import Ticket
 from wayline.executor.heart import Heart
 from wayline.executor.pen import ClaimLost, Pen
 from wayline.executor.prompt import Prints
-from wayline.journal import Fenced, leader_read, said_in
+from wayline.journal import Fenced, last_record, said_in
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Hold:
         """Stop the holder when the job is not ours: a fenced one must not beat for ever."""
         before = self.pen.head.sequence
         with suppress(Retry):
-            last = await leader_read(self._bus, "EVENTS", self._subject)
+            last = await last_record(self._bus, self._subject)
             signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
             if self._holder is None:
                 return
@@ -131,7 +131,7 @@ class Hold:
                 if self.pen.job.status is Status.RUNNING:
                     self.pen.note(JobHandedBack, reason=why)
                 await self.pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
-            last = await leader_read(self._bus, "EVENTS", self._subject)
+            last = await last_record(self._bus, self._subject)
         except (Fenced, ClaimLost, Retry):
             return
         if last is not None and last.sequence == self.pen.head.sequence:

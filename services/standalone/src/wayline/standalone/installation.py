@@ -165,6 +165,7 @@ class Place:
         return {
             "WAYLINE_NATS_URL": self.nats_url,
             **({"WAYLINE_NATS_SEED": seed} if seed else {}),
+            **({"WAYLINE_NATS_ACCOUNTS": "true"} if self.own_bus else {}),
             **({"WAYLINE_POSTGRES_DSN": self.dsn_of(member.role, member.identity)} if member.schema else {}),
         }
 

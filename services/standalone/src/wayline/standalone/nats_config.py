@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wayline.chassis.permissions import render_accounts
+from wayline.chassis.accounts import render_accounts
 from wayline.standalone.credentials import ADMIN
 
 MAX_PAYLOAD = "1MB"

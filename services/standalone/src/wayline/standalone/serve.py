@@ -44,6 +44,8 @@ def bus_settings(installation: Installation, member: Member) -> BusSettings:
         kept.get("WAYLINE_NATS_URL")
     ):
         said["nats_seed"] = kept.get("WAYLINE_NATS_SEED")
+        if "WAYLINE_NATS_ACCOUNTS" not in os.environ:
+            said["nats_accounts"] = kept.get("WAYLINE_NATS_ACCOUNTS")
     if "WAYLINE_POSTGRES_DSN" not in os.environ and "WAYLINE_POSTGRES_DSN" in kept:
         said["postgres_dsn"] = kept["WAYLINE_POSTGRES_DSN"]
     # The probes are the process's, whichever services share it.

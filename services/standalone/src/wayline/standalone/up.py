@@ -135,6 +135,7 @@ class _Up:
             return BusSettings(
                 nats_url=place.nats_url,
                 nats_seed=place.seed_of(member.identity),
+                nats_accounts=place.own_bus,
                 postgres_dsn=place.dsn_of(member.role, member.identity) if member.schema else None,
                 health_port=None,
             )

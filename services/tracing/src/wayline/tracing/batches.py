@@ -49,7 +49,7 @@ class Batches(Generic[T]):
         bus: Bus,
         consumer: Consumer,
         *,
-        read: Callable[[Msg], Awaitable[T]],
+        read: Callable[[Msg], Awaitable[T | None]],
         store: Callable[[Sequence[T]], Awaitable[None]],
         size: int,
         linger_s: float,
@@ -187,9 +187,13 @@ class Batches(Generic[T]):
         items: list[T] = []
         for message in messages:
             try:
-                items.append(await self._read(message))
+                item = await self._read(message)
             except Reject as error:
                 await self._put_aside(message, error.code, str(error))
+                continue
+            # What is nobody's to store is acked with the others.
+            if item is not None:
+                items.append(item)
         reach(Failpoint.TRACING_STORE_BEFORE)
         if items:
             await self._store(items)

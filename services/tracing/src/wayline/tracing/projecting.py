@@ -16,7 +16,7 @@ from wayline.chassis import Bus, stored_at
 from wayline.contracts import ids
 from wayline.contracts.errors import InvalidMessage, Unavailable
 from wayline.contracts.events import Event, Unknown
-from wayline.journal import Shared, bulk_read, decode
+from wayline.journal import Shared, decode, is_record, note_foreign, record_read
 from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
@@ -89,8 +89,11 @@ class Projector:
         self._tally = Tally(ModelLabels())
         self._stories: OrderedDict[Key, Story] = OrderedDict()
 
-    async def read(self, message: Msg) -> Record:
-        """A record from a message of the stream. Raises NotARecord."""
+    async def read(self, message: Msg) -> Record | None:
+        """A record from a message of the stream; None: nobody of us wrote it. Raises NotARecord."""
+        if not is_record(message.headers):
+            note_foreign(message.subject, stored_at(message))
+            return None
         return parse(message.subject, stored_at(message), await self.body(message))
 
     async def body(self, message: Msg) -> bytes:
@@ -198,7 +201,7 @@ class Projector:
         subject = f"events.{key[0]}.{key[1]}"
         try:
             async with asyncio.timeout(READ_LOG_S):
-                async for message in bulk_read(self._bus, "EVENTS", subject, upto=upto):
+                async for message in record_read(self._bus, subject, upto=upto):
                     sequence = int((message.headers or {})["Nats-Sequence"])
                     try:
                         record: Record | NotARecord = parse(subject, sequence, await self.body(message))

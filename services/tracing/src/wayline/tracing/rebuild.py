@@ -53,7 +53,7 @@ async def _jobs(bus: Bus) -> AsyncIterator[Key]:
     seen = 0
     while True:
         request = orjson.dumps({"subjects_filter": EVERY_RECORD, "offset": seen})
-        answer = await bus.request("$JS.API.STREAM.INFO.EVENTS", request, timeout_s=LIST_S)
+        answer = await bus.request(f"{bus.api}.STREAM.INFO.EVENTS", request, timeout_s=LIST_S)
         info = orjson.loads(answer.data)
         subjects = info["state"].get("subjects") or {}
         for subject in subjects:

@@ -1,0 +1,151 @@
+"""The accounts of the bus, rendered into a nats-server configuration from the table of permissions.
+
+An account is a bus of its own: what is published in it stays in it, unless another account imports it. The streams are
+in one account; each service that writes no log, and each tenant, is in another, which imports the subjects that the
+table allows. JetStream's answer to a request that was imported goes back into the account it came from, so a reply
+subject that names a stream's subject reaches no stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wayline.chassis.permissions import (
+    ANONYMOUS,
+    ANSWERS_MAX,
+    ANSWERS_WITHIN,
+    IDENTITIES,
+    OWN_API,
+    STREAMS_ACCOUNT,
+    Client,
+    Identity,
+    tenant_account,
+    tenants_of,
+)
+
+SYSTEM_ACCOUNT = "SYSTEM"
+ANONYMOUS_USER = "client"
+MANY_ANSWERS = (f"{OWN_API}.CONSUMER.MSG.NEXT.", f"{OWN_API}.DIRECT.GET.", "models.providers.")
+"""Requests with more than one answer: a pull, a bulk read, a question to every replica."""
+PULL_WITHIN = "1m"
+"""How long the server remembers whose a pull or a bulk read was; a pull waits at most a third of that."""
+
+Values = dict[str, Any]
+
+
+def render_accounts(
+    public_keys: Mapping[str, str],
+    *,
+    admin_key: str,
+    system_key: str | None = None,
+    client: bool = True,
+    clients: Iterable[Client] = (),
+) -> str:
+    """The `accounts` part of a nats-server configuration.
+
+    `public_keys`: the nkey of each identity by name; `admin_key`: of the one that may declare streams; `system_key`: of
+    the one that may have the server read its configuration again. `clients`: the users of tenants' accounts. With
+    `client`, connections without credentials are one of tenant `default`: only for a loopback listener.
+    """
+    known = [*clients, *([ANONYMOUS] if client else [])]
+    accounts: dict[str, Values] = {STREAMS_ACCOUNT: _streams_account(public_keys, admin_key)}
+    for identity in _outside():
+        accounts[identity.account] = _service_account(identity, public_keys[identity.name])
+    for tenant in tenants_of(known):
+        accounts[tenant_account(tenant)] = _tenant_account(tenant, [one for one in known if one.tenant == tenant])
+    if system_key is not None:
+        accounts[SYSTEM_ACCOUNT] = {"users": [{"nkey": system_key}]}
+    text = f"accounts {json.dumps(accounts, indent=1)}\n"
+    if system_key is not None:
+        text += f"system_account: {SYSTEM_ACCOUNT}\n"
+    return text + (f"no_auth_user: {ANONYMOUS_USER}\n" if client else "")
+
+
+def _outside() -> list[Identity]:
+    """The identities that have an account of their own."""
+    return [identity for identity in IDENTITIES.values() if identity.account != STREAMS_ACCOUNT]
+
+
+def _streams_account(public_keys: Mapping[str, str], admin_key: str) -> Values:
+    within = [identity for identity in IDENTITIES.values() if identity.account == STREAMS_ACCOUNT]
+    used = dict.fromkeys(
+        subject for identity in _outside() for subject in identity.uses() if _exporter(subject) == STREAMS_ACCOUNT
+    )
+    heard = dict.fromkeys(subject for identity in _outside() for subject in identity.subscribe)
+    return {
+        "jetstream": "enabled",
+        "users": [{"nkey": admin_key}, *(_service_user(one, public_keys[one.name]) for one in within)],
+        "exports": [
+            *(_service(subject) for subject in used),
+            *({"stream": subject} for subject in (*heard, "replies.*.>", "inbox.*.>")),
+        ],
+        # All of them, for whoever administers; which of these a service may ask is in its permissions.
+        "imports": [_import(one.account, subject) for one in _outside() for subject in one.answers],
+    }
+
+
+def _service_account(identity: Identity, public_key: str) -> Values:
+    imports = [
+        _import(exporter, subject, to=identity.named_here(subject))
+        for subject in identity.uses()
+        if (exporter := _exporter(subject)) != identity.account
+    ]
+    return {
+        "users": [_service_user(identity, public_key)],
+        "exports": [_service(subject) for subject in identity.answers],
+        "imports": imports + [_heard(subject) for subject in identity.subscribe],
+    }
+
+
+def _tenant_account(tenant: str, clients: list[Client]) -> Values:
+    said = dict.fromkeys(subject for client in clients for subject in client.may_publish())
+    heard = dict.fromkeys(subject for client in clients for subject in client.may_subscribe())
+    return {
+        "users": [_client_user(client) for client in clients],
+        "imports": [
+            *(_import(STREAMS_ACCOUNT, subject) for subject in said),
+            # An inbox is of a tenant's own: the services name the tenant, its clients never see that.
+            {"stream": {"account": STREAMS_ACCOUNT, "subject": f"inbox.{tenant}.>"}, "to": "_INBOX.>"},
+            *(_heard(subject) for subject in heard if not subject.startswith("_INBOX.")),
+        ],
+    }
+
+
+def _exporter(subject: str) -> str:
+    """The account whose users, or whose streams, get what is published on a subject of the table."""
+    return next((one.account for one in IDENTITIES.values() if subject in one.answers), STREAMS_ACCOUNT)
+
+
+def _service(subject: str) -> Values:
+    if subject.startswith(MANY_ANSWERS):
+        return {"service": subject, "response_type": "stream", "response_threshold": PULL_WITHIN}
+    return {"service": subject, "response_threshold": ANSWERS_WITHIN}
+
+
+def _import(account: str, subject: str, *, to: str | None = None) -> Values:
+    said: Values = {"service": {"account": account, "subject": subject}}
+    return said if to is None or to == subject else {**said, "to": to}
+
+
+def _heard(subject: str) -> Values:
+    return {"stream": {"account": STREAMS_ACCOUNT, "subject": subject}}
+
+
+def _service_user(identity: Identity, public_key: str) -> Values:
+    return {
+        "nkey": public_key,
+        "permissions": {
+            "publish": {"allow": identity.may_publish()},
+            "subscribe": {"allow": identity.may_subscribe()},
+            "allow_responses": {"max": ANSWERS_MAX, "expires": ANSWERS_WITHIN},
+        },
+    }
+
+
+def _client_user(client: Client) -> Values:
+    who = {"nkey": client.public_key} if client.public_key else {"user": ANONYMOUS_USER, "password": ANONYMOUS_USER}
+    # An empty list would allow everything.
+    publish = {"allow": client.may_publish()} if client.may_publish() else {"deny": ">"}
+    return {"permissions": {"publish": publish, "subscribe": {"allow": client.may_subscribe()}}, **who}

@@ -1,0 +1,132 @@
+"""The object store `PAYLOADS`: written and read in the format of NATS' own object stores, with fewer rights.
+
+The client library's object store creates a push consumer to read and purges to write. A consumer delivers on whatever
+subject its creator names and a purge takes what is not its own, so no service may do either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from nats import errors as nats_errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.errors import APIError, NotFoundError
+
+from wayline.chassis.direct import read_batch
+from wayline.chassis.topology import PAYLOADS
+
+STREAM = f"OBJ_{PAYLOADS}"
+CHUNK_BYTES = 128 * 1024
+READS_MAX = 100
+READ_MAX_BYTES = 8 * 1024 * 1024
+"""Of one bulk read: what a reader may have to hold at once."""
+TIMEOUT_S = 2.0
+NO_MESSAGE = 10037
+BEHIND_RETRY_S = 0.05
+"""The pause before another look for a chunk that has not come: a replica may be behind, or the chunk is gone."""
+DIGEST = "SHA-256="
+
+Ask = Callable[..., Awaitable[Msg]]
+
+
+class Payloads:
+    """Objects by name; whoever bounds how long a read may take is the caller."""
+
+    def __init__(self, nc: Client, api: str, ask: Ask, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._nc = nc
+        self._api = api
+        self._ask = ask
+        self._timeout_s = timeout_s
+
+    async def has(self, name: str) -> bool:
+        """Whether there is an object of this name."""
+        return await self._find(name) is not None
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Store an object. Raises nats-py's errors, APIError where the store refuses."""
+        nuid = secrets.token_hex(11)
+        chunks = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
+        for chunk in chunks:
+            await self._publish(_chunks(nuid), chunk)
+        # Its name comes last: an object that is there is whole.
+        meta = {
+            "name": name,
+            "bucket": PAYLOADS,
+            "nuid": nuid,
+            "size": len(data),
+            "chunks": len(chunks),
+            "digest": DIGEST + urlsafe_b64encode(sha256(data).digest()).decode(),
+            "mtime": datetime.now(UTC).isoformat(),
+            "options": {"max_chunk_size": CHUNK_BYTES},
+        }
+        await self._publish(_meta(name), orjson.dumps(meta))
+
+    async def get(self, name: str) -> bytes:
+        """The bytes of an object; waits for chunks that are not there. Raises NotFoundError where it has no name."""
+        meta = await self._find(name)
+        if meta is None:
+            raise NotFoundError
+        chunks: list[bytes] = []
+        size, after = 0, 0
+        while size < meta["size"]:
+            found = await self._read(_chunks(meta["nuid"]), after=after)
+            if not found:
+                await asyncio.sleep(BEHIND_RETRY_S)
+            for sequence, chunk in found:
+                chunks.append(chunk)
+                size, after = size + len(chunk), sequence
+        return b"".join(chunks)
+
+    async def delete(self, name: str) -> None:
+        """Let an object go. Raises NotFoundError where there is none."""
+        meta = await self._find(name)
+        if meta is None:
+            raise NotFoundError
+        gone = {**meta, "nuid": "", "size": 0, "chunks": 0, "digest": "", "deleted": True}
+        await self._publish(_meta(name), orjson.dumps(gone))
+        await self._call(f"{self._api}.STREAM.PURGE.{STREAM}", {"filter": _chunks(meta["nuid"])})
+
+    async def _find(self, name: str) -> dict[str, Any] | None:
+        """What was last said of a name, from the leader: a record is read as soon as it is stored."""
+        answer = await self._call(f"{self._api}.STREAM.MSG.GET.{STREAM}", {"last_by_subj": _meta(name)}, missing=True)
+        meta = orjson.loads(b64decode(answer["message"].get("data", ""))) if answer else None
+        return None if meta is None or meta.get("deleted") else meta
+
+    async def _read(self, subject: str, *, after: int) -> list[tuple[int, bytes]]:
+        request = {"seq": after + 1, "next_by_subj": subject, "batch": READS_MAX, "max_bytes": READ_MAX_BYTES}
+        got = await read_batch(self._nc, f"{self._api}.DIRECT.GET.{STREAM}", request, timeout_s=self._timeout_s)
+        if got is None:
+            raise nats_errors.TimeoutError
+        return [(int((message.headers or {})["Nats-Sequence"]), message.data) for message in got.messages]
+
+    async def _publish(self, subject: str, body: bytes) -> None:
+        _raise_refusal(orjson.loads((await self._ask(subject, body, timeout_s=self._timeout_s)).data))
+
+    async def _call(self, subject: str, request: dict[str, Any], *, missing: bool = False) -> dict[str, Any] | None:
+        """Ask JetStream; None: `missing` is allowed and there is no such message."""
+        answer = orjson.loads((await self._ask(subject, orjson.dumps(request), timeout_s=self._timeout_s)).data)
+        if missing and answer.get("error", {}).get("err_code") == NO_MESSAGE:
+            return None
+        _raise_refusal(answer)
+        return answer
+
+
+def _raise_refusal(answer: dict[str, Any]) -> None:
+    if "error" in answer:
+        APIError.from_error(answer["error"])
+
+
+def _chunks(nuid: str) -> str:
+    return f"$O.{PAYLOADS}.C.{nuid}"
+
+
+def _meta(name: str) -> str:
+    return f"$O.{PAYLOADS}.M.{urlsafe_b64encode(name.encode()).decode()}"
