@@ -123,6 +123,19 @@ def test_only_the_gateway_is_reachable_and_only_from_this_machine(compose: dict[
     assert compose["grafana"]["profiles"] == ["observability"]
 
 
+@pytest.mark.parametrize(("password", "status"), [("", 2), ("secret", 0)])
+def test_grafana_without_a_password_refuses_to_start(compose: dict[str, Any], password: str, status: int):
+    variable = "GF_SECURITY_ADMIN_PASSWORD"
+    shell, flag, script = compose["grafana"]["entrypoint"]
+    # What Compose makes of `$$`, and a program that exists here in place of the image's own.
+    script = script.replace("$$", "$").replace("/run.sh", "true")
+
+    done = subprocess.run([shell, flag, script], env={variable: password}, capture_output=True, text=True, check=False)
+
+    assert compose["grafana"]["environment"][variable] == "${GRAFANA_ADMIN_PASSWORD:-}"
+    assert (done.returncode, "set GRAFANA_ADMIN_PASSWORD" in done.stderr) == (status, status != 0)
+
+
 def test_a_container_may_drain_before_it_is_killed(compose: dict[str, Any]):
     grace = BusSettings.model_fields["drain_grace_s"].default
 

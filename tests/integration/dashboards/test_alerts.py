@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from wayline.chassis.topology import CONSUMERS
+from wayline.standalone.services import MEMBERS
 
 from .conftest import DEPLOY, rules
 
@@ -17,7 +18,9 @@ WAITING = 'jetstream_consumer_num_pending{stream_name="RUN",consumer_name="batch
 LOST = 'wayline_spans_dropped_total{service="executor",where="buffer"}'
 UNPRICED = 'wayline_ledger_unpriced_calls{model="m",agent="a"}'
 
-CASES: dict[str, tuple[str, str, str, int]] = {
+UP = tuple(f'up{{job="wayline",container="{member.name}",instance="i"}}' for member in MEMBERS)
+
+CASES: dict[str, tuple[str, str | tuple[str, ...], str, int]] = {
     "a dead letter rings": ("WaylineDeadLetters", DEAD, "0x90 1x30", 1),
     "one of yesterday does not": ("WaylineDeadLetters", DEAD, "3x120", 0),
     "a queue that stands rings": ("WaylineQueueLag", WAITING, "500x120", 1),
@@ -31,6 +34,9 @@ CASES: dict[str, tuple[str, str, str, int]] = {
     "known prices do not": ("WaylineUnknownPrice", UNPRICED, "0x120", 0),
     "a service that is gone rings": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "0x120", 1),
     "one that answers does not": ("WaylineServiceDown", 'up{job="wayline",instance="i"}', "1x120", 0),
+    "one that DNS does not name rings": ("WaylineServiceAbsent", UP[1:], "1x120", 1),
+    "one that it names no more rings": ("WaylineServiceAbsent", UP, "1x110 stale", len(UP)),
+    "all that are there do not": ("WaylineServiceAbsent", UP, "1x120", 0),
 }
 for _queue in CONSUMERS:
     _out = f'jetstream_consumer_num_ack_pending{{stream_name="{_queue.stream}",consumer_name="{_queue.name}"}}'
@@ -68,12 +74,14 @@ def test_alerts_ring_when_they_should_and_are_silent_otherwise(binaries: Path, t
     promtool(binaries, "test", "rules", tmp_path / "alerts.yml")
 
 
-def _played(name: str, alert: str, series: str, values: str, rings: int) -> dict[str, Any]:
+def _played(name: str, alert: str, series: str | tuple[str, ...], values: str, rings: int) -> dict[str, Any]:
     firing = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)'
     expected = {"expr": firing, "eval_time": "115m", "exp_samples": [{"labels": "{}", "value": rings}]}
     return {
         "name": name,
         "interval": "1m",
-        "input_series": [{"series": series, "values": values}],
+        "input_series": [
+            {"series": one, "values": values} for one in ((series,) if isinstance(series, str) else series)
+        ],
         "promql_expr_test": [expected],
     }

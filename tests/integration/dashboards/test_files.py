@@ -151,6 +151,22 @@ def test_prometheus_scrapes_every_service_where_its_probes_listen(prometheus_con
     assert (set(scraped["names"]), [str(scraped["port"])]) == ({member.name for member in MEMBERS}, port)
 
 
+def test_tempo_is_asked_and_fed_where_it_listens(repository: Path):
+    tempo = yaml.safe_load((repository / "deploy/docker/tempo.yml").read_text())
+    [source] = [source for source in provisioned() if source["type"] == "tempo"]
+    received = tempo["distributor"]["receivers"]["otlp"]["protocols"]["http"]["endpoint"]
+    documented = re.findall(r"WAYLINE_TRACING_OTLP_ENDPOINT=(\S+?)`", (repository / "docs/operating.md").read_text())
+
+    assert source["url"] == f"http://tempo:{tempo['server']['http_listen_port']}"
+    assert documented == [f"http://tempo:{received.rpartition(':')[2]}"]
+
+
+def test_every_service_that_is_absent_is_an_alert():
+    [rule] = [rule for rule in rules() if rule["alert"] == "WaylineServiceAbsent"]
+
+    assert set(re.findall(r'container="([\w-]+)"', rule["expr"])) == {member.name for member in MEMBERS}
+
+
 def test_every_alert_asks_for_what_is_exported_and_says_what_to_do():
     for rule in rules():
         problems = [said for said in promql_problems(rule["expr"]) if said != "nobody exports up"]

@@ -9,7 +9,7 @@ import pytest
 from nats.errors import TimeoutError as NoAnswer
 
 from wayline.embedded import DataDirForeign, DataDirTaken, NatsServer, PortTaken, StartFailed, free_port, minimal_config
-from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.fixtures import NatsFactory, PostgresFactory
 
 
 async def test_a_message_survives_a_restart_and_a_crash(nats_factory: NatsFactory):
@@ -81,6 +81,15 @@ async def test_the_configuration_is_readable_by_its_owner_only(nats_factory: Nat
     server = await nats_factory()
 
     assert stat.S_IMODE((server.data_dir / "nats.conf").stat().st_mode) == 0o600
+
+
+async def test_a_log_is_readable_by_its_owner_only(nats_factory: NatsFactory, postgres_factory: PostgresFactory):
+    nats_server = await nats_factory()
+    nats_server.log.chmod(0o644)
+    await nats_server.restart()
+
+    for server in (nats_server, await postgres_factory()):
+        assert stat.S_IMODE(server.log.stat().st_mode) == 0o600
 
 
 async def test_the_monitoring_port_serves_when_asked_for(tmp_path: Path):

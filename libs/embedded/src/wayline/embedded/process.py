@@ -13,7 +13,9 @@ from pathlib import Path
 
 POLL_S = 0.005
 KILL_WAIT_S = 10.0
+FREEZE_WAIT_S = 2.0
 PR_SET_PDEATHSIG = 1
+LOG_MODE = 0o600
 
 # Loaded before any fork: between fork and exec nothing may take a lock that another thread held.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -64,6 +66,15 @@ class Child:
             _signal(pid, signal.SIGKILL)
         await _wait(lambda: self.exited and not any(map(is_alive, everyone)), within_s=KILL_WAIT_S)
 
+    def freeze(self) -> None:
+        """Stop the server and every process it started; when this returns none of them runs (Linux; elsewhere soon)."""
+        self.signal_all(signal.SIGSTOP)
+        deadline = time.monotonic() + FREEZE_WAIT_S
+        while any((stat := _stat(pid)) and stat[0] in "RSD" for pid in [self.pid, *children_of(self.pid)]):
+            if time.monotonic() > deadline:
+                return
+            time.sleep(POLL_S)
+
     def signal_all(self, what: signal.Signals) -> None:
         """Send a signal to the server and to every process it started."""
         if not self.exited:
@@ -82,7 +93,9 @@ def spawn(
     keep_fds: Sequence[int] = (),
 ) -> Child:
     """Start a child that gets `death_signal` when the calling thread ends: call it from a thread that stays."""
-    with log.open("ab") as sink:
+    # A server's log may hold what its clients sent: statements of Postgres, for instance.
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, LOG_MODE), "ab") as sink:
+        os.fchmod(sink.fileno(), LOG_MODE)
         process = subprocess.Popen(
             [str(word) for word in argv],
             cwd=cwd,

@@ -82,7 +82,7 @@ class EmbeddedServer(ABC):
 
     def pause(self) -> None:
         """Freeze the server: connections stay open and nothing answers (SIGSTOP)."""
-        self._running_child().signal_all(signal.SIGSTOP)
+        self._running_child().freeze()
 
     def resume(self) -> None:
         """Let a paused server go on (SIGCONT)."""

@@ -12,6 +12,12 @@ from wayline.standalone.services import Fleet
 T = TypeVar("T")
 
 
+def ends() -> list[signal.Signals]:
+    """Return the signals that ask for the end: SIGHUP, a closed terminal, not where `nohup` has it ignored."""
+    heard = [signal.SIGTERM, signal.SIGINT]
+    return heard if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [*heard, signal.SIGHUP]
+
+
 class Stopped(Exception):
     """The end was asked for before everything had started."""
 
@@ -26,7 +32,7 @@ class Stopping:
     def listen(self) -> None:
         """Take the signals; a closed terminal counts as SIGTERM."""
         loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for name in ends():
             loop.add_signal_handler(name, self._heard)
 
     def _heard(self) -> None:

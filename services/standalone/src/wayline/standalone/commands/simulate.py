@@ -46,15 +46,15 @@ def simulate(
 
 async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: bool) -> None:
     import asyncio
-    import signal
     import time
 
+    from wayline.standalone.stopping import ends
     from wayline.testkit.simulator import Fault, Simulator, by_rules
 
     late = Fault(latency_s=latency_ms / 1_000)
     chosen = by_rules if script is None else _script_in(script)
     asked_to_end = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for name in ends():
         asyncio.get_running_loop().add_signal_handler(name, asked_to_end.set)
     async with Simulator(chosen, faults=lambda asked: late, clock=time.time, port=port) as simulator:
         print(json.dumps(_said(simulator)) if as_json else _shown(simulator), flush=True)
