@@ -170,3 +170,11 @@ async def test_vectors_of_another_model_are_refused_with_what_to_do_and_words_st
         assert refused.value.code == "embedding_model_mismatch"
         assert "WAYLINE_RETRIEVAL_EMBEDDING_MODEL back to older-model" in str(refused.value)
     assert len((await client.search("tortoise", mode="keyword")).hits) == 1
+
+
+async def test_a_hit_says_how_much_of_the_query_it_covers(fables: Any):
+    hits = (await fables.search("tell me of the tortoise in Mongolia")).hits
+    both = (await fables.search("tortoise race")).hits
+
+    assert all(0 < hit.why["covered"] < 0.5 for hit in hits if "keyword" in hit.why)
+    assert both[0].why["covered"] == 1

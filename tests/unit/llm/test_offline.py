@@ -56,6 +56,26 @@ def test_it_says_so_when_the_passages_do_not_answer():
     assert said.citations == ()
 
 
+def test_a_passage_that_lacks_the_rare_word_of_a_question_is_no_answer():
+    asked = UserMessage(parts=(TextPart(text="What is the capital of Mongolia?"),))
+    text = "The capital expenditures of the year, and other capital."
+    result = found(("report.md", text)).model_copy(
+        update={"citations": (Citation(document="report.md", quote=text, covered=0.4),)}
+    )
+
+    assert respond(request(asked, result)).citations == ()
+
+
+def test_a_passage_that_holds_the_rare_words_of_a_question_is_an_answer():
+    asked = UserMessage(parts=(TextPart(text="What can you say about the new capital city of Mongolia?"),))
+    text = "Ulaanbaatar is Mongolia's seat of government."
+    result = found(("atlas.md", text)).model_copy(
+        update={"citations": (Citation(document="atlas.md", quote=text, covered=0.8),)}
+    )
+
+    assert [citation.document for citation in respond(request(asked, result)).citations] == ["atlas.md"]
+
+
 def test_it_says_so_when_the_search_failed():
     result = found(failed=True).model_copy(update={"content": "the knowledge base is away"})
 

@@ -12,6 +12,7 @@ from wayline.retrieval.ranking import (
     Words,
     choose_share,
     choose_words,
+    coverage,
     quoted,
     rarity,
     weight,
@@ -88,3 +89,11 @@ def test_a_whole_identifier_weighs_more_than_a_word_as_rare():
 )
 def test_vectors_are_worth_more_where_passages_do_not_know_the_words(found: list[Term], share: float):
     assert choose_share(found, chunks=10, known=0.1, unknown=0.4) == share
+
+
+def test_coverage_weighs_words_by_rarity_and_not_those_that_ask():
+    asked = [Term("capit", 20), Term("mongolia", 0), Term("tell", 0), Term(f"{IDENTIFIER_SIGN}a{IDENTIFIER_SIGN}1", 0)]
+
+    common, rare = rarity(20, of=100), rarity(0, of=100)
+    assert coverage(asked, ["'capit'"], chunks=100) == pytest.approx(common / (common + rare))
+    assert coverage([Term("tell", 3)], ["'tell'"], chunks=100) is None

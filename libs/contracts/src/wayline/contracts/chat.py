@@ -148,6 +148,9 @@ class Citation(Frozen):
     quote: str
     document_id: str = ""
     chunk_id: str = ""
+    covered: float | None = Field(
+        default=None, description="The share of what was searched for, weighed by rarity, that the passage holds."
+    )
 
 
 ChatMessage = UserMessage | AssistantMessage | ToolMessage | NoteMessage

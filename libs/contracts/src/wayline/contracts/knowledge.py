@@ -146,6 +146,10 @@ class Filter(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Every pair must be equal in the chunk.")
 
 
+COVERED = "covered"
+"""In `Hit.why`: the share of the query's words, weighed by how rare they are, that the passage holds."""
+
+
 class Hit(Frozen):
     """A passage and why it was found."""
 
@@ -154,7 +158,9 @@ class Hit(Frozen):
     document: str = Field(description="The document's name.")
     text: str
     score: float
-    why: dict[str, Any] = Field(default_factory=dict, description="Rank and score of each leg.")
+    why: dict[str, Any] = Field(
+        default_factory=dict, description="Rank and score of each leg, and how much is covered."
+    )
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -17,8 +17,10 @@ LABEL = "(Answered by the extractive offline model: it quotes passages, it does 
 PASSAGES_ASKED = 5
 QUOTES_MAX = 3
 QUOTE_CHARS_MAX = 420
-COVERED_MIN = 0.5
-"""The share of a question's own words that a passage must hold before it counts as an answer."""
+COVERED_MIN = 0.55
+"""The share of a question's words, weighed by how rare they are, that a passage must hold to count as an answer."""
+COVERED_MIN_UNWEIGHED = 0.5
+"""The same where the search does not say: every word weighs alike."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+(?:[.'-][A-Za-z0-9_]+)*|[^\W\d_]+")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[\"'(\[A-Z0-9`*-])|\n{2,}|\n(?=[-*#|>])")
@@ -102,14 +104,22 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
     ranked: list[_Ranked] = []
     for order, passage in enumerate(passages):
         whole = len(wanted & _stems(f"{passage.document} {passage.quote}")) / len(wanted)
-        if whole < COVERED_MIN:
+        if not _answers(passage, whole):
             continue
         stretch, covered = _stretch(passage.quote, wanted)
-        ranked.append(_Ranked(whole + covered, order, passage.model_copy(update={"quote": stretch})))
+        quote = passage.model_copy(update={"quote": stretch, "covered": None})
+        ranked.append(_Ranked((whole if passage.covered is None else passage.covered) + covered, order, quote))
     ranked.sort(key=lambda one: (-one.covered, one.order))
     best = ranked[0].covered if ranked else 0
     kept = {one.quote.quote: one.quote for one in reversed(ranked) if one.covered >= best * 0.7}
     return list(reversed(kept.values()))[:QUOTES_MAX]
+
+
+def _answers(passage: Citation, whole: float) -> bool:
+    """Whether a passage holds enough of the question to be an answer."""
+    if passage.covered is None:
+        return whole >= COVERED_MIN_UNWEIGHED
+    return passage.covered >= COVERED_MIN
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:

@@ -242,7 +242,7 @@ UPDATE documents SET words_version = 2 WHERE tenant = $1 AND document_id = $2;
 -- $20 least cosine
 -- {dimensions}: of the vectors, because the index is one for each number of them.
 WITH term AS MATERIALIZED (
-    SELECT quoted::tsquery AS word, weight FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
+    SELECT quoted::tsquery AS word, weight, quoted FROM unnest($7::text[], $8::float8[]) AS given (quoted, weight)
 ),
 by_words AS MATERIALIZED (
     SELECT chunk_id, bm25.score
@@ -292,10 +292,14 @@ fused AS (
 best AS MATERIALIZED (
     SELECT * FROM fused WHERE $18::float8 IS NULL OR score >= $18 ORDER BY score DESC, chunk_id LIMIT $19
 )
-SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata
+SELECT chunk_id, score, words_rank, words_score, vector_rank, vector_score, document_id, name, text, metadata,
+    ARRAY(SELECT quoted FROM term WHERE passage.words @@ word) AS held
 FROM best
 -- One look-up a passage by the primary key, whatever the planner believes about the table.
 CROSS JOIN LATERAL (
-    SELECT document_id, name, text, metadata FROM chunks WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id LIMIT 1
+    SELECT document_id, name, text, metadata, words
+    FROM chunks
+    WHERE tenant = $1 AND chunks.chunk_id = best.chunk_id
+    LIMIT 1
 ) AS passage
 ORDER BY score DESC, chunk_id;

@@ -6,7 +6,7 @@ choose candidates: what matches nothing but the commonest word of a query is nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -20,6 +20,11 @@ IDENTIFIER_WEIGHT = 2
 RRF_K = 60
 MISSING_MAX = 0.5
 """The share of a query's weight that no passage may have before its words are distrusted."""
+ASKING = frozenset(
+    "also answer could describ explain find gave give happen like list look mani mean much name pleas say shall show "
+    "tell us use way would".split()
+)
+"""Words, as the index stems them, that ask and are asked for by nobody."""
 TERMS_MAX = 256
 """Of a longer query only the words that weigh most count: how often each is asked for, times how rare it is."""
 
@@ -87,6 +92,18 @@ def choose_share(found: Sequence[Term], *, chunks: int, known: float, unknown: f
     if missing >= total:
         return 1.0
     return unknown if missing > total * MISSING_MAX else known
+
+
+def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> float | None:
+    """Return the share of a query's words, weighed by how rare they are, that a passage holds; None: it has none.
+
+    `held` are words of the query as `choose_words` quotes them.
+    """
+    words = [term for term in asked if term.word not in ASKING and not term.word.startswith(IDENTIFIER_SIGN)]
+    total = sum(rarity(term.chunks, of=chunks) for term in words)
+    if total <= 0:
+        return None
+    return sum(rarity(term.chunks, of=chunks) for term in words if quoted(term.word) in held) / total
 
 
 def rarity(chunks: int, *, of: int) -> float:

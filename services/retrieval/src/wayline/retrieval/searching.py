@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, Hit, SearchKnowledge, SearchResult
 from wayline.retrieval.adapters.passages import Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.indexing import embedding_span
-from wayline.retrieval.ranking import Term, Words, choose_share, choose_words
+from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
 from wayline.retrieval.reading import storable, storable_json
 from wayline.store import Record
 from wayline.telemetry import Telemetry, names
@@ -66,7 +66,10 @@ class Searcher:
             rows = await self._ranked(search, asked, words, vector, average=average, words_weight=1 - share)
         fused = words is not None and vector is not None
         return SearchResult(
-            hits=tuple(_hit(row, fused_with=share if fused else None) for row in rows),
+            hits=tuple(
+                _hit(row, fused_with=share if fused else None, covered=coverage(terms, row["held"], chunks=chunks))
+                for row in rows
+            ),
             mode=asked.mode,
             embedding_model=self._model(vectors),
             note=NO_WORDS if by_words and words is None else None,
@@ -135,8 +138,10 @@ def _matches(words: Words | None) -> list[str | None]:
     return [words.any_of] if words.all_of is None else [words.all_of, words.any_of]
 
 
-def _hit(row: Record, *, fused_with: float | None) -> Hit:
+def _hit(row: Record, *, fused_with: float | None, covered: float | None) -> Hit:
     why: dict[str, Any] = {} if fused_with is None else {"vector_weight": fused_with}
+    if covered is not None:
+        why[COVERED] = round(covered, 4)
     if row["words_rank"] is not None:
         why["keyword"] = {"rank": row["words_rank"], "score": row["words_score"]}
     if row["vector_rank"] is not None:

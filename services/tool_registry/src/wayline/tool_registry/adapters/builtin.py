@@ -13,7 +13,7 @@ from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.knowledge import Filter, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, Filter, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.adapters.failures import AWAY
 from wayline.tool_registry.results import CITATIONS, TENANT
@@ -92,7 +92,13 @@ async def get_current_time(
 def citations(found: SearchResult) -> list[dict[str, Any]]:
     """What an answer may cite, in the order of the passages."""
     return [
-        Citation(document=hit.document, quote=hit.text, document_id=hit.document_id, chunk_id=hit.chunk_id).model_dump()
+        Citation(
+            document=hit.document,
+            quote=hit.text,
+            document_id=hit.document_id,
+            chunk_id=hit.chunk_id,
+            covered=hit.why.get(COVERED),
+        ).model_dump()
         for hit in found.hits
     ]
 
