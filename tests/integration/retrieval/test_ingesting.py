@@ -93,10 +93,10 @@ async def test_progress_is_told_while_a_document_is_indexed(service: Service, cl
     seen: list[tuple[str, int, int | None]] = []
     embed = LexicalHash.embed
 
-    async def watched(self: LexicalHash, texts: Any) -> Any:
+    async def watched(self: LexicalHash, texts: Any, **more: Any) -> Any:
         now = await client.get("d1")
         seen.append((now.status, now.chunks_done, now.chunks_total))
-        return await embed(self, texts)
+        return await embed(self, texts, **more)
 
     monkeypatch.setattr(LexicalHash, "embed", watched)
     monkeypatch.setattr(indexing, "EMBED_BATCH", 2)

@@ -122,9 +122,9 @@ async def test_an_index_message_from_before_the_deletion_does_not_bring_the_docu
 ):
     embed, gate = LexicalHash.embed, asyncio.Event()
 
-    async def held(self: LexicalHash, texts: Any) -> Any:
+    async def held(self: LexicalHash, texts: Any, **more: Any) -> Any:
         await gate.wait()
-        return await embed(self, texts)
+        return await embed(self, texts, **more)
 
     monkeypatch.setattr(LexicalHash, "embed", held)
     await start(index_slots=1)

@@ -129,7 +129,10 @@ IDENTITIES = {
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
-                *(f"budgets.{verb}.*" for verb in ("settle", "extend", "release", "list", "put", "delete")),
+                *(
+                    f"budgets.{verb}.*"
+                    for verb in ("settle", "extend", "release", "hold", "charge", "list", "put", "delete")
+                ),
                 "jobs.plan.*",
             ),
             subscribe=(f"$KV.{PROVIDERS}.>",),
@@ -164,6 +167,7 @@ IDENTITIES = {
             publish=(
                 *COMMON,
                 f"{OWN_API}.STREAM.INFO.INDEX",
+                *("budgets.hold.*", "budgets.charge.*", "costs.record.*"),
                 # It alone lets go of objects before their time: the texts of documents that are indexed.
                 f"{OWN_API}.STREAM.PURGE.OBJ_{PAYLOADS}",
             ),
@@ -185,7 +189,7 @@ IDENTITIES = {
                 *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),
             ),
-            answers=("traces.get.*", "traces.steps.*", "jobs.list.*", "costs.get.*"),
+            answers=("traces.get.*", "traces.steps.*", "jobs.list.*", "costs.get.*", "costs.record.*"),
         ),
     )
 }

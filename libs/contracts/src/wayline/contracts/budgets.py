@@ -136,6 +136,10 @@ class Settled(Frozen):
     settled: bool
 
 
+ChargeId = Annotated[str, StringConstraints(pattern=r"^[a-z]+/[a-z0-9]{1,64}$")]
+"""What it is for and a number of its own: it shares a table with the ids of jobs, which hold no slash."""
+
+
 class LeftWarm(Frozen):
     """What a job of a session left in a provider's cache, for the next one: its tools and its system prompt."""
 
@@ -208,6 +212,23 @@ class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended)
     seq: int = Field(default=0, description="Where in the job's log this is asked.")
     waits: bool = Field(
         default=True, description="Whether the job waits where this is refused: only such a job is woken for room."
+    )
+
+
+class HoldCharge(Request, subject="budgets.hold.{tenant}", replies=Extended):
+    """Hold money for a call outside of any job, as an embedding of a document is; asking again changes nothing."""
+
+    charge_id: ChargeId
+    usd: Decimal | None = Field(ge=0, description="The most that it can cost; None: its price is unknown.")
+
+
+class ChargeBudgets(Request, subject="budgets.charge.{tenant}", replies=Settled):
+    """Count what a call outside of any job cost, whether it was held or not; asking again changes nothing."""
+
+    charge_id: ChargeId
+    cost_usd: Decimal | None = Field(ge=0, description="None: unknown.")
+    unsettled_usd: Decimal = Field(
+        default=Decimal(0), ge=0, description="The most that it can have cost beside it, where nobody knows."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -171,6 +172,10 @@ class SearchResult(Frozen):
     mode: str
     embedding_model: str | None = None
     note: str | None = Field(default=None, description="Why there are fewer or no hits, where that is not plain.")
+    cost_usd: Decimal | None = Field(
+        default=None,
+        description="What embedding the query cost, where its caller reports that; None: nothing is known.",
+    )
 
 
 class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=SearchResult):
@@ -192,3 +197,7 @@ class SearchKnowledge(Request, subject="retrieval.search.{tenant}", replies=Sear
         default=None, description="On the scale of the mode: BM25, cosine, or the fused score (at most 1/61)."
     )
     filter: Filter = Filter()
+    caller_pays: bool = Field(
+        default=False,
+        description="The caller reports what it costs, as a job's log does. Else it is spent outside of any job.",
+    )

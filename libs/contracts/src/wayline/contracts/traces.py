@@ -9,7 +9,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.events.model_calls import Bounds, Purpose
 from wayline.contracts.jobs import JobView, Status
+from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
 
 
@@ -149,6 +151,34 @@ class CostTable(Frozen):
 
 CostGroup = Literal["model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind"]
 """`kind`: a call of the conversation's model, of a tool, or an auxiliary one."""
+
+
+class Spending(Frozen):
+    """A paid call outside of any job, as the ledger has it."""
+
+    attempt_id: str = Field(min_length=1, max_length=300, description="Sent to the provider with the call.")
+    purpose: Purpose
+    provider: str
+    model: str
+    input_tokens: int = Field(default=0, ge=0, le=TOKENS_MAX)
+    cost_usd: Decimal | None = Field(default=None, description="None: unknown.")
+    unsettled: Bounds | None = Field(default=None, description="Between what it can have cost; None: it is settled.")
+    at: datetime
+
+
+SPENDINGS_MAX = 500
+
+
+class Recorded(Frozen):
+    """How many entries were taken."""
+
+    entries: int
+
+
+class RecordSpending(Request, subject="costs.record.{tenant}", replies=Recorded):
+    """Put calls outside of any job into the ledger; asking again changes nothing."""
+
+    entries: tuple[Spending, ...] = Field(max_length=SPENDINGS_MAX)
 
 
 class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):

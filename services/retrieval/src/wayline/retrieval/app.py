@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from wayline.chassis import Ask, Bus, BusSettings, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import INDEX_RETRIEVAL
@@ -18,16 +21,19 @@ from wayline.contracts.knowledge import (
     ReadAttachment,
     SearchKnowledge,
 )
+from wayline.llm.catalogue import known_prices
 from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.adapters.old_words import OldWords
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.handlers import Handlers
 from wayline.retrieval.indexing import Indexer
+from wayline.retrieval.paying import Price
 from wayline.retrieval.reading import Limits
 from wayline.retrieval.renewing import Renewal
 from wayline.retrieval.searching import Searcher
@@ -35,7 +41,10 @@ from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
+log = structlog.get_logger()
+
 NAME = "retrieval"
+ZERO = Decimal(0)
 INDEX_ATTEMPTS_MAX = 5
 """Deliveries of a document after which it is given up: each may have killed the process, with others in hand."""
 
@@ -49,7 +58,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     embedder = make_embedder(settings)
-    handlers = _handlers(settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder)
+    payments = Payments(store, bus, embedder.provider, embedder.model, price_of(settings))
+    handlers = _handlers(settings, store=store, bus=bus, telemetry=telemetry, embedder=embedder, payments=payments)
 
     async def close() -> None:
         await embedder.close()
@@ -63,7 +73,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
         asks=_asks(handlers, search_slots=settings.search_slots),
-        parts=[Renewal(OldWords(store))],
+        parts=[Renewal(OldWords(store)), Reporter(payments)],
         needs={"postgres": store.check},
         close=close,
     )
@@ -89,7 +99,28 @@ def make_embedder(settings: Settings) -> Embedder:
     )
 
 
-def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetry, embedder: Embedder) -> Handlers:
+def price_of(settings: Settings) -> Price:
+    """What the embedder that the settings name costs: as they say, else as the price list does."""
+    if settings.embedding_model == LEXICAL_MODEL:
+        return Price(ZERO)
+    said = settings.embedding_usd_per_mtok
+    if said is not None:
+        return Price(said)
+    listed = known_prices().get(f"openai/{settings.embedding_model}")
+    if listed is None and settings.embedding_api_key is None:
+        # A server that wants no key sends no bill.
+        return Price(ZERO)
+    if listed is None:
+        log.warning(
+            "nobody has said what the embedding model costs: set WAYLINE_RETRIEVAL_EMBEDDING_USD_PER_MTOK",
+            model=settings.embedding_model,
+        )
+    return Price(listed.rates.input if listed else None)
+
+
+def _handlers(
+    settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetry, embedder: Embedder, payments: Payments
+) -> Handlers:
     documents = Documents(store)
     limits = Limits(
         bytes_max=settings.document_bytes_max,
@@ -100,8 +131,10 @@ def _handlers(settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetr
     return Handlers(
         documents=documents,
         originals=Originals(store),
-        indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars),
-        searcher=Searcher(Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates),
+        indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars, payments),
+        searcher=Searcher(
+            Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
+        ),
         queue=partial(read_queue, bus),
         drop=bus.claims.drop,
     )

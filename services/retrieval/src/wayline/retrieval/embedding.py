@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from wayline.retrieval.paying import Payer
+
     Vectors: TypeAlias = NDArray[np.float32]
 
 GRAM = 3
@@ -45,8 +47,8 @@ class Embedder(Protocol):
     similarity_min: float
     """A cosine below this says nothing: such a passage is not found."""
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, each of length 1. Raises Retry while the provider is away."""
+    async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
+        """One row a text, each of length 1. Raises Retry while the provider is away, and what `payer` raises."""
         ...
 
     async def close(self) -> None: ...
@@ -72,7 +74,7 @@ class LexicalHash:
         self.model = f"lexical-hash-{DIMENSIONS}"
         self._features: dict[str, tuple[NDArray[np.intp], Vectors]] = {}
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
         return await asyncio.to_thread(self.vectors, texts)
 
     async def close(self) -> None:

@@ -13,7 +13,8 @@ from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.embedding import Embedder, joined
-from wayline.retrieval.errors import ProviderRefused, Unreadable
+from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
+from wayline.retrieval.paying import Accounts
 from wayline.retrieval.reading import Limits, Page, Reading, read, size_of, storable, storable_json
 from wayline.telemetry import Telemetry, names
 
@@ -36,6 +37,7 @@ class Indexer:
     telemetry: Telemetry
     limits: Limits
     chunk_chars: int
+    payments: Accounts
 
     async def index(
         self,
@@ -54,7 +56,7 @@ class Indexer:
             reading = await asyncio.to_thread(self._read, asked, taken)
             chunks = await asyncio.to_thread(self._chunks, reading)
             vectors = await self._embedded(taken, chunks)
-        except (Unreadable, ProviderRefused) as error:
+        except (Unreadable, ProviderRefused, NoBudget) as error:
             await self.documents.fail(taken, storable(str(error)))
             return
         reach(Failpoint.RETRIEVAL_STORE_BEFORE)
@@ -113,11 +115,12 @@ class Indexer:
 
     async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []
+        payer = self.payments.account(taken.tenant, holds=True)
         await self.documents.progress(taken, done=0, total=len(chunks))
         for at in range(0, len(chunks), EMBED_BATCH):
             batch = [embeddable(taken.name, piece) for piece in chunks[at : at + EMBED_BATCH]]
             with embedding_span(self.telemetry, self.embedder) as span:
-                vectors.append(await self.embedder.embed(batch))
+                vectors.append(await self.embedder.embed(batch, payer=payer))
                 span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors[-1].shape[1])
             await self.documents.progress(taken, done=at + len(batch), total=len(chunks))
         return joined(vectors) if vectors else vectors

@@ -303,3 +303,17 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS passage
 ORDER BY score DESC, chunk_id;
+
+-- name: begin_embedding
+INSERT INTO embedding_calls (tenant, charge_id, model, worst_usd) VALUES ($1, $2, $3, $4);
+
+-- name: end_embedding
+UPDATE embedding_calls SET state = $3, input_tokens = $4, cost_usd = $5 WHERE tenant = $1 AND charge_id = $2;
+
+-- name: hand_over_embeddings
+DELETE FROM embedding_calls WHERE tenant = $1 AND charge_id = ANY ($2::text[]);
+
+-- name: embeddings_to_report
+-- What is still open after so long has lost its process: nobody will say how it ended.
+SELECT * FROM embedding_calls WHERE state <> 'open' OR at < now() - make_interval(secs => $1)
+ORDER BY tenant, at LIMIT $2;

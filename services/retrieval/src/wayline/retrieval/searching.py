@@ -10,6 +10,7 @@ from wayline.retrieval.adapters.passages import Corpus, Passages, Search, Vector
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.indexing import embedding_span
+from wayline.retrieval.paying import Account, Accounts
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
 from wayline.retrieval.reading import storable, storable_json
 from wayline.store import Record
@@ -33,6 +34,7 @@ class Searcher:
     telemetry: Telemetry
     keyword_candidates: int
     leg_candidates: int
+    payments: Accounts
 
     async def search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""
@@ -42,13 +44,17 @@ class Searcher:
             names.GEN_AI_TOP_K: asked.top_k,
         }
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
-            return await self._search(asked)
+            account = self.payments.account(asked.tenant, holds=False)
+            found = await self._search(asked, account)
+            if account is None or not asked.caller_pays:
+                return found
+            return found.model_copy(update={"cost_usd": await account.hand_over()})
 
-    async def _search(self, asked: SearchKnowledge) -> SearchResult:
+    async def _search(self, asked: SearchKnowledge, account: Account | None) -> SearchResult:
         by_words = asked.mode == "keyword" or (asked.mode == "hybrid" and asked.vector_weight != 1)
         by_vector = asked.mode == "vector" or (asked.mode == "hybrid" and asked.vector_weight != 0)
         query = storable(asked.query)
-        vectors = await self._embedded(query) if by_vector else None
+        vectors = await self._embedded(query, account) if by_vector else None
         async with self.passages.searching(asked.tenant) as search:
             corpora = await search.corpora()
             if not corpora:
@@ -82,9 +88,9 @@ class Searcher:
             terms, chunks=chunks, known=self.embedder.vector_weight, unknown=self.embedder.vector_weight_unknown
         )
 
-    async def _embedded(self, query: str) -> Vectors:
+    async def _embedded(self, query: str, account: Account | None) -> Vectors:
         with embedding_span(self.telemetry, self.embedder) as span:
-            vectors = await self.embedder.embed([query])
+            vectors = await self.embedder.embed([query], payer=account)
             span.set_attribute(names.GEN_AI_EMBEDDING_DIMENSIONS, vectors.shape[1])
         return vectors
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
@@ -28,6 +30,12 @@ class Settings(EnvironmentSettings):
     )
     embedding_batch: int = Field(default=64, ge=1, le=2_048, description="Passages in one embedding call.")
     embedding_timeout_s: float = Field(default=60.0, gt=0)
+    embedding_usd_per_mtok: Decimal | None = Field(
+        default=None,
+        ge=0,
+        description="Dollars per million tokens; 0: it is free. None: what the price list says, or nothing where the "
+        "endpoint wants no key.",
+    )
 
     chunk_chars: int = Field(default=1_000, ge=100, le=20_000, description="The most characters of one passage.")
     document_bytes_max: int = Field(default=32 * 1024 * 1024, ge=1, description="A larger document is refused.")

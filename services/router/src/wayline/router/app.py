@@ -133,6 +133,8 @@ def _asks_of_router(router: Router) -> list[Ask[Any]]:
 def _asks_about_money(money: Budgets) -> list[Ask[Any]]:
     return [
         asks(budgets.ExtendBudget, money.on_extend),
+        asks(budgets.HoldCharge, money.on_hold_charge),
+        asks(budgets.ChargeBudgets, money.on_charge),
         asks(budgets.ReleaseBudget, money.on_release),
         asks(budgets.ListBudgets, money.on_list),
         asks(budgets.PutBudget, money.on_put),

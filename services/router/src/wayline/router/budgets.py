@@ -17,9 +17,11 @@ from wayline.contracts.budgets import (
     Budget,
     BudgetDeleted,
     BudgetList,
+    ChargeBudgets,
     DeleteBudget,
     ExtendBudget,
     Extended,
+    HoldCharge,
     ListBudgets,
     PutBudget,
     ReleaseBudget,
@@ -93,6 +95,21 @@ class Budgets:
         rows = await self._store.fetch(tenant, self._store.sql.settle, tenant, jobs, costs, unsure, self._moment())
         settled = {row["job_id"] for row in rows}
         return [job_id in settled for job_id in jobs]
+
+    async def on_hold_charge(self, asked: HoldCharge) -> Extended:
+        """Hold money for a call outside of any job, if every hard budget that counts it has room."""
+        await self._put_charge(asked.tenant, asked.charge_id)
+        said = await self._holds.ask(asked.tenant, (asked.charge_id, asked.usd, None, 0, False))
+        assert said is not None
+        return said
+
+    async def on_charge(self, asked: ChargeBudgets) -> Settled:
+        """Count what a call outside of any job cost, in every budget that counts it."""
+        await self._put_charge(asked.tenant, asked.charge_id)
+        return Settled(settled=await self.settle(asked.tenant, asked.charge_id, asked.cost_usd, asked.unsettled_usd))
+
+    async def _put_charge(self, tenant: str, charge_id: str) -> None:
+        await self._store.execute(tenant, self._store.sql.put_charge, tenant, charge_id, self._moment())
 
     async def on_release(self, asked: ReleaseBudget) -> Released:
         """Give back what a parked job holds and has not spent."""

@@ -65,6 +65,12 @@ SELECT * FROM hold_money($1, $2, $3, $4, $5, $6, coalesce($7::timestamptz, now()
 -- name: settle
 SELECT settle_money($1, $2, $3, $4, coalesce($5::timestamptz, now())) AS job_id;
 
+-- name: put_charge
+-- Of no agent and no user: budgets of the tenant count it, and those of a window `job` do not.
+INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at)
+VALUES ($1, $2, 0, '', NULL, NULL, false, coalesce($3::timestamptz, now()))
+ON CONFLICT (tenant, job_id) DO NOTHING;
+
 -- name: release
 SELECT release_money($1, $2, $3, $4);
 

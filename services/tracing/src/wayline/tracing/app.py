@@ -8,7 +8,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
-from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs
+from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
@@ -23,6 +23,7 @@ from wayline.tracing.owners import Owners
 from wayline.tracing.periodic import Periodic
 from wayline.tracing.projecting import Projector, Record
 from wayline.tracing.settings import Settings
+from wayline.tracing.spendings import Spendings
 
 NAME = "tracing"
 SCHEMA = "tracing"
@@ -73,7 +74,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         Telemetry(NAME, exporter),
         exporter,
-        asks=_asks(Answers(store)),
+        asks=[*_asks(Answers(store)), asks(RecordSpending, Spendings(tables).on_record)],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},
         close=close,

@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING, Any
 from opentelemetry import trace
 
 from wayline.contracts.errors import Retry, Unavailable
+from wayline.contracts.models import TOKENS_MAX
 from wayline.retrieval.errors import ProviderRefused
+from wayline.retrieval.paying import PaidCall
 from wayline.telemetry import names
 
 if TYPE_CHECKING:
     import httpx2
 
     from wayline.retrieval.embedding import Vectors
+    from wayline.retrieval.paying import Payer
 
 PLACEHOLDER_KEY = "none"
+ATTEMPT_HEADER = "X-Wayline-Attempt"
+BEGUN = frozenset({504})
+"""Statuses of somebody between us and the provider, who may have been at work for a while."""
 RETRY_AFTER_MAX_S = 60.0
 _TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -47,12 +53,12 @@ class OpenAICompatible:
         self._dimensions = dimensions
         self._client: httpx2.AsyncClient | None = None
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
         import numpy as np
 
         rows: list[list[float]] = []
         for at in range(0, len(texts), self._batch):
-            rows.extend(await self._ask(list(texts[at : at + self._batch])))
+            rows.extend(await self._paid(list(texts[at : at + self._batch]), payer))
         try:
             vectors = np.asarray(rows, np.float32)
         except (ValueError, TypeError):
@@ -67,7 +73,13 @@ class OpenAICompatible:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _ask(self, texts: list[str]) -> list[list[float]]:
+    async def _paid(self, texts: list[str], payer: Payer | None) -> list[list[float]]:
+        if payer is None:
+            return await self._ask(texts, PaidCall("", ""))
+        async with payer.paying(texts) as call:
+            return await self._ask(texts, call)
+
+    async def _ask(self, texts: list[str], call: PaidCall) -> list[list[float]]:
         import httpx2
 
         if self._client is None:
@@ -76,9 +88,13 @@ class OpenAICompatible:
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         try:
-            reply = await self._client.post(self._url, json=body)
+            reply = await self._client.post(self._url, json=body, headers={ATTEMPT_HEADER: call.attempt_id})
         except httpx2.TransportError as error:
+            if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
+                call.refused()
             raise Unavailable(f"the embedding provider at {self._url}", detail=type(error).__name__) from error
+        if reply.status_code != 200 and reply.status_code not in BEGUN:
+            call.refused()
         if reply.status_code in _TRY_AGAIN:
             raise Retry(
                 f"the embedding provider at {self._url} answered {reply.status_code}; try again",
@@ -89,22 +105,29 @@ class OpenAICompatible:
                 f"the embedding provider at {self._url} answered {reply.status_code} for model {self.model!r}: check "
                 f"WAYLINE_RETRIEVAL_EMBEDDING_MODEL, _BASE_URL and _API_KEY ({reply.text[:300]})"
             )
-        return self._rows(reply, len(texts))
+        return self._rows(reply, len(texts), call)
 
-    def _rows(self, reply: httpx2.Response, wanted: int) -> list[list[float]]:
+    def _rows(self, reply: httpx2.Response, wanted: int, call: PaidCall) -> list[list[float]]:
         try:
             said = reply.json()
+            call.answered(_tokens(said))
             rows = [item["embedding"] for item in sorted(said["data"], key=lambda item: item["index"])]
         except (ValueError, KeyError, TypeError) as error:
             raise ProviderRefused(f"{self._url} does not speak the embeddings API ({type(error).__name__})") from error
         if len(rows) != wanted:
             raise ProviderRefused(f"{self._url} answered {len(rows)} vectors for {wanted} texts")
-        tokens = (said.get("usage") or {}).get("prompt_tokens")
-        if isinstance(tokens, int):
+        if (tokens := _tokens(said)) is not None:
             span = trace.get_current_span()
             before = (getattr(span, "attributes", None) or {}).get(names.GEN_AI_INPUT_TOKENS, 0)
             span.set_attribute(names.GEN_AI_INPUT_TOKENS, before + tokens)
         return rows
+
+
+def _tokens(said: Any) -> int | None:
+    """What the endpoint counts; None: it does not say, or not so that anybody could pay it."""
+    usage = said.get("usage") if isinstance(said, dict) else None
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return tokens if isinstance(tokens, int) and 0 <= tokens <= TOKENS_MAX else None
 
 
 def _retry_after_s(said: str | None) -> float:

@@ -16,7 +16,7 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import COVERED, Filter, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.adapters.failures import AWAY
-from wayline.tool_registry.results import CITATIONS, TENANT
+from wayline.tool_registry.results import CITATIONS, COST, TENANT
 from wayline.tool_registry.settings import ServerSettings
 
 SERVER = ServerSettings(
@@ -61,6 +61,7 @@ def builtin_server(search: Search) -> Any:
             query=query,
             top_k=top_k,
             filter=Filter(document_ids=tuple(document_ids or ())),
+            caller_pays=True,
         )
         try:
             found = await search(asked)
@@ -69,7 +70,7 @@ def builtin_server(search: Search) -> Any:
         except Reject as error:
             return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
         text = TextContent(type="text", text=passages(found))
-        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)})
+        return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found))
 
     for tool in (search_knowledge, get_current_time):
         server.tool(structured_output=False)(tool)
@@ -101,6 +102,11 @@ def citations(found: SearchResult) -> list[dict[str, Any]]:
         ).model_dump()
         for hit in found.hits
     ]
+
+
+def cost(found: SearchResult) -> dict[str, Any]:
+    """What the search cost, as a tool says what it charged: the job's log tells of it."""
+    return {} if not found.cost_usd else {COST: str(found.cost_usd)}
 
 
 def passages(found: SearchResult) -> str:

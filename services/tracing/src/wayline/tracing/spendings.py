@@ -1,0 +1,57 @@
+"""Paid calls outside of any job: whoever makes them reports them, for no log tells of them."""
+
+from __future__ import annotations
+
+from wayline.contracts.money import usd
+from wayline.contracts.traces import Recorded, RecordSpending, Spending
+from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.rows import LedgerRow, Rows, clean
+
+NO_JOB, NO_AGENT = "(none)", "-"
+"""No job and no agent can have these names."""
+ONLY = 1
+"""An entry is said once, and never changes."""
+
+
+class Spendings:
+    """Writes them into the ledger."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def on_record(self, asked: RecordSpending) -> Recorded:
+        """Put the entries into the ledger; one that is there stays as it is."""
+        await self._tables.write(Rows(ledger=[_row(asked.tenant, entry) for entry in asked.entries]))
+        return Recorded(entries=len(asked.entries))
+
+
+def _row(tenant: str, entry: Spending) -> LedgerRow:
+    bounds = entry.unsettled
+    return LedgerRow(
+        tenant=tenant,
+        job_id=NO_JOB,
+        attempt_id=clean(entry.attempt_id),
+        seq=ONLY,
+        step=0,
+        kind="aux",
+        provider=clean(entry.provider),
+        model=clean(entry.model),
+        tool=None,
+        agent=NO_AGENT,
+        user_id=None,
+        session_id=None,
+        input_tokens=entry.input_tokens,
+        cache_read_tokens=0,
+        cache_write_5m_tokens=0,
+        cache_write_1h_tokens=0,
+        output_tokens=0,
+        reasoning_tokens=0,
+        cost_usd=None if entry.cost_usd is None else usd(entry.cost_usd),
+        open=False,
+        settled=bounds is None,
+        at=entry.at,
+        purpose=entry.purpose,
+        saved_usd=None,
+        lower_usd=bounds.lower_usd if bounds else None,
+        upper_usd=bounds.upper_usd if bounds else None,
+    )

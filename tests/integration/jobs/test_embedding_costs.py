@@ -1,0 +1,193 @@
+"""Embeddings are paid for like any call: the ledger, the budgets and the jobs say what the provider bills."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.knowledge import SearchKnowledge, SearchResult
+from wayline.contracts.traces import CostRow, CostTable, GetCosts
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.retrieval.settings import Settings as RetrievalSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit import until
+from wayline.testkit.simulator import Asked, Fault, Say, Simulator, rounds
+
+from .conftest import Platform
+from .four_models import CLAUDE, endpoints
+
+EMBEDS = "text-embedding-3-small"
+TEXT = "A lease is renewed every two seconds while its tool runs.\n\n" * 400
+SEARCHES = rounds(Say(tools=(("search_knowledge", {"query": "How often is a lease renewed?"}),)), Say(text="Often."))
+
+
+def embedding(simulator: Simulator, **more: Any) -> RetrievalSettings:
+    where = {"embedding_base_url": simulator.openai_url, "embedding_api_key": "simulated"}
+    return RetrievalSettings(embedding_model=EMBEDS, embedding_batch=16, **where, **more)
+
+
+@pytest.fixture
+async def simulator() -> AsyncIterator[Simulator]:
+    async with Simulator(SEARCHES) as simulator:
+        yield simulator
+
+
+async def start(platform: Platform, simulator: Simulator, **retrieval: Any) -> None:
+    """Start every service, with a hard budget that counts the whole tenant."""
+    where = endpoints(simulator)
+    await platform.start(
+        *("router", "executor", "tool_registry", "retrieval", "tracing"),
+        router=RouterSettings(**where),
+        executor=ExecutorSettings(**where),
+        retrieval=embedding(simulator, **retrieval),
+    )
+    await put_budget(platform, "5")
+
+
+async def put_budget(platform: Platform, limit_usd: str) -> None:
+    config = BudgetConfig(limit_usd=Decimal(limit_usd), window="month", hard=True)
+    await platform.bus.ask(PutBudget(tenant="default", name="all", config=config), Budget)
+
+
+async def spent(platform: Platform) -> Budget:
+    said = await platform.bus.ask(ListBudgets(tenant="default", name="all"), BudgetList)
+    return said.budgets[0]
+
+
+async def ledger(platform: Platform, *group_by: str) -> tuple[CostRow, ...]:
+    said = await platform.bus.ask(GetCosts(tenant="default", group_by=group_by), CostTable)
+    return said.rows
+
+
+async def reported(platform: Platform) -> None:
+    """Wait until retrieval has nothing left to report."""
+
+    async def nothing() -> bool:
+        async with platform.admin() as conn:
+            return not await conn.fetchval("SELECT count(*) FROM retrieval.embedding_calls")
+
+    await until(nothing, within=20, why="every embedding is reported")
+
+
+async def ask_agent(platform: Platform, job_id: str) -> Any:
+    config = AgentConfig(instructions="You look things up.", tools=("search_knowledge",))
+    await platform.bus.ask(PutAgent(tenant="default", name="looker", config=config), Agent)
+    await platform.submit(job_id, "How often is a lease renewed?", agent="looker", model=CLAUDE)
+    return await platform.wait_for(job_id)
+
+
+async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(platform: Platform, simulator: Simulator):
+    await start(platform, simulator)
+    await platform.know("d1", "leases.md", TEXT)
+    await platform.bus.ask(SearchKnowledge(tenant="default", query="lease"), SearchResult)
+    job = await ask_agent(platform, "j1")
+    await reported(platform)
+
+    bill = simulator.bill
+    embedded = {charge.attempt: charge.usd for charge in bill.charges if charge.wire == "embeddings"}
+    assert len(embedded) > 3 and all(embedded.values())
+    chat = sum((charge.usd for charge in bill.charges if charge.wire != "embeddings"), Decimal(0))
+    async with platform.admin() as conn:
+        rows = await conn.fetch("SELECT * FROM tracing.ledger WHERE purpose = 'embedding'")
+    told = {row["attempt_id"]: row["cost_usd"] for row in rows}
+
+    # The job's own search is in its log; everything else is in the ledger, call by call.
+    [search] = [event for event in await platform.events("j1") if isinstance(event, e.ToolCompleted)]
+    assert search.cost_usd is not None and search.cost_usd > 0
+    assert {attempt: embedded[attempt] for attempt in told} == told
+    assert sum(told.values()) + search.cost_usd == sum(embedded.values())
+    assert (job.cost_usd, job.costs.tool) == (chat + search.cost_usd, {"search_knowledge": search.cost_usd})
+    await until(lambda: settled(platform, bill.usd), within=20, why="the budget counts what is billed")
+    await until(lambda: listed(platform, bill.usd), within=20, why="the ledger has what is billed")
+
+
+async def listed(platform: Platform, usd: Decimal) -> bool:
+    return sum(row.cost_usd for row in await ledger(platform, "model", "kind")) == usd
+
+
+async def settled(platform: Platform, usd: Decimal) -> bool:
+    budget = await spent(platform)
+    return (budget.spent_usd, budget.reserved_usd, budget.unsettled_usd) == (usd, 0, 0)
+
+
+async def test_a_hard_budget_without_room_refuses_a_document(platform: Platform, simulator: Simulator):
+    await start(platform, simulator)
+    await put_budget(platform, "0.000000010")
+    with pytest.raises(AssertionError):
+        await platform.know("d1", "leases.md", TEXT[:100])
+
+    async with platform.admin() as conn:
+        status, error = await conn.fetchrow("SELECT status, error FROM retrieval.documents WHERE document_id = 'd1'")
+    assert status == "failed"
+    assert "The budget 'all' has no room for an embedding of up to $0.00000" in error
+    assert simulator.bill.charges == []
+    await reported(platform)
+    assert await settled(platform, Decimal(0))
+
+
+def cut_once() -> Any:
+    """The first call of the embedding provider is cut in its answer, and billed."""
+    seen: list[Asked] = []
+
+    def faults(asked: Asked) -> Fault:
+        seen.append(asked)
+        return Fault(cut_at_byte=40) if len(seen) == 1 else Fault()
+
+    return faults
+
+
+async def test_a_call_whose_answer_was_lost_is_unsettled_between_bounds(platform: Platform, simulator: Simulator):
+    simulator.faults = cut_once()
+    await start(platform, simulator)
+    await platform.know("d1", "leases.md", "A lease is renewed every two seconds.")
+    await reported(platform)
+
+    lost, paid = [charge.usd for charge in simulator.bill.charges]
+    [row] = await ledger(platform, "kind")
+    assert (row.cost_usd, row.calls, row.calls_unsettled) == (paid, 2, 1)
+    assert row.unsettled_lower_usd == 0
+    assert row.unsettled_upper_usd is not None and row.unsettled_upper_usd >= lost
+    budget = await spent(platform)
+    assert (budget.spent_usd, budget.unsettled_usd) == (paid, row.unsettled_upper_usd)
+
+
+async def test_an_unknown_price_is_never_zero(platform: Platform):
+    async with Simulator(SEARCHES) as simulator:
+        simulator.models |= {"mystery-embedding": simulator.models[EMBEDS]}
+        await platform.start(
+            "router",
+            "retrieval",
+            "tracing",
+            retrieval=embedding(simulator).model_copy(update={"embedding_model": "mystery-embedding"}),
+        )
+        await platform.know("d1", "leases.md", "A lease is renewed every two seconds.")
+        paid = await platform.bus.ask(SearchKnowledge(tenant="default", query="lease", caller_pays=True), SearchResult)
+        await reported(platform)
+
+    assert paid.cost_usd is None
+    [row] = await ledger(platform, "kind")
+    assert (row.calls, row.calls_unknown, row.cost_usd) == (2, 2, 0)
+
+
+async def test_a_call_whose_process_was_killed_is_reported_with_its_bounds(platform: Platform, simulator: Simulator):
+    await start(platform, simulator)
+    async with platform.admin() as conn:
+        await conn.execute(
+            "INSERT INTO retrieval.embedding_calls (tenant, charge_id, model, worst_usd, at) "
+            "VALUES ('default', 'embedding/killed', 'm', 0.002, now() - interval '1 hour'), "
+            "('default', 'embedding/running', 'm', 0.002, now())"
+        )
+
+    async def told() -> bool:
+        return bool(await ledger(platform, "kind"))
+
+    await until(told, within=20, why="the killed call is in the ledger")
+    [row] = await ledger(platform, "kind")
+    assert (row.calls, row.calls_unsettled, row.cost_usd) == (1, 1, 0)
+    assert (row.unsettled_lower_usd, row.unsettled_upper_usd) == (0, Decimal("0.002"))
