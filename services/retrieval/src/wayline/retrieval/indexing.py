@@ -14,7 +14,7 @@ from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
 from wayline.retrieval.chunking import chunk
 from wayline.retrieval.embedding import Embedder, joined
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
-from wayline.retrieval.paying import Accounts
+from wayline.retrieval.paying import Accounts, Free
 from wayline.retrieval.reading import Limits, Page, Reading, read, size_of, storable, storable_json
 from wayline.telemetry import Telemetry, names
 
@@ -37,7 +37,7 @@ class Indexer:
     telemetry: Telemetry
     limits: Limits
     chunk_chars: int
-    payments: Accounts
+    payments: Accounts = Free()  # noqa: RUF009 - it holds nothing
 
     async def index(
         self,

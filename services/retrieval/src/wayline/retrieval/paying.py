@@ -65,6 +65,14 @@ class Accounts(Protocol):
         ...
 
 
+class Free:
+    """Where nothing costs anything."""
+
+    def account(self, tenant: str, *, holds: bool) -> Account | None:
+        """Return None: there is nothing to pay."""
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """Dollars per million tokens; None: nobody has said."""

@@ -10,7 +10,7 @@ from wayline.retrieval.adapters.passages import Corpus, Passages, Search, Vector
 from wayline.retrieval.embedding import Embedder
 from wayline.retrieval.errors import EmbedderMismatch
 from wayline.retrieval.indexing import embedding_span
-from wayline.retrieval.paying import Account, Accounts
+from wayline.retrieval.paying import Account, Accounts, Free
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
 from wayline.retrieval.reading import storable, storable_json
 from wayline.store import Record
@@ -34,7 +34,7 @@ class Searcher:
     telemetry: Telemetry
     keyword_candidates: int
     leg_candidates: int
-    payments: Accounts
+    payments: Accounts = Free()  # noqa: RUF009 - it holds nothing
 
     async def search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages. Raises EmbedderMismatch, or Retry while the provider or Postgres is away."""
