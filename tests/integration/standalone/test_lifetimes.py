@@ -123,6 +123,22 @@ def test_the_doctor_of_a_place_where_nothing_ever_ran(fresh: Installed):
     assert fresh.wayline("doctor").returncode == 0
 
 
+def test_the_doctor_names_a_dead_mcp_server_and_a_stopped_platform(fresh: Installed):
+    fresh.more["WAYLINE_TOOL_REGISTRY_SERVERS"] = '[{"name": "crm", "url": "http://127.0.0.1:9/mcp"}]'
+    fresh.start()
+    found = fresh.wayline("doctor")
+    saved = fresh.wayline("agents", "put", "helper", "-", stdin='{"tools": ["search_knowledge", "crm__find"]}')
+    fresh.stop()
+    stopped = fresh.wayline("doctor")
+
+    assert found.returncode == 1
+    assert "the MCP server 'crm' does not answer: " in found.stdout
+    assert (saved.returncode, saved.stdout) == (0, "helper is saved as version 1\n")
+    assert "warning: no tool is called 'crm__find'; not reached at the moment: crm\n" in saved.stderr
+    assert stopped.returncode == 0
+    assert "no problem found; Wayline is not running" in stopped.stdout
+
+
 def test_the_doctor_sees_credentials_that_others_may_read(fresh: Installed):
     fresh.start("--servers-only")
     (fresh.data / "credentials" / "keys.json").chmod(0o644)

@@ -109,6 +109,15 @@ async def test_a_server_that_is_down_fails_its_own_tools_and_no_others(world):
     assert (gone.error.code, fine.status) == ("unavailable", "success")
 
 
+async def test_a_server_that_is_down_is_named_beside_the_tools(world):
+    await world.registry({"name": "down", "url": "http://127.0.0.1:9/mcp"}, world.effects.settings())
+
+    listed = await world.bus.ask(ListTools(tenant=world.tenant), ToolList)
+
+    assert [server.name for server in listed.away] == ["down"]
+    assert listed.away[0].why
+
+
 async def test_a_server_that_crashed_and_came_back_is_used_again(world):
     server = await world.server()
     await world.registry(server.settings())

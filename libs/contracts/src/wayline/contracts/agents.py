@@ -82,6 +82,9 @@ class Agent(Frozen):
     name: Name
     version: int = Field(ge=1)
     config: AgentConfig
+    warnings: tuple[str, ...] = Field(
+        default=(), description="What was odd when it was saved, such as tools that do not exist (yet)."
+    )
 
 
 class AgentList(Frozen):

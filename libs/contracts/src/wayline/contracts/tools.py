@@ -40,10 +40,20 @@ RECALL = "recall_details"
 """Reads the whole of a result that was shown in a shorter form."""
 
 
+class ServerAway(Frozen):
+    """A configured server that does not answer; the tools that it had are still listed."""
+
+    name: str
+    why: str = ""
+
+
 class ToolList(Frozen):
     """The tools whose names match."""
 
     tools: tuple[ToolDefinition, ...] = Field(description="Sorted by name.")
+    away: tuple[ServerAway, ...] = Field(
+        default=(), description="Servers that this replica of the registry cannot reach."
+    )
 
 
 class ToolError(Frozen):

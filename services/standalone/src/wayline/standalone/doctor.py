@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from wayline.standalone.checks import bus, database, gateway, machine, models
+from wayline.standalone.checks import bus, database, gateway, machine, models, tools
 from wayline.standalone.findings import Check, Finding, examine
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings
@@ -26,12 +26,19 @@ async def doctor(settings: Settings, *, as_json: bool = False) -> bool:
             findings.append(finding)
             if not as_json:
                 _show(finding)
+    stopped = any(finding.said == gateway.NOT_RUNNING for finding in findings)
     healthy = not any(finding.state == "problem" for finding in findings)
     if as_json:
-        print(json.dumps({"healthy": healthy, "findings": [finding.as_dict() for finding in findings]}, indent=2))
+        print(
+            json.dumps(
+                {"healthy": healthy, "running": not stopped, "findings": [finding.as_dict() for finding in findings]},
+                indent=2,
+            )
+        )
     else:
         problems = sum(finding.state == "problem" for finding in findings)
-        print(f"\n{problems} problem{'s' if problems != 1 else ''}" if problems else "\nno problem found")
+        found = f"{problems} problem{'s' if problems != 1 else ''}" if problems else "no problem found"
+        print(f"\n{found}{'; Wayline is not running, `wayline up` starts it' if stopped else ''}")
     return healthy
 
 
@@ -46,6 +53,7 @@ def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
         "bus": partial(bus.examine_bus, settings, installation),
         "database": partial(database.examine_database, settings, installation),
         "gateway": partial(gateway.examine_gateway, settings, installation),
+        "tools": partial(tools.examine_tools, settings, installation),
         "models": partial(models.examine_models, settings, installation),
     }
 

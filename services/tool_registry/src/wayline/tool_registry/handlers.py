@@ -10,6 +10,7 @@ from wayline.contracts.tools import (
     CancelTool,
     ListTools,
     ResolveTool,
+    ServerAway,
     ToolError,
     ToolList,
     ToolReply,
@@ -35,7 +36,9 @@ class Handlers:
 
     async def list_tools(self, ask: ListTools) -> ToolList:
         """Say which tools there are."""
-        return ToolList(tools=select(await self.upstreams.tools(), ask.patterns))
+        tools = select(await self.upstreams.tools(), ask.patterns)
+        away = tuple(ServerAway(name=name, why=why) for name, why in self.upstreams.away().items())
+        return ToolList(tools=tools, away=away)
 
     async def call_tool(self, ask: CallTool) -> ToolReply:
         """Run a tool, once for its key."""

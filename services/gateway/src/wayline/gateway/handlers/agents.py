@@ -18,10 +18,12 @@ from wayline.contracts.agents import (
     PutAgent,
     RestoreAgent,
 )
+from wayline.contracts.errors import WaylineError
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.gateway.doors import Admin, Door, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.routes import StrictRoute
+from wayline.gateway.tool_warnings import unknown_tools
 
 router = APIRouter(prefix="/v1", tags=["agents"], route_class=StrictRoute)
 
@@ -43,7 +45,20 @@ async def get_agent(name: AgentPath, door: Door, caller: Reader) -> Agent:
 @router.put("/agents/{name}", responses=fails(400, 409, 413))
 async def put_agent(name: AgentPath, config: AgentConfig, door: Door, caller: Admin) -> Agent:
     """Save an agent: a change is a new version, and a running job keeps the one it began with."""
-    return await door.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
+    saved = await door.bus.ask(PutAgent(tenant=caller.tenant, name=name, config=config), Agent)
+    return saved.model_copy(update={"warnings": (*saved.warnings, *await _about_tools(config, door, caller.tenant))})
+
+
+async def _about_tools(config: AgentConfig, door: Door, tenant: str) -> tuple[str, ...]:
+    """Name the tools that do not exist: a server may bring them later, so they are no reason to refuse."""
+    if set(config.tools) <= {"*"}:
+        return ()
+    try:
+        # All of them, so that a name that is nearly right is seen too.
+        there = await door.bus.ask(ListTools(tenant=tenant), ToolList)
+    except WaylineError as error:
+        return (f"its tools could not be looked up: {error}",)
+    return unknown_tools(config.tools, there)
 
 
 @router.delete("/agents/{name}", responses=fails(404, 409))

@@ -6,11 +6,12 @@ import os
 
 import httpx2
 
-from wayline.standalone.findings import Findings, note, ok, problem
+from wayline.standalone.findings import Findings, note, ok, problem, warning
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings
 
 WAIT_S = 5.0
+NOT_RUNNING = "not running: nobody takes a job here"
 
 
 def gateway_url(settings: Settings, installation: Installation) -> str | None:
@@ -26,7 +27,9 @@ async def examine_gateway(settings: Settings, installation: Installation) -> Fin
     """Ask it whether it is ready."""
     running, url = installation.running(), gateway_url(settings, installation)
     if url is None:
-        yield note("gateway", "not running", "`wayline up` starts it")
+        # On a machine where nothing was ever started, that is as it should be.
+        say = warning if installation.keys.exists() else note
+        yield say("gateway", NOT_RUNNING, "`wayline up` starts it")
         return
     try:
         async with httpx2.AsyncClient(trust_env=False, timeout=WAIT_S) as http:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -41,12 +42,14 @@ def put_agent(
 ) -> None:
     """Save an agent; a change is a new version."""
     given = json_in(file)
-    config = given["config"] if isinstance(given, dict) and set(given) == SHOWN else given
-    answer(
+    config = given["config"] if isinstance(given, dict) and set(given) >= SHOWN else given
+    saved = answer(
         lambda api: api.put(f"/v1/agents/{name}", config),
         as_json=as_json,
         draw=lambda said: f"{said['name']} is saved as version {said['version']}",
     )
+    for warning in saved.get("warnings", ()):
+        print(f"warning: {warning}", file=sys.stderr)
 
 
 @agents.command("remove")

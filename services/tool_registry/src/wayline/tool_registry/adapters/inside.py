@@ -35,6 +35,7 @@ class Inside:
     """
 
     inside = True
+    problem = None
 
     def __init__(self, make: Callable[[], MCPServer], settings: Settings, arguments: Arguments) -> None:
         self.name = SERVER.name

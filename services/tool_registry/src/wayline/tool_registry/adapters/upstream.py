@@ -38,6 +38,10 @@ lost, after the effect."""
 PAGES_MAX = 100
 
 
+PROBLEM_MAX = 300
+"""Characters of a server's trouble that are told to others."""
+
+
 class Upstream:
     """Keeps one server connected and its tools known; what it does cannot disturb another server."""
 
@@ -61,6 +65,11 @@ class Upstream:
         self._silent = False
         """The last that was heard of it is that a call got no answer."""
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be used now; None while it is connected."""
+        return None if self._connected.is_set() else self._problem[:PROBLEM_MAX]
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._supervise(), name=f"mcp server {self.name}")

@@ -49,6 +49,10 @@ class Upstreams:
                 task.cancel()
         return {name: tool for upstream in self._upstreams.values() for name, tool in upstream.tools.items()}
 
+    def away(self) -> dict[str, str]:
+        """Why each server that cannot be used cannot be, by name."""
+        return {name: one.problem for name, one in self._upstreams.items() if one.problem is not None}
+
     async def find(self, name: str) -> tuple[Tool | None, Inside | Upstream]:
         """A tool and its server; the server alone if it has no such tool, or has not been reached."""
         server, separator, _ = name.partition(SEPARATOR)

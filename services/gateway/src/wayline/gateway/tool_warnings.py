@@ -1,0 +1,27 @@
+"""Find the tools that an agent names and that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from wayline.contracts.tools import ToolList
+
+WARNINGS_MAX = 20
+CUTOFF = 0.4
+
+
+def unknown_tools(patterns: Iterable[str], there: ToolList) -> tuple[str, ...]:
+    """Return a sentence for each name or pattern that matches no tool, with the nearest name and what is away."""
+    names = [tool.name for tool in there.tools]
+    away = f"; not reached at the moment: {', '.join(server.name for server in there.away)}" if there.away else ""
+    missing = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    said = [f"no tool is called {pattern!r}{_nearest(pattern, names)}{away}" for pattern in missing[:WARNINGS_MAX]]
+    more = len(missing) - len(said)
+    return (*said, f"{more} more are not there either") if more else tuple(said)
+
+
+def _nearest(pattern: str, names: list[str]) -> str:
+    near = get_close_matches(pattern.rstrip("*"), names, n=1, cutoff=CUTOFF)
+    return f" (nearest: {near[0]})" if near else ""

@@ -1,0 +1,27 @@
+"""The tools: which of the configured MCP servers answer."""
+
+from __future__ import annotations
+
+from wayline.standalone.checks.gateway import gateway_url
+from wayline.standalone.client import Address, Api, ApiError
+from wayline.standalone.findings import Findings, ok, problem, warning
+from wayline.standalone.installation import Installation
+from wayline.standalone.settings import Settings
+
+
+async def examine_tools(settings: Settings, installation: Installation) -> Findings:
+    """Ask the registry for its tools, and for the servers that it cannot reach."""
+    running = installation.running()
+    if gateway_url(settings, installation) is None or (running or {}).get("servers_only"):
+        return
+    try:
+        async with Api(Address.from_environment()) as api:
+            listed = await api.get("/v1/tools")
+    except ApiError as error:
+        yield warning("tools", f"could not be listed: {error}", "is the tool registry running?")
+        return
+    for server in listed.get("away", ()):
+        said = f"the MCP server {server['name']!r} does not answer: {server['why']}"
+        yield problem("tools", said, "start it, or take it out of WAYLINE_TOOL_REGISTRY_SERVERS")
+    if not listed.get("away"):
+        yield ok("tools", f"{len(listed['tools'])} tools, every MCP server answers")
