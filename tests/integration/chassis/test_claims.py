@@ -1,13 +1,14 @@
 """Large fields go to the object store and come back; whatever stands where they stood was put there by us."""
 
 import asyncio
+from hashlib import sha256
 
 import orjson
 import pytest
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis import claims as claims_module
-from wayline.chassis.claims import MESSAGE_MAX, Claims, claimed
+from wayline.chassis.claims import MESSAGE_MAX, Bounds, Claims, claimed
 from wayline.chassis.payloads import Payloads
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Full, InvalidMessage, Unavailable
@@ -37,6 +38,47 @@ async def test_what_looks_like_a_claim_is_only_a_value(bus: Bus):
 async def test_a_claim_that_nobody_can_have_made_is_invalid(bus: Bus, body: bytes):
     with pytest.raises(InvalidMessage):
         await bus.claims.check_out(body)
+
+
+async def test_a_claim_outside_its_own_prefix_is_invalid_and_not_fetched(bus: Bus, monkeypatch: pytest.MonkeyPatch):
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    monkeypatch.setattr(Claims, "_fetch", never)
+
+    for within in ("other/", "acme/j2/", "acme/j/"):
+        with pytest.raises(InvalidMessage, match=f"not within '{within}'"):
+            await bus.claims.check_out(body, within=within)
+
+
+async def test_more_claims_than_allowed_are_invalid_and_none_is_fetched(bus: Bus, monkeypatch: pytest.MonkeyPatch):
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    many = orjson.dumps([orjson.loads(body)["a"]] * 5)
+    monkeypatch.setattr(Claims, "_fetch", never)
+
+    with pytest.raises(InvalidMessage, match="more than 4 objects"):
+        await bus.claims.check_out(many, bounds=Bounds(claims=4, unfolded_bytes=2**40))
+
+
+async def test_more_bytes_than_allowed_are_invalid_and_none_is_fetched(bus: Bus, monkeypatch: pytest.MonkeyPatch):
+    """Whatever the sender says that they are."""
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    claim = orjson.loads(body)["a"] | {"bytes": 1}
+    monkeypatch.setattr(Claims, "_fetch", never)
+
+    with pytest.raises(InvalidMessage, match="more than 2500000 bytes"):
+        await bus.claims.check_out(orjson.dumps([claim] * 3), bounds=Bounds(claims=9, unfolded_bytes=2_500_000))
+
+
+async def test_a_claim_within_a_claim_is_bound_by_the_same_rules(bus: Bus):
+    inner, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "other/j1")
+    name = "acme/j1/" + sha256(inner).hexdigest()
+    await bus.claims._keep(name, inner)
+
+    with pytest.raises(InvalidMessage, match="not within 'acme/'"):
+        await bus.claims.check_out(orjson.dumps({"$claim": name}), within="acme/")
+
+
+async def never(self: Claims, name: str) -> bytes:
+    raise AssertionError(f"{name} was fetched")
 
 
 async def test_a_full_object_store_says_so(bus: Bus):

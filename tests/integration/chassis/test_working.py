@@ -231,6 +231,45 @@ async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus,
     assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "undeliverable"
 
 
+async def test_a_message_that_may_kill_whoever_reads_it_is_put_aside_unread(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 1)
+    read = []
+
+    async def hear(self, kind, message):
+        read.append(message.subject)
+
+    async def before_dead(delivery, code, reason):
+        pass
+
+    await submit(bus, "j1")
+    pulled = await bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
+    (message,) = await pulled.fetch(1, timeout=5)
+    await message.nak()
+    monkeypatch.setattr(Bus, "hear", hear)
+    await bind(None, before_dead=before_dead)
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "undeliverable"
+    assert read == []
+
+
+async def test_a_message_goes_although_what_must_come_before_its_letter_fails(bus, bind):
+    async def on_job(job, _):
+        raise Reject("too wild", code="wild")
+
+    async def before_dead(delivery, code, reason):
+        raise ZeroDivisionError("a defect")
+
+    await bind(on_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    letter = await bus.js.get_msg("DEAD", 1)
+    assert letter.headers["Wayline-Dead-Code"] == "wild"
+    assert "too wild; and before it was put aside: ZeroDivisionError" in letter.headers["Wayline-Dead-Reason"]
+
+
 async def test_a_handler_slower_than_the_ack_wait_is_not_run_twice(bus, bind):
     runs, finish = [], asyncio.Event()
 

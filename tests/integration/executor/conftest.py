@@ -105,12 +105,13 @@ class Stage:
         tasks: dict[str, Route | None] | None = None,
         more: tuple[e.Event, ...] = (),
         ticket: bool = True,
+        reply_to: str | None = None,
         **limits: Any,
     ) -> Head:
         """Write a job's first record, and its ticket."""
         provider, _, name = model.partition("/")
         job = SubmitJob(tenant="default", agent="a", input="why?", options=options or JobOptions())
-        submitted = e.JobSubmitted(**stamp(job_id, 1), tenant="default", job=job, content_hash="c")
+        submitted = e.JobSubmitted(**stamp(job_id, 1), tenant="default", job=job, content_hash="c", reply_to=reply_to)
         routed = e.JobRouted(
             **stamp(job_id, 2),
             agent="a",

@@ -1,5 +1,6 @@
 """Bad input: a clear answer, a dead letter, nothing lost, and neighbours unharmed."""
 
+import orjson
 import pytest
 
 from wayline.chassis.topology import Limits
@@ -11,6 +12,7 @@ from wayline.telemetry import metrics
 from wayline.testkit import until
 
 GOOD = {"agent": "assistant", "input": "hello"}
+CLAIMED = {"Wayline-Claims": "1"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,19 @@ GOOD = {"agent": "assistant", "input": "hello"}
         (GOOD, {"Wayline-Reply-To": "events.default.x"}, "invalid_message", "must begin with _INBOX."),
         (GOOD, {"Wayline-Reply-To": "replies.acme.x"}, "invalid_message", "replies.default."),
         (GOOD, {"Wayline-Reply-To": "_INBOX.>"}, "invalid_message", "must begin with _INBOX."),
+        (GOOD, {"Wayline-Reply-To": "_INBOX.a\tb"}, "invalid_message", "no white space"),
+        (GOOD, {"Wayline-Reply-To": "_INBOX.a\x01b"}, "invalid_message", "no white space"),
+        (GOOD, {"Wayline-Reply-To": "_INBOX.a..b"}, "invalid_message", "empty part"),
+        (GOOD, {"Wayline-Reply-To": "_INBOX." + "a" * 300}, "invalid_message", "more than 255 characters"),
+        ({**GOOD, "input": {"$claim": "acme/j1/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
+        ({**GOOD, "input": {"$claim": "default/j2/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
+        ({**GOOD, "input": {"$claim": "default/-/00"}}, CLAIMED, "invalid_message", "not within"),
+        (
+            {**GOOD, "input": [{"$claim": "default/j1/00"}] * 65, "job_id": "j1"},
+            CLAIMED,
+            "invalid_message",
+            "64 objects",
+        ),
         ({**GOOD, "job_id": "a"}, {"Nats-Msg-Id": "b"}, "invalid_message", "job_id in the body is 'a'"),
         ({**GOOD, "agent": "a\0"}, {}, "invalid_message", "agent has a NUL character"),
         ({**GOOD, "session_id": "\0"}, {}, "invalid_message", "session_id has a NUL character"),
@@ -71,6 +86,75 @@ async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platfo
     await replies.next_msg(timeout=10)
     refused = await platform.wait_for("j1")
     assert (refused.status, refused.error.code) == ("failed", "unknown_agent")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"agent": "nobody", "input": "x"}, "unknown_agent"),
+        ({**GOOD, "options": {"model": "gpt"}}, "invalid_model"),
+        ({**GOOD, "job_id": "not allowed!"}, "invalid_message"),
+        (b"{not json", "invalid_message"),
+    ],
+)
+async def test_a_refused_submission_without_an_id_is_answered_and_holds_nothing(platform, body, code):
+    await platform.start("router")
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
+
+    await platform.publish(body, {"Wayline-Reply-To": inbox})
+
+    told = orjson.loads((await replies.next_msg(timeout=10)).data)["job"]
+    assert (told["status"], told["error"]["code"]) == ("failed", code)
+    await platform.drained("SUBMIT")
+    async with platform.admin() as conn:
+        held = await conn.fetch("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
+    assert held == []
+
+
+async def test_a_submission_of_an_unknown_tenant_is_answered(platform):
+    await platform.start("router")
+    inbox = platform.bus.nc.new_inbox()
+    replies = await platform.bus.nc.subscribe(f"replies.nobody.{inbox}")
+
+    await platform.publish(GOOD, {"Wayline-Reply-To": f"replies.nobody.{inbox}"}, tenant="nobody")
+
+    told = orjson.loads((await replies.next_msg(timeout=10)).data)["job"]
+    assert told["error"]["code"] == "unknown_tenant"
+
+
+async def test_a_conflict_is_told_to_whoever_caused_it(platform):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    await platform.submit("j1")
+    await platform.wait_for("j1")
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
+
+    await platform.publish({**GOOD, "input": "another", "job_id": "j1"}, {"Wayline-Reply-To": inbox})
+
+    told = orjson.loads((await replies.next_msg(timeout=10)).data)["job"]
+    assert (told["job_id"], told["error"]["code"]) == ("j1", "job_id_conflict")
+    assert (await platform.wait_for("j1")).status == "completed"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"traceparent": "00-\t-\x01-zz", "tracestate": "a\tb=,,=\x02"},
+        {"Wayline-Caller": "00-" + "0" * 5_000},
+        {"Nats-Msg-Id": "a\tb \x01*>" + "x" * 2_000},
+    ],
+)
+async def test_a_job_runs_whatever_its_senders_other_headers_hold(platform, headers):
+    await platform.start("router", "executor", "tool_registry", "retrieval")
+    inbox = platform.client.new_inbox()
+    replies = await platform.client.subscribe(inbox)
+
+    await platform.publish(GOOD, {**headers, "Wayline-Reply-To": inbox})
+
+    assert orjson.loads((await replies.next_msg(timeout=20)).data)["job"]["status"] == "completed"
+    await platform.drained("SUBMIT", "RUN")
+    assert await platform.dead() == []
 
 
 async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(platform):

@@ -52,27 +52,29 @@ def test_a_span_of_the_jobs_own_trace_is_not_a_caller():
 
 
 @pytest.mark.parametrize(
-    ("body", "agent"),
+    ("body", "job_id", "agent", "has_log"),
     [
-        (b'{"job_id":"j1","agent":"a","options":{"nope":1}}', "a"),
-        (b'{"job_id":"j1","agent":7}', "unreadable"),
-        (b'{"job_id":"not allowed!"}', None),
-        (b"nonsense", None),
-        (b"[1]", None),
+        (b'{"job_id":"j1","agent":"a","options":{"nope":1}}', "j1", "a", True),
+        (b'{"job_id":"j1","agent":7}', "j1", "unreadable", True),
+        (b'{"agent":"a","inptu":""}', "derived", "a", True),
+        (b'{"job_id":"not allowed!"}', "derived", "unreadable", True),
+        (b"nonsense", "derived", "unreadable", False),
+        (b"[1]", "derived", "unreadable", False),
     ],
 )
-def test_what_can_be_read_of_an_invalid_submission_is_kept(body, agent):
-    job = salvaged(delivery(body))
+def test_what_can_be_read_of_an_invalid_submission_is_kept(body, job_id, agent, has_log):
+    found = salvaged(delivery(body))
 
-    assert (job.agent if job else None) == agent
+    assert found.job_id == (job_id_of(None, delivery(body)) if job_id == "derived" else job_id)
+    assert (found.job.agent, found.has_log) == (agent, has_log)
 
 
 def test_of_a_valid_submission_that_is_refused_all_is_kept():
     body = b'{"agent":"a","input":[{"type":"text","text":"why?"}],"user_id":"ann","options":{"lane":"batch"}}'
 
-    job = salvaged(replace(named("j1"), body=body))
+    found = salvaged(replace(named("j1"), body=body))
 
-    assert job == SubmitJob.from_wire(body, "jobs.submit.acme").model_copy(update={"job_id": "j1"})
+    assert (found.job, found.job_id) == (SubmitJob.from_wire(body, "jobs.submit.acme"), "j1")
 
 
 def test_limits_are_the_jobs_own_where_it_has_them():

@@ -19,7 +19,7 @@ from nats.js.api import PubAck
 from pydantic import BaseModel
 
 from wayline.chassis.answers import Answers, ask_everyone
-from wayline.chassis.claims import MESSAGE_MAX, STREAM_FULL, Claims
+from wayline.chassis.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
 from wayline.chassis.connecting import Link, connect
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.letters import letter
@@ -27,7 +27,7 @@ from wayline.chassis.payloads import Payloads
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
 from wayline.contracts import headers as h
-from wayline.contracts.base import Message, Request
+from wayline.contracts.base import Message, Request, tenant_of
 from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
@@ -195,7 +195,7 @@ class Bus:
             reply = await self.request(subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
             raise _silent(request, error) from None
-        return await self._read(reply, replies)
+        return await self._read(reply, replies, tenant=request.tenant)
 
     async def ask_everyone(
         self, request: Request, replies: type[R], *, timeout_s: float = REQUEST_TIMEOUT_S
@@ -207,25 +207,44 @@ class Bus:
             answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=said)
         except AWAY as error:
             raise _silent(request, error) from None
-        read = [await self._read(answer, replies) for answer in answers if not _refuses(answer)]
-        return read or [await self._read(answers[0], replies)]
+        read = [await self._read(answer, replies, tenant=request.tenant) for answer in answers if not _refuses(answer)]
+        return read or [await self._read(answers[0], replies, tenant=request.tenant)]
 
-    async def _read(self, reply: Msg, replies: type[R]) -> R:
-        data = await self.body(reply)
+    async def _read(self, reply: Msg, replies: type[R], *, tenant: str) -> R:
+        data = await self.body(reply, tenant=tenant)
         if _refuses(reply):
             raise raised(Problem.model_validate_json(data))
         return replies.model_validate_json(data, extra="ignore")
 
-    async def body(self, message: Msg) -> bytes:
-        """The body of a received message with its claimed fields put back."""
-        if message.headers and h.CLAIMS in message.headers:
-            return await self.claims.check_out(message.data)
-        return message.data
+    async def body(self, message: Msg, *, tenant: str | None = None) -> bytes:
+        """The body of a received message with its claimed fields put back; they must be its tenant's own.
+
+        A message that was read from a stream names its tenant here: it may have come on an inbox.
+        """
+        if not message.headers or h.CLAIMS not in message.headers:
+            return message.data
+        if tenant is None:
+            tenant = tenant_of(message.subject)
+        return await self.claims.check_out(message.data, within=f"{tenant or '-'}/")
 
     async def hear(self, kind: type[M], message: Msg) -> M:
         """Read a received message: schema version, headers against subject, body. Raises InvalidMessage."""
         check_headers(kind, message)
-        return kind.from_wire(await self.body(message), message.subject)
+        return await self.read(kind, message, message.subject)
+
+    async def read(self, kind: type[M], message: Msg, subject: str) -> M:
+        """Read a message that was published on `subject`. Raises InvalidMessage.
+
+        What clients may publish can refer to no more than what a service moved out of this very message.
+        """
+        if not message.headers or h.CLAIMS not in message.headers:
+            return kind.from_wire(message.data, subject)
+        tenant = kind.address(subject).get("tenant") or "-"
+        if not kind.from_clients:
+            return kind.from_wire(await self.claims.check_out(message.data, within=f"{tenant}/"), subject)
+        owner = kind.owner_of(message.data, subject)
+        data = await self.claims.check_out(message.data, within=f"{tenant}/{owner}/", bounds=CLIENT_BOUNDS)
+        return kind.from_wire(data, subject)
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""

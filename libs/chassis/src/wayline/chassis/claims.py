@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -22,8 +24,24 @@ FETCH_TIMEOUT_S = 60.0
 """For one object: nobody says that its content will not come, where it was dropped while it was looked up."""
 STREAM_FULL = 10077
 
+CLIENT_CLAIMS_MAX = 64
+"""References in one message that a client may have published."""
+CLIENT_UNFOLDED_MAX = 16 * 1024 * 1024
+"""Bytes that such a message may take from the object store."""
+
 CLAIM = "$claim"
 """The key of what stands where a field was; a sender's own key of that name has one more `$` on its way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a message may take from the object store."""
+
+    claims: int
+    unfolded_bytes: int
+
+
+CLIENT_BOUNDS = Bounds(CLIENT_CLAIMS_MAX, CLIENT_UNFOLDED_MAX)
 
 
 class PayloadMissing(Unavailable):
@@ -56,17 +74,20 @@ class Claims:
             body = orjson.dumps(value)
         return body, True
 
-    async def check_out(self, body: bytes) -> bytes:
-        """Put every claimed field back.
+    async def check_out(self, body: bytes, *, within: str = "", bounds: Bounds | None = None) -> bytes:
+        """Put every claimed field back; each name must begin with `within`.
 
-        Raises InvalidMessage where nobody can have moved out what is claimed, PayloadMissing where it is not there,
-        Unavailable when the object store does not answer.
+        Nothing is fetched before it is known to be within the bounds. Raises InvalidMessage where it is not or where
+        nobody can have moved out what is claimed, PayloadMissing where it is not there, Unavailable when the object
+        store does not answer.
         """
         try:
             value = orjson.loads(body)
         except ValueError as error:
             raise _invalid(str(error)) from None
-        return orjson.dumps(await self._filled(value))
+        unfolding = _Unfolding(within, bounds)
+        await self._admit(value, unfolding)
+        return orjson.dumps(await self._filled(value, unfolding))
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete objects before their time; one that is gone already is no matter."""
@@ -74,17 +95,32 @@ class Claims:
             with suppress(NotFoundError):
                 await self._payloads.delete(name)
 
-    async def _filled(self, value: Any) -> Any:
+    async def _admit(self, value: Any, unfolding: _Unfolding) -> None:
+        """Check every name in a value, and what all that they name would take."""
+        names = _named(value)
+        unfolding.name(names)
+        if unfolding.bounds is None:
+            return
+        for name, times in Counter(names).items():
+            unfolding.take(times * await self._size(name))
+
+    async def _filled(self, value: Any, unfolding: _Unfolding) -> Any:
         if isinstance(value, list):
-            return [await self._filled(item) for item in value]
+            return [await self._filled(item, unfolding) for item in value]
         if not isinstance(value, dict):
             return value
         if CLAIM not in value:
-            return {_its_own(key): await self._filled(item) for key, item in value.items()}
-        name = value[CLAIM]
-        if not isinstance(name, str):
-            raise _invalid(f"{name!r} names no object")
-        return await self._filled(orjson.loads(await self._fetch(name)))
+            return {_its_own(key): await self._filled(item, unfolding) for key, item in value.items()}
+        moved = orjson.loads(await self._fetch(value[CLAIM]))
+        await self._admit(moved, unfolding)
+        return await self._filled(moved, unfolding)
+
+    async def _size(self, name: str) -> int:
+        try:
+            with _answering():
+                return await self._payloads.size(name)
+        except NotFoundError:
+            raise PayloadMissing(name) from None
 
     async def _keep(self, name: str, data: bytes) -> None:
         # The name is the content's hash: an object that is there already is the same object.
@@ -102,6 +138,33 @@ class Claims:
         if sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
             raise Bug(f"the payload {name!r} is not what was stored under its name")
         return data
+
+
+class _Unfolding:
+    """Counts what one message takes from the object store."""
+
+    def __init__(self, within: str, bounds: Bounds | None) -> None:
+        self._within = within
+        self.bounds = bounds
+        self._claims = 0
+        self._bytes = 0
+
+    def name(self, names: list[Any]) -> None:
+        """Take names in. Raises InvalidMessage where one is not within, or they are too many."""
+        self._claims += len(names)
+        if self.bounds is not None and self._claims > self.bounds.claims:
+            raise _invalid(f"it refers to more than {self.bounds.claims} objects")
+        for name in names:
+            if not isinstance(name, str):
+                raise _invalid(f"{name!r} names no object")
+            if not name.startswith(self._within):
+                raise _invalid(f"it refers to {name!r}, which is not within {self._within!r}")
+
+    def take(self, size: int) -> None:
+        """Take bytes in. Raises InvalidMessage where they are too many."""
+        self._bytes += size
+        if self.bounds is not None and self._bytes > self.bounds.unfolded_bytes:
+            raise _invalid(f"it refers to more than {self.bounds.unfolded_bytes} bytes")
 
 
 @contextmanager
@@ -138,7 +201,11 @@ def _looks_ours(key: str) -> bool:
 
 def claimed(body: bytes) -> list[str]:
     """The objects that an encoded message names; what those name in turn is not looked at."""
-    found, left = [], [orjson.loads(body)]
+    return _named(orjson.loads(body))
+
+
+def _named(value: Any) -> list[Any]:
+    found, left = [], [value]
     while left:
         node = left.pop()
         if isinstance(node, dict) and CLAIM in node:

@@ -50,6 +50,13 @@ class Payloads:
         """Whether there is an object of this name."""
         return await self._find(name) is not None
 
+    async def size(self, name: str) -> int:
+        """Return the bytes of an object. Raises NotFoundError where there is none."""
+        meta = await self._find(name)
+        if meta is None:
+            raise NotFoundError
+        return int(meta["size"])
+
     async def put(self, name: str, data: bytes) -> None:
         """Store an object. Raises nats-py's errors, APIError where the store refuses."""
         nuid = secrets.token_hex(11)

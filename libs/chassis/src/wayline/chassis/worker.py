@@ -15,6 +15,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis.bus import Bus
+from wayline.chassis.claims import PayloadMissing
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.handled import Handled
 from wayline.chassis.pull import Puller
@@ -95,11 +96,12 @@ class Worker(Generic[M]):
         started, outcome = time.perf_counter(), "ok"
         self._heartbeat.begin(raw)
         try:
-            message = await self._bus.hear(work.message, raw)
             if work.before_dead and delivery.deliveries > self._attempts_max:
-                # It never came to an exception: it kills its handlers, and with them everybody else's messages.
+                # It never came to an exception: it kills its handlers, and with them everybody else's messages. Reading
+                # it may be what kills.
                 reason = f"{delivery.deliveries - 1} deliveries came to no end: whoever handles it dies"
                 raise Reject(reason, code="undeliverable")
+            message = await self._patiently(lambda: self._bus.hear(work.message, raw))
             await self._handle(message, delivery)
             await raw.ack()
             work.after_ack()
@@ -138,6 +140,9 @@ class Worker(Generic[M]):
         while True:
             try:
                 return await doing()
+            except PayloadMissing:
+                # It may never come: its waits are counted.
+                raise
             except (Retry, Full) as error:
                 log.warning("waiting", service=self._bus.service, why=str(error))
                 metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
@@ -165,8 +170,53 @@ class Worker(Generic[M]):
 
     async def _write_letter(self, delivery: Delivery, code: str, reason: str) -> None:
         if self._work.before_dead:
-            await self._work.before_dead(delivery, code, reason)
+            try:
+                await self._work.before_dead(delivery, code, reason)
+            except (Retry, Full):
+                raise
+            except Exception as error:
+                # What could not be done before it is in the letter: a message may not live on it for ever.
+                log.error("not done before a dead letter", subject=delivery.subject, error=repr(error), exc_info=error)
+                reason = f"{reason}; and before it was put aside: {error!r}"
         await self._bus.put_aside(delivery, code=code, reason=reason)
+
+
+async def unless_it_keeps_failing(
+    bus: Bus,
+    raw: Msg,
+    doing: Awaitable[None],
+    *,
+    deliveries: Callable[[], int],
+    last: Callable[[], Awaitable[None]],
+    forgotten: Callable[[], bool] = lambda: False,
+) -> None:
+    """Do what a message asks for; where that keeps raising, put the message aside.
+
+    For services that ack by themselves. After an unexpected error the message rests, longer each time; after
+    ATTEMPTS_MAX `deliveries` what must be done `last` is tried, and the message goes with a dead letter. Retry and Full
+    are raised: something it depends on is away, and that counts for nothing. A message that is `forgotten` by then is
+    somebody else's: its error is raised too.
+    """
+    try:
+        await doing
+    except (Retry, Full):
+        raise
+    except Exception as error:
+        if forgotten():
+            raise
+        delivery = Delivery.of(raw)
+        log.error("message failed", service=bus.service, subject=delivery.subject, error=repr(error), exc_info=error)
+        if deliveries() < ATTEMPTS_MAX:
+            return await _settle(raw.nak(delay=pause_s(deliveries())))
+        reason = f"{type(error).__name__}: {error}"
+        try:
+            await last()
+        except (Retry, Full):
+            raise
+        except Exception as problem:
+            reason = f"{reason}; and before it was put aside: {problem!r}"
+        await bus.put_aside(delivery, code="undeliverable", reason=reason)
+        await _settle(raw.ack())
 
 
 def pause_s(deliveries: int) -> float:

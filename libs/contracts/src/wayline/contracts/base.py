@@ -63,6 +63,8 @@ class Message(Frozen):
     _tokens: ClassVar[tuple[str, ...]] = ("",)
     """Of the subject: for each the field it becomes, or nothing where it is always the same."""
     version: ClassVar[int] = 1
+    from_clients: ClassVar[bool] = False
+    """Whether clients may publish it themselves: what it refers to is then not believed."""
     terse: ClassVar[bool] = False
     """Whether only what somebody has set travels, where whoever hears it refuses fields that it does not know."""
 
@@ -134,6 +136,12 @@ class Message(Frozen):
         return value
 
     @classmethod
+    def owner_of(cls, body: bytes, subject: str) -> str:
+        """Whose job a body names whose large fields are still elsewhere; empty where it names none."""
+        said = {**cls._object(body), **cls.address(subject)}.get("job_id")
+        return said if isinstance(said, str) else ""
+
+    @classmethod
     def read(cls, value: dict[str, Any], subject: str) -> Self:
         """Validate a decoded body together with what its subject says; raises InvalidMessage."""
         address = cls.address(subject)
@@ -169,7 +177,7 @@ def tenant_of(subject: str) -> str:
         pattern = template.split(".")
         if len(pattern) == len(said) and all(p == s or p.startswith("{") for p, s in zip(pattern, said, strict=True)):
             return kind.address(subject).get("tenant", "")
-    return said[1] if said[0] == "events" and len(said) == 3 else ""
+    return said[1] if said[0] in ("events", "live") and len(said) == 3 else ""
 
 
 class Request(Message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -63,6 +64,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     terse = True
+    from_clients = True
 
     agent: str = Field(min_length=1, max_length=64)
     input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
@@ -143,6 +145,8 @@ Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire, Field(discriminato
 
 class Signal(Message, subject="signals.{tenant}.{job_id}"):
     """Something a running or parked job should know."""
+
+    from_clients = True
 
     job_id: str = Field(default="", exclude=True)
     signal: Signalled
@@ -279,11 +283,15 @@ class JobView(Frozen):
     links: dict[str, str] = Field(default_factory=dict)
 
 
+REPLY_TO_MAX = 255
+"""Characters of a reply subject."""
+_LITERAL = re.compile(r"[!-)+,/-=?-~-]+(\.[!-)+,/-=?-~-]+)+")
+"""A subject of printable ASCII without white space, wildcards or empty parts."""
+
+
 def may_reply_to(tenant: str, subject: str) -> bool:
-    """Whether a result may be sent there: an inbox, or the tenant's own replies; no wildcard, no white space."""
-    literal = (
-        not any(part in ("", "*", ">") or part != part.strip() for part in subject.split(".")) and " " not in subject
-    )
+    """Whether a result may be sent there: to an inbox or to the tenant's own replies, named in plain characters."""
+    literal = len(subject) <= REPLY_TO_MAX and _LITERAL.fullmatch(subject) is not None
     return literal and subject.startswith(("_INBOX.", f"replies.{tenant}."))
 
 

@@ -105,7 +105,7 @@ class _Follower:
         if not is_record(headers):
             self._pass_over(sequence)
             return
-        for event in self._tell(await self._bus.body(message), sequence):
+        for event in self._tell(await self._bus.body(message, tenant=self._log.tenant), sequence):
             yield event
 
     def _pass_over(self, sequence: int) -> None:
@@ -124,7 +124,7 @@ class _Follower:
             if not is_record(message.headers):
                 self._pass_over(sequence)
                 continue
-            for event in self._tell(await self._bus.body(message), sequence):
+            for event in self._tell(await self._bus.body(message, tenant=self._log.tenant), sequence):
                 yield event
 
     def _tell(self, body: bytes, sequence: int) -> list[Event]:

@@ -188,7 +188,7 @@ class JobLog:
             return None
         body = stored.body
         if h.CLAIMS in stored.headers:
-            body = await self._bus.claims.check_out(body)
+            body = await self._bus.claims.check_out(body, within=f"{self.tenant}/")
         return Head.read(stored.sequence, stored.headers, body)
 
     async def begin(self, events: Sequence[Event], *, content_hash: str, lane: str) -> Head:
@@ -275,14 +275,14 @@ class JobLog:
                 raise Unavailable("the bus", detail=f"{self.subject} has no first record here")
             [message] = got.messages
             if is_record(message.headers):
-                return [read_event(value) for value in decode(await self._bus.body(message))]
+                return [read_event(value) for value in decode(await self._bus.body(message, tenant=self.tenant))]
             start = int((message.headers or {})["Nats-Sequence"]) + 1
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
         """Every record's events as decoded JSON, oldest first, up to a stream sequence."""
         found = []
         async for message in record_read(self._bus, self.subject, upto=upto):
-            found.append(decode(await self._bus.body(message)))
+            found.append(decode(await self._bus.body(message, tenant=self.tenant)))
         return found
 
     async def read(self, after_seq: int = 0) -> AsyncIterator[Event]:
@@ -291,6 +291,6 @@ class JobLog:
         if last is None:
             return
         async for message in record_read(self._bus, self.subject, upto=last.sequence):
-            for value in decode(await self._bus.body(message)):
+            for value in decode(await self._bus.body(message, tenant=self.tenant)):
                 if value["seq"] > after_seq:
                     yield read_event(value)

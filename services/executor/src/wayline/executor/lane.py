@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from wayline.chassis import Bus, Delivery, Failpoint, stopped
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
-from wayline.chassis.worker import pause_s
+from wayline.chassis.worker import pause_s, unless_it_keeps_failing
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
 from wayline.contracts.errors import Full, Reject, Retry
@@ -99,12 +99,20 @@ class Lane:
             return
         delivery = Delivery.of(message)
         ticket = Ticket(run.tenant, run.job, run.at, delivery.sequence, delivery.deliveries)
-        taking = self._take(ticket, message, _brought(run, ticket))
+        taken = _Taken(ticket.delivery)
+        taking = self._take(ticket, message, _brought(run, ticket), taken)
         # What the ticket brought must not stay in memory for as long as the job runs.
         del run
         try:
-            with self._handling(ticket, message):
-                await taking
+            await unless_it_keeps_failing(
+                self._bus,
+                message,
+                self._traced(ticket, message, taking),
+                deliveries=lambda: taken.tries,
+                last=lambda: self._settle_unread(ticket, taken),
+                # The claim of a holder that failed counts towards a crash loop.
+                forgotten=lambda: taken.held,
+            )
         except (Retry, Full) as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
@@ -126,12 +134,21 @@ class Lane:
             await message.ack()
             return None
 
+    async def _traced(self, ticket: Ticket, message: Msg, taking: Coroutine[Any, Any, None]) -> None:
+        with self._handling(ticket, message):
+            await taking
+
     def _handling(self, ticket: Ticket, message: Msg) -> AbstractContextManager[Span]:
         home = Home.of(ticket.tenant, ticket.job_id)
         attributes = {names.NATS_DELIVERIES: ticket.delivery, names.TENANT: ticket.tenant, names.JOB: ticket.job_id}
         return self._telemetry.handling(RunJob.subject_template, message.headers, home=home, attributes=attributes)
 
-    async def _take(self, ticket: Ticket, message: Msg, head: Head | None) -> None:
+    async def _settle_unread(self, ticket: Ticket, taken: _Taken) -> None:
+        """Settle a job that has ended and that cannot be read, before its ticket is put aside."""
+        if taken.ended is not None:
+            await self._hands.budgets.settle(_unread(taken.ended, ticket))
+
+    async def _take(self, ticket: Ticket, message: Msg, head: Head | None, taken: _Taken) -> None:
         """Judge a ticket by the log's last record and do what that says; a lost race is judged again.
 
         The record that a ticket brought is believed to be the last until the claim is appended after it, or refused.
@@ -145,6 +162,7 @@ class Lane:
                     assert head is not None
                     try:
                         hold = await self._claim(jobs, head, ticket, message)
+                        taken.held = hold is not None
                         # The record that the claim was decided by must not stay in memory for as long as the job runs.
                         head = None
                         return await self._hold(hold) if hold else None
@@ -152,6 +170,7 @@ class Lane:
                         head = None
                 case Verdict.SETTLE:
                     assert head is not None
+                    taken.end(head, ticket)
                     if head.values[-1].get("error", {}).get("code") == CRASH_LOOP:
                         # Whoever gave the job up may have died before it had put the ticket aside.
                         return await self._put_aside(jobs, head.events, message)
@@ -282,6 +301,22 @@ class Lane:
             await doing
         finally:
             await stopped(beating)
+
+
+class _Taken:
+    """How far a delivery of a ticket has come."""
+
+    def __init__(self, delivery: int) -> None:
+        self.tries = delivery
+        """Deliveries that may have failed as this one did."""
+        self.held = False
+        self.ended: Head | None = None
+
+    def end(self, head: Head, ticket: Ticket) -> None:
+        """Note that the job has ended; the deliveries under which it ran did not fail."""
+        self.ended = head
+        if head.owner_ticket == ticket.sequence:
+            self.tries = ticket.delivery - head.owner_delivery
 
 
 def _brought(run: RunJob, ticket: Ticket) -> Head | None:

@@ -26,7 +26,7 @@ async def hear(bus: Bus, tenant: str, job_id: str, pen: Pen, upto: int) -> None:
     subject = f"signals.{tenant}.{job_id}"
     async for message in bulk_read(bus, "SIGNALS", subject, after=pen.signals_seen, upto=upto):
         try:
-            heard.append(Signal.from_wire(await bus.body(message), subject))
+            heard.append(await bus.read(Signal, message, subject))
         except (InvalidMessage, PayloadMissing):
             # The router puts a copy aside; to the job it means nothing. A sender's payload is there before its signal.
             continue

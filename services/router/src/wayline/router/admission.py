@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,6 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from wayline.chassis import Delivery
@@ -19,11 +19,14 @@ from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
-from wayline.contracts.jobs import Failure, Route, SubmitJob, may_reply_to
+from wayline.contracts.jobs import REPLY_TO_MAX, Failure, Route, SubmitJob, may_reply_to
 from wayline.contracts.money import dollars
 from wayline.router.decision import Decision
 from wayline.router.routing import choose_limits
 from wayline.router.rules import DEFAULT_CAP, Asked, shown
+
+AGENT_MAX = 64
+"""Characters of an agent's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
     if subject is not None and not may_reply_to(tenant, subject):
         raise InvalidMessage(
             schema=SubmitJob.schema_id(),
-            reason=f"{h.REPLY_TO} is {subject!r}; it must begin with _INBOX. or replies.{tenant}.",
+            reason=f"{h.REPLY_TO} is {subject[:REPLY_TO_MAX]!r}; it must begin with _INBOX. or replies.{tenant}. and "
+            f"have no white space, wildcard, empty part or more than {REPLY_TO_MAX} characters",
         )
     return subject
 
@@ -209,32 +213,38 @@ def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) ->
     return [first, decided, done]
 
 
-def salvaged(delivery: Delivery) -> SubmitJob | None:
-    """As much of a refused submission as can be read, if it names a job: a refused job has a log too.
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """As much of a refused submission as can be read."""
 
-    All of one that can be read whole, so that it is the same job when it comes again.
+    job: SubmitJob
+    job_id: str
+    has_log: bool
+    """Whether it gets a log: what is no JSON object is only answered."""
+
+
+def salvaged(delivery: Delivery) -> Salvaged:
+    """Read what can be read of a refused submission.
+
+    One that can be read whole is kept whole, so that it is the same job when it comes again.
     """
-    tenant = SubmitJob.address(delivery.subject)["tenant"]
-    named = ids.job_id_from(delivery.headers[h.MSG_ID]) if h.MSG_ID in delivery.headers else None
     with suppress(InvalidMessage):
         job = SubmitJob.from_wire(delivery.body, delivery.subject)
-        return job if job.job_id else job.model_copy(update={"job_id": named})
-    try:
-        value: Any = from_json(delivery.body)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    asked, agent, text = value.get("job_id"), value.get("agent"), value.get("input")
-    try:
-        return SubmitJob(
-            tenant=tenant,
-            agent=agent if isinstance(agent, str) and agent else "unreadable",
-            input=text if isinstance(text, str) else "",
-            job_id=asked if isinstance(asked, str) else named,
-        )
-    except ValidationError:
-        return None
+        return Salvaged(job, job.job_id or job_id_of(None, delivery), has_log=True)
+    tenant = SubmitJob.address(delivery.subject)["tenant"]
+    value: Any = None
+    with suppress(ValueError):
+        value = from_json(delivery.body)
+    said: dict[str, Any] = value if isinstance(value, dict) else {}
+    agent, text = said.get("agent"), said.get("input")
+    job = SubmitJob(
+        tenant=tenant,
+        agent=agent if isinstance(agent, str) and 0 < len(agent) <= AGENT_MAX else "unreadable",
+        input=text if isinstance(text, str) else "",
+    )
+    asked = said.get("job_id")
+    own = asked if isinstance(asked, str) and re.fullmatch(ids.JOB_ID_PATTERN, asked) else None
+    return Salvaged(job, own or job_id_of(None, delivery), has_log=isinstance(value, dict))
 
 
 def root(tenant: str, job_id: str) -> SpanRef:

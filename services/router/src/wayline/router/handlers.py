@@ -164,20 +164,26 @@ class Router:
         return []
 
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
-        """Write the log of a job that will not run, so that whoever asked can read why; and tell them."""
-        job = admission.salvaged(delivery)
-        if job is None or job.job_id is None or not await self._desk.is_tenant(job.tenant):
-            return
-        first = admission.submitted(job, job.job_id, delivery, now())
+        """Write the log of a job that will not run, release what was reserved for it, and tell whoever asked.
+
+        A submission that gets no log is answered all the same, where it says to whom.
+        """
+        found = admission.salvaged(delivery)
+        job = found.job
+        first = admission.submitted(job, found.job_id, delivery, now())
         record = admission.refused(first, Failure(code=code, message=reason))
-        log = JobLog(self._bus, job.tenant, job.job_id)
+        if not found.has_log or not await self._desk.is_tenant(job.tenant):
+            return await send_result(self._bus, fold(record))
+        log = JobLog(self._bus, job.tenant, found.job_id)
         try:
             await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
         except Fenced:
             # The job exists: a conflicting or broken second submission changes nothing about it, unless the log is
             # our own refusal, whose last steps may be missing.
             head = await log.last()
-            if head is None or head.state is not State.ENDED or head.content_hash != first.content_hash:
+            if head is not None and head.content_hash != first.content_hash:
+                return await send_result(self._bus, fold(record))
+            if head is None or head.state is not State.ENDED:
                 return
             record = [event async for event in log.read()]
             if len(record) != 2 or not isinstance(record[0], JobSubmitted):

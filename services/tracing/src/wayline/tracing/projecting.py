@@ -96,10 +96,10 @@ class Projector:
             return None
         return parse(message.subject, stored_at(message), await self.body(message))
 
-    async def body(self, message: Msg) -> bytes:
+    async def body(self, message: Msg, *, tenant: str | None = None) -> bytes:
         """The whole body of a record. Raises NotARecord."""
         try:
-            return await self._bus.body(message)
+            return await self._bus.body(message, tenant=tenant)
         except InvalidMessage as error:
             raise NotARecord(str(error)) from None
 
@@ -204,7 +204,7 @@ class Projector:
                 async for message in record_read(self._bus, subject, upto=upto):
                     sequence = int((message.headers or {})["Nats-Sequence"])
                     try:
-                        record: Record | NotARecord = parse(subject, sequence, await self.body(message))
+                        record: Record | NotARecord = parse(subject, sequence, await self.body(message, tenant=key[0]))
                     except NotARecord as error:
                         # Its own delivery puts it aside; what else the log says is still true.
                         log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))

@@ -1,0 +1,81 @@
+"""Tickets of jobs that have ended: they go, whatever is wrong with what should follow the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wayline.chassis import worker
+from wayline.contracts import headers as h
+from wayline.contracts.budgets import SettleJob
+from wayline.contracts.errors import Reject
+from wayline.executor import afterwards
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Stage
+
+
+async def letters(stage: Stage) -> list[dict[str, str]]:
+    state = (await stage.bus.js.stream_info("DEAD")).state
+    return [(await stage.bus.js.get_msg("DEAD", n)).headers or {} for n in range(1, state.last_seq + 1)]
+
+
+@pytest.mark.parametrize("reply_to", ["_INBOX.a\tb", "_INBOX.a\x01b", "_INBOX. b"])
+async def test_a_job_whose_reply_cannot_be_sent_is_settled_and_acked(stage: Stage, reply_to: str):
+    """A build that was less strict may have let it in."""
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", reply_to=reply_to)
+        await stage.ended("j1")
+        await stage.until_no_tickets()
+
+    assert len(stage.purse.of(SettleJob)) == 1
+    assert await letters(stage) == []
+
+
+async def test_a_reply_that_the_bus_refuses_holds_nothing_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wayline.journal.outcome.may_reply_to", lambda *_: True)
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1", reply_to="_INBOX.a\tb")
+        await stage.ended("j1")
+        await stage.until_no_tickets()
+
+    assert len(stage.purse.of(SettleJob)) == 1
+
+
+async def test_a_ticket_whose_handling_keeps_failing_is_settled_and_put_aside(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    async def broken(*_: Any) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(worker, "ATTEMPTS_MAX", 3)
+    monkeypatch.setattr(afterwards, "send_result", broken)
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1")
+        ended = await stage.ended("j1")
+        await stage.until_no_tickets()
+
+    [letter] = await letters(stage)
+    assert letter[h.DEAD_CODE] == "undeliverable"
+    assert "ZeroDivisionError: a defect" in letter[h.DEAD_REASON]
+    assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [ended.cost_usd]
+
+
+async def test_a_ticket_goes_although_its_job_cannot_be_settled(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    async def refused(*_: Any) -> None:
+        raise Reject("no such tenant")
+
+    monkeypatch.setattr(worker, "ATTEMPTS_MAX", 2)
+    monkeypatch.setattr("wayline.executor.budgets.Budgets.settle", refused)
+    async with ChatServer(lambda _: Say("done")) as chat:
+        await stage.executor(chat)
+        await stage.begin("j1")
+        await stage.ended("j1")
+        await stage.until_no_tickets()
+
+    [letter] = await letters(stage)
+    assert "Reject: no such tenant; and before it was put aside: Reject" in letter[h.DEAD_REASON]
