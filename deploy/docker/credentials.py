@@ -9,13 +9,13 @@ import os
 import secrets
 import sys
 from pathlib import Path
-from string import Template
 from urllib.parse import quote
 
-from wayline.chassis.accounts import render_accounts
-from wayline.standalone.credentials import ADMIN, write_private
+from wayline.standalone.bus_accounts import ACCOUNTS_FILE, write_accounts
+from wayline.standalone.bus_clients import held
+from wayline.standalone.credentials import write_private
 from wayline.standalone.installation import DATABASE, Installation, Place
-from wayline.standalone.services import MEMBERS
+from wayline.standalone.settings import Settings
 
 NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")
 POSTGRES_ADDRESS = os.environ.get("WAYLINE_POSTGRES_ADDRESS", "postgres:5432")
@@ -44,13 +44,12 @@ def main(root: Path, template: Path) -> None:
     grafana = root / "grafana" / "password"
     grafana.unlink(missing_ok=True)
     _kept(grafana, keys.passwords["grafana"])
-    public = keys.public_keys()
-    accounts = render_accounts(
-        {member.identity: public[member.identity] for member in MEMBERS}, admin_key=public[ADMIN], client=False
-    )
     conf = root / "nats" / "nats.conf"
     conf.unlink(missing_ok=True)
-    _kept(conf, Template(template.read_text()).substitute(accounts=accounts))
+    _kept(conf, template.read_text())
+    settings = Settings(data_dir=admin.root, nats_accounts_file=root / "nats" / ACCOUNTS_FILE)
+    with held(admin.clients):
+        write_accounts(settings, admin, keys)
 
 
 def _kept(path: Path, text: str) -> str:

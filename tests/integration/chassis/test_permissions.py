@@ -15,6 +15,7 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError, TimeoutError
 
 from wayline.chassis import Bus, BusSettings
+from wayline.chassis.accounts import render_accounts
 from wayline.chassis.claims import MESSAGE_MAX
 from wayline.chassis.permissions import ANONYMOUS, IDENTITIES
 from wayline.chassis.topology import CONSUMERS, declare
@@ -89,12 +90,17 @@ def guarded(server_dir: Path) -> Iterator[Guarded]:
     home = server_dir / "guarded"
     home.mkdir()
     credentials = load_credentials(home / "keys.json", identities=[*IDENTITIES, ADMIN], roles=[])
-    server = NatsServer(home / "nats", config=render(credentials.public_keys()))
+    server = NatsServer(home / "nats", config=render(_accounts(credentials)))
     run(server.start())
     guarded = Guarded(server, credentials)
     run(_declare(guarded))
     yield guarded
     run(server.stop())
+
+
+def _accounts(credentials: Credentials) -> str:
+    keys = credentials.public_keys()
+    return render_accounts(keys, admin_key=keys[ADMIN])
 
 
 async def _declare(guarded: Guarded) -> None:

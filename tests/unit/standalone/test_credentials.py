@@ -9,6 +9,7 @@ from pathlib import Path
 import nkeys
 import pytest
 
+from wayline.chassis.accounts import render_accounts
 from wayline.standalone.credentials import load_credentials
 from wayline.standalone.errors import DataDirInvalid
 from wayline.standalone.installation import Place
@@ -61,13 +62,14 @@ def test_the_bus_is_told_public_keys_only_and_to_write_before_it_acknowledges(tm
     identities = [*(member.identity for member in MEMBERS), "admin"]
     credentials = load_credentials(tmp_path / "keys.json", identities=identities, roles=[])
 
-    text = render(credentials.public_keys())
+    keys = credentials.public_keys()
+    text = render(render_accounts(keys, admin_key=keys["admin"]))
 
     assert "sync_interval: always" in text
     assert "http:" not in text
     assert not [seed for seed in credentials.seeds.values() if seed in text]
-    assert all(key in text for key in credentials.public_keys().values())
-    assert 'http: "127.0.0.1:8222"' in render(credentials.public_keys(), monitor_port=8222)
+    assert all(key in text for key in keys.values())
+    assert 'http: "127.0.0.1:8222"' in render("", monitor_port=8222)
 
 
 def test_a_service_is_given_its_own_role_at_the_administrators_address(tmp_path: Path):

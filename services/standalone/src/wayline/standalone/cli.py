@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import access, administration, jobs, knowledge, models, money, routing
+from wayline.standalone.commands import access, administration, bus, jobs, knowledge, models, money, routing
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
@@ -111,6 +111,7 @@ app.command()(administration.tools)
 app.add_typer(routing.router, name="router")
 app.add_typer(access.tenants, name="tenants")
 app.add_typer(access.keys, name="keys")
+app.add_typer(bus.credentials, name="credentials")
 app.add_typer(administration.dead_letters, name="dead-letters")
 
 

@@ -15,6 +15,8 @@ import nkeys
 from wayline.standalone.errors import DataDirInvalid
 
 ADMIN = "admin"
+SYSTEM = "system"
+"""Who may have a server read its configuration again, and nothing else of ours."""
 PASSWORD_BYTES = 24
 
 
@@ -27,13 +29,13 @@ class Credentials:
 
     def public_keys(self) -> dict[str, str]:
         """What the bus is told of the seeds."""
-        return {name: _public_key(seed) for name, seed in self.seeds.items()}
+        return {name: public_key(seed) for name, seed in self.seeds.items()}
 
 
 def load_credentials(path: Path, *, identities: list[str], roles: list[str]) -> Credentials:
     """The credentials kept in `path`; those that are missing, all of them the first time, are generated and kept."""
     kept = _read(path)
-    seeds = {name: kept["seeds"].get(name) or _new_seed() for name in identities}
+    seeds = {name: kept["seeds"].get(name) or new_seed() for name in identities}
     passwords = {name: kept["passwords"].get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in roles}
     # One that this version does not know is another version's: keep it.
     whole = {"seeds": {**kept["seeds"], **seeds}, "passwords": {**kept["passwords"], **passwords}}
@@ -65,10 +67,12 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
         raise DataDirInvalid(path=path, cause="it belongs to another user") from None
 
 
-def _new_seed() -> str:
+def new_seed() -> str:
+    """A fresh nkey."""
     return nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER).decode()
 
 
-def _public_key(seed: str) -> str:
+def public_key(seed: str) -> str:
+    """What the bus is told of a seed."""
     public: Any = nkeys.from_seed(seed.encode()).public_key
     return public.decode()

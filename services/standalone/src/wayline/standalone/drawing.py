@@ -283,6 +283,18 @@ def keys_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
+def credentials_table(kept: list[dict[str, Any]]) -> RenderableType:
+    """One row a credential of the bus."""
+    return table(
+        ("name", "tenant", "scopes", "created", "public key"),
+        (
+            (one["name"], one["tenant"], ",".join(one["scopes"]), one["created_at"][:10], one["public_key"])
+            for one in kept
+        ),
+        nothing="no credentials: on this machine whoever reaches the port is a client of tenant default",
+    )
+
+
 def new_key(key: dict[str, Any]) -> RenderableType:
     """A key that is shown this once."""
     return Text(

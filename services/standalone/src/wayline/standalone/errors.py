@@ -6,6 +6,7 @@ WaylineError
     ├── DataDirInvalid     the data directory cannot be made, read or written
     ├── UnknownService     no service has that name
     ├── NoServers          nobody has said where the servers are
+    ├── ClientInvalid      a credential of the bus cannot be made or found
     └── ServerLost         an embedded server keeps dying
 """
 
@@ -39,6 +40,10 @@ class DataDirInvalid(StandaloneError):
         super().__init__(
             f"{path}: {cause}. Correct its owner and rights, or set WAYLINE_DATA_DIR to another directory."
         )
+
+
+class ClientInvalid(StandaloneError):
+    """A credential of the bus cannot be made or found as it is named."""
 
 
 class UnknownService(StandaloneError):

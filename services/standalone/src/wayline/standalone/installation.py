@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wayline.standalone.credentials import ADMIN, Credentials, load_credentials, write_private
+from wayline.standalone.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
 from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
 from wayline.standalone.services import MEMBERS, Member
 
@@ -45,6 +45,11 @@ class Installation:
     @property
     def keys(self) -> Path:
         return self.credentials / "keys.json"
+
+    @property
+    def clients(self) -> Path:
+        """Whom `wayline credentials` has let in."""
+        return self.credentials / "clients.json"
 
     @property
     def logs(self) -> Path:
@@ -78,7 +83,7 @@ class Installation:
         """Its credentials, generated the first time."""
         return load_credentials(
             self.keys,
-            identities=[*(member.identity for member in MEMBERS), ADMIN],
+            identities=[*(member.identity for member in MEMBERS), ADMIN, SYSTEM],
             roles=[*(member.identity for member in MEMBERS if member.schema), GRAFANA],
         )
 

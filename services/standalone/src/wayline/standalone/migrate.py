@@ -43,6 +43,6 @@ def find_place(settings: Settings, installation: Installation) -> Place:
         nats_url=nats_url or BusSettings.model_fields["nats_url"].default,
         admin_dsn=admin_dsn,
         credentials=installation.load_credentials(),
-        own_bus=own and settings.nats_seed is None,
+        own_bus=(own or settings.nats_accounts_file is not None) and settings.nats_seed is None,
         nats_seed=settings.nats_seed,
     )

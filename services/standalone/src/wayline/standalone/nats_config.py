@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from wayline.chassis.accounts import render_accounts
-from wayline.standalone.credentials import ADMIN
-
 MAX_PAYLOAD = "1MB"
 # Streams reserve their limits, about 24 GiB together; the default is a share of the disk's free space, which on a small
 # disk would refuse to declare them. What is stored is what counts, and the doctor watches that.
@@ -14,9 +9,11 @@ MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
 
 
-def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None) -> str:
-    """The text of `nats.conf`; host and port are the command line's."""
-    services = {name: key for name, key in public_keys.items() if name != ADMIN}
+def render(accounts: str, *, monitor_port: int | None = None) -> str:
+    """The text of `nats.conf`; host and port are the command line's.
+
+    `accounts`: what `render_accounts` made, or a line that includes the file where it is.
+    """
     lines = [
         "server_name: wayline",
         f"max_payload: {MAX_PAYLOAD}",
@@ -26,5 +23,5 @@ def render(public_keys: Mapping[str, str], *, monitor_port: int | None = None) -
     ]
     if monitor_port is not None:
         lines.append(f'http: "127.0.0.1:{monitor_port}"')
-    lines.append(render_accounts(services, admin_key=public_keys[ADMIN], client=True))
-    return "\n".join(lines)
+    lines.append(accounts)
+    return "\n".join(lines) + "\n"

@@ -42,9 +42,13 @@ def postgres_server(installation: Installation, settings: Settings) -> PostgresS
 
 def nats_server(installation: Installation, settings: Settings, credentials: Credentials) -> NatsServer:
     """The embedded bus, which knows every identity of the installation."""
+    from wayline.standalone.bus_accounts import write_accounts
+    from wayline.standalone.bus_clients import held
     from wayline.standalone.nats_config import render
 
-    config = render(credentials.public_keys(), monitor_port=settings.nats_monitor_port)
+    with held(installation.clients):
+        accounts = write_accounts(settings, installation, credentials)
+    config = render(f"include ./{accounts.name}", monitor_port=settings.nats_monitor_port)
     return NatsServer(installation.nats, config=config, port=settings.nats_port)
 
 

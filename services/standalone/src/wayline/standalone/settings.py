@@ -19,6 +19,9 @@ class Settings(EnvironmentSettings):
     data_dir: Path = Field(default=Path(".wayline"), description="Data, credentials and logs of one installation.")
     nats_url: NatsServers | None = Field(default=None, description="A bus of your own, instead of the embedded one.")
     nats_seed: NkeySeed | None = Field(default=None, description="The nkey for that bus; none: connect without one.")
+    nats_accounts_file: Path | None = Field(
+        default=None, description="Where a bus of your own includes its accounts from; none: the embedded one's."
+    )
     nats_port: Port = 4222
     nats_monitor_port: Port | None = Field(default=None, description="NATS's own monitoring page; none: nowhere.")
     nats_monitor_url: HttpUrl | None = Field(default=None, description="The same of a bus of your own, for the doctor.")

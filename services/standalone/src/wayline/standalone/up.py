@@ -91,7 +91,7 @@ class _Up:
             nats_url=bus.result()[0],
             admin_dsn=database.result()[0],
             credentials=credentials,
-            own_bus=settings.nats_url is None,
+            own_bus=settings.nats_url is None or settings.nats_accounts_file is not None,
             nats_seed=settings.nats_seed,
         )
 

@@ -1,0 +1,113 @@
+"""The accounts of the installation's bus: a file that the server includes, and reads again when it has changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import nats
+import orjson
+from nats import errors as nats_errors
+from nats.aio.client import Client as Connection
+
+from wayline.chassis.accounts import render_accounts
+from wayline.contracts.errors import Unavailable
+from wayline.standalone.bus_clients import read_clients
+from wayline.standalone.credentials import ADMIN, SYSTEM, Credentials
+from wayline.standalone.installation import Installation, read_environment
+from wayline.standalone.settings import Settings
+
+ACCOUNTS_FILE = "accounts.conf"
+RELOADS = 2
+"""A server that reads of a new account sets up what it imports when it reads its configuration the next time."""
+WITHIN_S = 5.0
+SERVERS_WITHIN_S = 0.5
+"""How long the servers of a cluster have to say that they are there."""
+SERVERS_MAX = 100
+FOR_THE_SERVER = 0o644
+"""Public keys and permissions; a server in a container runs as another user."""
+
+
+def accounts_file(settings: Settings, installation: Installation) -> Path:
+    """Where the accounts are written."""
+    return settings.nats_accounts_file or installation.nats / ACCOUNTS_FILE
+
+
+def write_accounts(settings: Settings, installation: Installation, credentials: Credentials) -> Path:
+    """Write the accounts of the services and of every client; a bus on the loopback takes the anonymous one too."""
+    keys = credentials.public_keys()
+    text = render_accounts(
+        keys,
+        admin_key=keys[ADMIN],
+        system_key=keys[SYSTEM],
+        client=settings.nats_accounts_file is None,
+        clients=[one.client for one in read_clients(installation.clients)],
+    )
+    path = accounts_file(settings, installation)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FOR_THE_SERVER), "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    return path
+
+
+async def read_again(settings: Settings, installation: Installation, credentials: Credentials) -> int:
+    """Have every server of the bus read its configuration again; returns how many did, 0 where none runs.
+
+    Raises Unavailable when a server does not take it.
+    """
+    url = settings.nats_url or read_environment(installation, ADMIN).get("WAYLINE_NATS_URL")
+    if url is None:
+        return 0
+    try:
+        nc = await nats.connect(
+            url.split(","), nkeys_seed_str=credentials.seeds[SYSTEM], allow_reconnect=False, error_cb=_quiet
+        )
+    except (OSError, TimeoutError, nats_errors.Error) as error:
+        if settings.nats_url is None and installation.running() is None:
+            return 0
+        raise Unavailable("the bus", detail=f"it is not told: {error or type(error).__name__}") from None
+    try:
+        servers = await _servers(nc)
+        for _ in range(RELOADS):
+            for server in servers:
+                await _reload(nc, server)
+    finally:
+        await nc.close()
+    return len(servers)
+
+
+async def _quiet(_: Exception) -> None:
+    return None
+
+
+async def _servers(nc: Connection) -> list[str]:
+    inbox = nc.new_inbox()
+    answers = await nc.subscribe(inbox, max_msgs=SERVERS_MAX)
+    await nc.publish("$SYS.REQ.SERVER.PING", b"", reply=inbox)
+    found: list[str] = []
+    try:
+        while len(found) < SERVERS_MAX:
+            answer = await answers.next_msg(timeout=SERVERS_WITHIN_S if found else WITHIN_S)
+            found.append(orjson.loads(answer.data)["server"]["id"])
+    except nats_errors.TimeoutError:
+        if not found:
+            raise Unavailable("the bus", detail="no server says who it is") from None
+    return found
+
+
+async def _reload(nc: Connection, server: str) -> None:
+    try:
+        answer = await nc.request(f"$SYS.REQ.SERVER.{server}.RELOAD", b"", timeout=WITHIN_S)
+    except (TimeoutError, nats_errors.Error) as error:
+        raise Unavailable("the bus", detail=f"a server does not read its configuration: {error}") from None
+    said = orjson.loads(answer.data)
+    if "error" in said:
+        raise Unavailable("the bus", detail=f"a server refuses its configuration: {said['error']}")
+    # The answer comes before what changed is everywhere: its next word is behind that.
+    await asyncio.wait_for(nc.flush(), WITHIN_S)
