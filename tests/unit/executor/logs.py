@@ -40,6 +40,7 @@ class Log:
     """A job's log so far, and what is decided from it."""
 
     config: AgentConfig = field(default_factory=AgentConfig)
+    input: str = "why?"
     options: JobOptions = field(default_factory=JobOptions)
     cards: tuple[ModelCard, ...] = (PRIMARY, SISTER, OTHER, STRONG, SMALL)
     fallbacks: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class Log:
     events: list[e.Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        job = SubmitJob(tenant="default", agent="a", input="why?", options=self.options)
+        job = SubmitJob(tenant="default", agent="a", input=self.input, options=self.options)
         self.say(e.JobSubmitted, tenant="default", job=job, content_hash="c")
         self.say(
             e.JobRouted,

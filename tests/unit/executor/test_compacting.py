@@ -20,7 +20,15 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.executor import compacting
 from wayline.executor.actions import CallModel, Compact, NoteLost
-from wayline.executor.compacting import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE, SUMMARY_TOKENS_MAX, note, question
+from wayline.executor.compacting import (
+    AGAIN_AFTER_STEPS,
+    END_SHARE,
+    START_SHARE,
+    SUMMARY_TOKENS_MAX,
+    TASK_BYTES_MAX,
+    note,
+    question,
+)
 from wayline.llm.tokens import estimate
 
 from .logs import PRIMARY, Log, card
@@ -191,6 +199,33 @@ def test_the_question_shows_the_task_and_what_is_going_to_be_replaced():
     assert text.startswith("The task:\nUSER: why?")
     assert text.count("CALL OF t") == (len(log.job.messages) - 1 - action.kept) // 2
     assert request.tools == () and request.max_output_tokens == SUMMARY_TOKENS_MAX
+
+
+def test_a_long_task_is_counted_and_shown_by_its_beginning_and_its_end():
+    task = "BEGIN " + "word " * 12_000 + "END"
+    roomy = PRIMARY.model_copy(update={"context_window": 60_000})
+    small = FLASH.model_copy(update={"context_window": 12_000})
+    action = Long(cards=(roomy, small), input=task).until_due()
+    log = Long(cards=(roomy, FLASH), input=task)
+    text = question(log.job, log.until_due(), attempt_id="a").messages[0].parts[0].text
+
+    assert action.card == roomy
+    shown, _, _ = text.partition("The part of the conversation")
+    assert len(shown) < TASK_BYTES_MAX + 200
+    assert "BEGIN word" in shown and "word END" in shown and "left out" in shown
+
+
+@pytest.mark.parametrize("result", ["word " * 3_000, "[1,2,3]," * 2_000, "\U0001f9ff" * 2_000])
+@pytest.mark.parametrize("window", [6_000, 20_000])
+def test_the_question_fits_the_window_of_whoever_is_asked(result: str, window: int):
+    log = Long(cards=(PRIMARY.model_copy(update={"context_window": window}),))
+    for _ in range(6):
+        log.step(result)
+    action = Compact(log.job.card, 2)
+    request = question(log.job, action, attempt_id="a")
+
+    sent = estimate(request.system) + estimate(request.messages[0].parts[0].text)
+    assert sent + request.max_output_tokens <= window * 1.05
 
 
 def test_a_model_that_runs_here_and_reads_nothing_is_not_summarised_for():

@@ -50,7 +50,7 @@ async def test_a_key_or_an_address_adds_its_provider(
 
 
 def test_every_provider_that_can_be_configured_has_an_adapter():
-    everything = EndpointSettings.model_validate(dict.fromkeys(VARIABLES, "x"))
+    everything = EndpointSettings.model_validate(dict.fromkeys(VARIABLES, "http://127.0.0.1"))
 
     assert everything.endpoints().keys() == ADAPTERS.keys()
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
+
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.budgets import Extended
@@ -23,7 +25,7 @@ from wayline.executor.spending import (
     when_refused,
     worst_usd,
 )
-from wayline.llm import ModelRequest
+from wayline.llm import ModelRequest, cost
 from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.llm.output_room import ANSWER_TOKENS_MIN
 from wayline.llm.tokens import WIRE_TOKENS_MAX
@@ -60,6 +62,18 @@ def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
 
     assert most_tokens(request(), PREFIX) == 300 * 8 // 3 + 3 * WIRE_TOKENS_MAX
     assert most == (Decimal(848) * 1 + 100 * 2) / 1_000_000
+
+
+@pytest.mark.parametrize("text", ["8675309," * 500, '{"a":[1,{"b":[2]}]}' * 300, "\U0001f9ff" * 800])
+def test_the_cap_holds_for_prompts_of_a_token_for_each_byte(text: str):
+    asking = request(text=text)
+    prefix = Prints().segments(asking)
+    bytes_sent = len(text.encode())
+
+    allowed = worst_usd(asking, prefix, at=AT)
+    billed = cost(PRIMARY, Usage(input=bytes_sent, output=asking.max_output_tokens), at=AT)
+    assert allowed is not None and billed is not None
+    assert billed <= allowed < 2 * billed
 
 
 def test_a_prompt_has_no_more_tokens_than_its_models_window():

@@ -6,14 +6,13 @@ The rules are data of each card; where the figures of the bundled ones are from,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from math import ceil
 
 from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import BYTES_PER_TOKEN, DENSEST, estimate
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
 IMAGE_TOKENS = 1_500
 """What is expected of an image where nobody has said how small it is made."""
@@ -79,7 +78,8 @@ def _image(rules: MediaRules, image: Attachment, *, unknown: int) -> int:
 
 
 def _text(attachment: Attachment) -> int:
-    return ceil(Fraction(attachment.text_bytes, BYTES_PER_TOKEN) * DENSEST)
+    # Nobody has looked at its characters: a token for each byte.
+    return attachment.text_bytes
 
 
 def _problems(card: ModelCard, attachments: Sequence[Attachment]) -> Iterator[str]:

@@ -12,10 +12,11 @@ import orjson
 from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage, TextPart, ToolMessage, UserMessage
 from wayline.contracts.models import ModelCard
 from wayline.executor.actions import Compact
+from wayline.executor.condense import cut
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
 from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import BYTES_PER_TOKEN
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
 START_SHARE = 0.8
 """Of a model's window: a prompt that is longer is compacted."""
@@ -24,6 +25,8 @@ END_SHARE = 0.4
 AGAIN_AFTER_STEPS = 5
 """How long a try that brought nothing is left alone."""
 SUMMARY_TOKENS_MAX = 2_000
+TASK_BYTES_MAX = 16_000
+"""Of the user's first message, for whoever writes the summary: a longer one is shown by its beginning and its end."""
 THINKING_TOKENS_MAX = 1_024
 """For a model that cannot be kept from thinking first."""
 SECONDS_MAX = 60.0
@@ -71,7 +74,8 @@ def _kept(messages: Sequence[ChatMessage], *, room: int) -> int:
 
 def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
     """The flash model among the job's own that can read it all, else the one whose conversation it is."""
-    needed = _tokens(middle) + SUMMARY_TOKENS_MAX
+    needed = _tokens(middle) + estimate(_instruction()) + SUMMARY_TOKENS_MAX
+    needed += task_tokens(job)
     able = (
         card
         for card in job.candidates.cards
@@ -80,19 +84,31 @@ def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
     return next(able, job.card)
 
 
+def task_tokens(job: Job) -> int:
+    """Tokens of the user's first message as the question shows it."""
+    return estimate(_task(job))
+
+
+def _task(job: Job) -> str:
+    return cut("\n".join(_lines(job.messages[:1])), TASK_BYTES_MAX)
+
+
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """The call that asks for the summary."""
     card = action.card
     thinks = THINKING_TOKENS_MAX if card.reasoning in ("adaptive", "effort") else 0
+    task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
     text = "\n\n".join(_lines(job.messages[1 : len(job.messages) - action.kept]))
-    task = "\n".join(_lines(job.messages[:1]))
-    said = f"The task:\n{task}\n\nThe part of the conversation that your note replaces:\n{text}"
+    limit = min(SUMMARY_TOKENS_MAX + thinks, card.output_limit)
+    room = card.context_window - limit - estimate(_instruction()) - estimate(task)
+    # Where not even the largest model can read it all, its beginning and its end.
+    said = task + cut(text, max(room, 0) * len(text.encode()) // max(estimate(text), 1))
     return ModelRequest(
         card=card,
         system=_instruction(),
         messages=(UserMessage(parts=(TextPart(text=said),)),),
         tools=(),
-        max_output_tokens=min(SUMMARY_TOKENS_MAX + thinks, card.output_limit),
+        max_output_tokens=limit,
         attempt_id=attempt_id,
         temperature=0.0,
         effort="none",

@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.contracts.tools import RECALL, ToolReply
 from wayline.journal import Job
-from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+from wayline.llm.tokens import BYTES_PER_TOKEN
 
 RESULT_TOKENS_MAX = 4_000
 """Estimated; what a model is shown of one result, where nobody says otherwise."""
@@ -40,7 +40,7 @@ def condense(content: str, *, tokens_max: int, step: int, call: str) -> str | No
 
     Deterministic: the same result is shown the same way, whoever runs the job.
     """
-    tokens = estimate(content)
+    tokens = -(-len(content.encode()) // BYTES_PER_TOKEN)
     if tokens <= tokens_max:
         return None
     how = f'{RECALL} {{"step": {step}, "call": "{call}"}}'

@@ -15,7 +15,7 @@ from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
-from wayline.llm.tokens import BYTES_PER_TOKEN
+from wayline.llm.tokens import BYTES_PER_TOKEN, weight
 
 HASH_BYTES = 16
 HEADS_MAX = 256
@@ -131,7 +131,7 @@ class Prints:
             said = _said(message, attachments)
             self._messages.append(message)
             self._hashes.append(_hash(said))
-            self._sizes.append(self._sizes[-1] + len(said))
+            self._sizes.append(self._sizes[-1] + weight(said))
 
 
 _TOOLS: dict[tuple[int, ...], tuple[tuple[ToolDefinition, ...], Segment]] = {}
@@ -145,14 +145,14 @@ def _tool_segment(tools: tuple[ToolDefinition, ...]) -> Segment:
         if len(_TOOLS) >= HEADS_MAX:
             del _TOOLS[next(iter(_TOOLS))]
         said = [_offered(tool) for tool in tools]
-        known = _TOOLS[same] = tools, _segment("tools", [*map(_hash, said)], sum(map(len, said)))
+        known = _TOOLS[same] = tools, _segment("tools", [*map(_hash, said)], sum(map(weight, said)))
     return known[1]
 
 
 @lru_cache(HEADS_MAX)
 def _system_segment(system: str) -> Segment:
     said = system.encode()
-    return _segment("system", [_hash(said)], len(said))
+    return _segment("system", [_hash(said)], weight(said))
 
 
 def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
