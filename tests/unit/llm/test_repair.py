@@ -1,5 +1,7 @@
 """JSON as models write it: whole, broken, unfinished."""
 
+import re
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -112,3 +114,33 @@ def test_objects_are_found_in_any_text():
 
 def test_the_search_for_objects_has_an_end():
     assert list(repair.objects("{" * 100_000)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a" true, "b": 1}', {"a": True, "b": 1}),
+        ('{"a"false}', {"a": False}),
+        ('{"a" null}', {"a": None}),
+        ('{"a" 5, "b" "x"}', {"a": 5, "b": "x"}),
+        ('{"a": 240e+, "b": 1}', {"a": 240, "b": 1}),
+        ('{"a": 12., "b": 1}', {"a": 12, "b": 1}),
+        ('{"a": -3e}', {"a": -3}),
+        ('{"a": "hello, "b": 2}', {"a": "hello", "b": 2}),
+        ('{"a": "hello}', {"a": "hello"}),
+        ('{"a": "x", "b": "hello world}', {"a": "x", "b": "hello world"}),
+    ],
+)
+def test_missing_colons_half_numbers_and_open_strings_are_mended(text, value):
+    assert repair.repaired(text) == value
+
+
+@pytest.mark.parametrize("text", ['{"a" true-ish}', '{"a": tru, e}', '{"amount": 1 2 3 x4}', '{"a": t"rue"x}'])
+def test_a_guess_never_holds_a_part_of_a_token(text):
+    try:
+        value = repair.repaired(text)
+    except ValueError:
+        return
+    tokens = set(re.findall(r"[\w-]+", text))
+    for leaf in [*value, *value.values()]:
+        assert set(re.findall(r"[\w-]+", str(leaf))) <= tokens, value

@@ -27,7 +27,9 @@ _BLANK = re.compile(
     r"|/\*.{0,1000}?(?:\*/|\Z))*+",
     re.DOTALL,
 )
-_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?=[\s,\]}:]|\Z)")
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]*)?(?=[\s,\]}:]|\Z)")
+"""Also one that lacks the digits of its fraction or of its exponent."""
+_HALF_EXPONENT = re.compile(r"[eE][+-]?\Z")
 _WORD = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 _ELLIPSIS = re.compile(r"\.\.\.|\u2026")
 _COLON = re.compile(r":|=>?")
@@ -41,7 +43,7 @@ _MAYBE_MORE = re.compile(r"[`\n]|[}\],]\s*\Z")
 """In a string that is never closed: it may have ended before."""
 _MAYBE_STRUCTURE = re.compile(r"\A[\"'`]|[,:{}\[\]]")
 """In a string that holds its own quote: that quote may have been its end."""
-_AFTER_KEY = re.compile(r"[:=\"'`\u201c\u2018{\[0-9-]")
+_AFTER_KEY = re.compile(r"[:=\"'`\u201c\u2018{\[0-9-]|(?:true|false|null|True|False|None)(?=\s*[,}\]])")
 _AFTER_ITEM = re.compile(r"[\"'`\u201c\u2018{\[0-9.+-]|true|false|null|None|True|False|\]|\Z")
 _AFTER_ARGUMENT = re.compile(r"\)")
 _AFTER_ALL = re.compile(r"\Z")
@@ -220,6 +222,7 @@ def _blank(text: str, at: int) -> int:
 
 
 def _number(text: str) -> int | float:
+    text = _HALF_EXPONENT.sub("", text)
     return int(text) if _INTEGER.fullmatch(text) else float(text)
 
 

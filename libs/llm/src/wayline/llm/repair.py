@@ -18,9 +18,21 @@ READS_MAX = 600_000
 DEPTH_MAX = 100
 """Deeper values would be refused by whoever writes them down."""
 
+PLACES_MAX = 200
+"""Where a string of a guess is looked for in its text."""
 OBJECTS_MAX = 50
 """Places where an object is looked for in one text."""
 
+_NUMERIC = re.compile(r"(?<![\w.])[+-]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![0-9])")
+_THOUSANDS = re.compile(r"(?<![\w.])[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?")
+_MENDED = re.compile(r"[\\\n\r\t\x22\x27\x60\u201c\u201d]")
+_WORDS = re.compile(r"[a-z]+")
+_SPELLED: dict[Any, frozenset[str]] = {
+    True: frozenset({"true"}),
+    False: frozenset({"false"}),
+    None: frozenset({"null", "none", "undefined", "nan"}),
+}
+_UNSURE = re.compile(r"[\\\s\"'`\u201c\u201d]|(?<=\\)[nrt]")
 _BRACKETS = re.compile(r"[\[{]|[\]}]")
 _NOTHING_YET = re.compile(r"\s*(?:-?[0-9.eE+-]*|tr?u?|fa?l?s?|nu?l?)")
 _OPEN_NUMBER = re.compile(r"[\[:,]\s*(-?[0-9][0-9.eE+-]*)$")
@@ -59,7 +71,70 @@ def _guessed(text: str) -> Any:
         raise ValueError("broken, and nested too deep") from None
     if value == "" and text.strip().strip("\"'"):
         raise ValueError("holds no value")
+    if not _stands(value, text):
+        raise ValueError("broken, and what was meant is open to doubt")
     return value
+
+
+def _stands(value: Any, text: str) -> bool:
+    """Whether all that a guess holds stands in the text as whole tokens: a part of one is another value."""
+    numbers = {_number(found) for shape in (_NUMERIC, _THOUSANDS) for found in shape.findall(text)}
+    words, at = set(_WORDS.findall(text.lower())), 0
+    for leaf in _leaves(value):
+        if isinstance(leaf, str):
+            at = _after(leaf, text, at)
+            if at < 0:
+                return False
+        elif leaf is None or isinstance(leaf, bool):
+            if not words & _SPELLED[leaf]:
+                return False
+        elif float(leaf) not in numbers:
+            return False
+    return True
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Every key and every value that holds no other, in order."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _after(said: str, text: str, at: int) -> int:
+    """Where a string ends that stands in the text, from `at` on or before; -1: it does not stand there as a whole."""
+    for form in dict.fromkeys((said, said.strip(), json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1])):
+        for begin in (at, 0):
+            found = text.find(form, begin)
+            for _ in range(PLACES_MAX):
+                if found < 0:
+                    break
+                end = found + len(form)
+                if not (_joins(text[found - 1 : found], form[:1]) or _joins(form[-1:], text[end : end + 1])):
+                    return end
+                found = text.find(form, found + 1)
+    # Its escapes or its line ends were mended.
+    return at if _MENDED.search(said) and _bare(said) in _bare(text) else -1
+
+
+def _joins(before: str, after: str) -> bool:
+    return before.isalnum() and after.isalnum()
+
+
+def _bare(text: str) -> str:
+    return _UNSURE.sub("", text)
+
+
+def _number(said: str) -> float:
+    try:
+        return float(said.replace(",", "").replace("_", ""))
+    except ValueError:
+        return math.nan
 
 
 class _TooMuch(Exception):
