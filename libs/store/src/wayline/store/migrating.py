@@ -43,7 +43,7 @@ async def migrate(
         await _create_schema(conn, schema=schema, role=role)
         pending = _pending(migrations, await _applied(conn, schema), schema=schema)
         for migration in pending:
-            await _apply(conn, migration, schema=schema)
+            await _apply(conn, migration, schema=schema, role=role)
         return [migration.file for migration in pending]
     finally:
         # Ends the session, and the lock with it.
@@ -70,7 +70,7 @@ async def _applied(conn: Any, schema: str) -> dict[str, tuple[str, str]]:
     return {row["version"]: (row["file"], row["checksum"]) for row in rows}
 
 
-async def _apply(conn: Any, migration: Migration, *, schema: str) -> None:
+async def _apply(conn: Any, migration: Migration, *, schema: str, role: str) -> None:
     try:
         async with conn.transaction():
             # Forced row-level security binds an owner that is no superuser too: migrations act for all tenants.
@@ -78,6 +78,7 @@ async def _apply(conn: Any, migration: Migration, *, schema: str) -> None:
                 f"SET LOCAL search_path TO {_quote(schema)}, public; SELECT set_config('wayline.tenant', '*', true)"
             )
             await conn.execute(migration.up)
+            await _close_functions(conn, schema=schema, role=role)
             await conn.execute(
                 f"INSERT INTO {_quote(schema)}.{APPLIED_TABLE} (version, file, checksum) VALUES ($1, $2, $3)",
                 migration.version,
@@ -86,6 +87,18 @@ async def _apply(conn: Any, migration: Migration, *, schema: str) -> None:
             )
     except asyncpg.PostgresError as error:
         raise MigrationFailed(file=migration.file, line=_line(error, migration), cause=str(error)) from error
+
+
+async def _close_functions(conn: Any, *, schema: str, role: str) -> None:
+    """Leave functions to the service alone.
+
+    Postgres lets everybody call a new function, also one that runs with its owner's rights.
+    """
+    name, grantee = _quote(schema), _quote(role)
+    await conn.execute(f"""
+        REVOKE EXECUTE ON ALL ROUTINES IN SCHEMA {name} FROM PUBLIC;
+        GRANT EXECUTE ON ALL ROUTINES IN SCHEMA {name} TO {grantee};
+    """)
 
 
 def _line(error: asyncpg.PostgresError, migration: Migration) -> int | None:
@@ -135,6 +148,8 @@ async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
             GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {name} TO {grantee};
             REVOKE ALL ON {name}.{APPLIED_TABLE} FROM {grantee};
         """)
+        # Also those that an earlier version has left open.
+        await _close_functions(conn, schema=schema, role=role)
 
 
 def _quote(identifier: str) -> str:

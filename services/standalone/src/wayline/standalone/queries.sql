@@ -24,7 +24,23 @@ ALTER ROLE wayline_grafana SET statement_timeout = '30s'
 GRANT USAGE ON SCHEMA tracing TO wayline_grafana;
 ALTER DEFAULT PRIVILEGES IN SCHEMA tracing GRANT SELECT ON TABLES TO wayline_grafana;
 GRANT SELECT ON ALL TABLES IN SCHEMA tracing TO wayline_grafana;
-REVOKE ALL ON tracing.applied_migrations FROM wayline_grafana
+REVOKE ALL ON tracing.applied_migrations FROM wayline_grafana;
+-- Everybody may make large objects, which fill the disk; nobody here does. Only a superuser can forbid it.
+DO $$
+DECLARE
+    writer regprocedure;
+BEGIN
+    FOR writer IN
+        SELECT oid::regprocedure FROM pg_proc
+        WHERE pronamespace = 'pg_catalog'::regnamespace
+            AND proname IN ('lo_creat', 'lo_create', 'lo_from_bytea', 'lo_put', 'lowrite', 'lo_truncate', 'lo_truncate64')
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', writer);
+    END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE WARNING 'large objects can be made by every role: % is no superuser', current_user;
+END
+$$
 
 -- name: create_database
 CREATE DATABASE wayline

@@ -16,7 +16,7 @@ class Settings(EnvironmentSettings):
     batch_max: int = Field(default=256, ge=1, description="Messages written in one transaction at most.")
     linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
     jobs_in_memory_max: int = Field(default=2_000, ge=1, description="Running jobs whose fold is kept in memory.")
-    spans_days: int = Field(default=7, ge=1, description="Days that spans are kept.")
+    spans_days: int = Field(default=7, ge=1, le=3_660, description="Days that spans are kept.")
     ledger_days: int = Field(default=400, ge=1, description="Days that jobs, steps and the ledger are kept.")
     keep_every_s: float = Field(default=3_600, gt=0, description="How often what is too old is removed.")
     drift_every_s: float = Field(
