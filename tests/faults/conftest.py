@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -48,12 +49,20 @@ async def make_world(
     async with AsyncExitStack() as stack:
 
         async def make(
-            *tables: str, delay_ms: int = DELAY_MS, postgres: PostgresServer | None = None, sync: str = "2m"
+            *tables: str,
+            delay_ms: int = DELAY_MS,
+            postgres: PostgresServer | None = None,
+            sync: str = "2m",
+            nats_disk: Path | None = None,
         ) -> World:
             home = tmp_path_factory.mktemp("world")
             seeds = new_seeds()
-            text = config(home / "nats" / "jetstream", seeds, sync_interval=sync)
-            guarded = Guarded(nats := NatsServer(home / "nats", config=text), seeds)
+            directory = (nats_disk or home) / "nats"
+            text = config(directory / "jetstream", seeds, sync_interval=sync)
+            if nats_disk is not None:
+                # Streams reserve more than a small disk has.
+                text = text.replace("sync_interval", "max_file_store: 64GB, sync_interval", 1)
+            guarded = Guarded(nats := NatsServer(directory, config=text), seeds)
             stack.push_async_callback(nats.kill)
             await nats.start()
             database = await clone(postgres or postgres_server)

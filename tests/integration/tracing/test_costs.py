@@ -281,3 +281,21 @@ async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_
     assert shown.costs.unsettled_calls == found["aux"].calls_unsettled == unsettled
     assert shown.costs.unsettled_upper_usd == found["aux"].unsettled_upper_usd == USD(upper or 0)
     assert (found["aux"].cost_usd, found["model"].cost_usd) == (0, shown.cost_usd)
+
+
+async def test_the_total_counts_groups_that_are_cut_off(
+    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.tracing.handlers.COST_ROWS_MAX", 2)
+    await start()
+    for number in range(5):
+        log = Spender(platform.bus, job_id=f"j{number}")
+        await log.append(log.submitted(), log.routed(), log.aside("classification", f"0.00{number}"))
+    await platform.drained()
+
+    table = await platform.bus.ask(GetCosts(tenant="acme", group_by=("job",)), CostTable)
+
+    assert [row.group["job"] for row in table.rows] == ["j4", "j3"]
+    assert table.total is not None
+    assert (table.groups, table.total.calls, table.total.cost_usd) == (5, 5, USD("0.010"))
+    assert await platform.bus.ask(GetCosts(tenant="globex"), CostTable) == CostTable(rows=())

@@ -21,6 +21,21 @@ INSERT INTO tracing.jobs (
 SELECT 'acme', 'j' || n, 9, md5(n::text), 'completed', 'assistant', 2, '{}', 10, false, '[]', now()
 FROM generate_series(1, $1::int) AS n
 """
+TENANTS, SPENT_EACH = 50, 100
+SPENT = """
+INSERT INTO tracing.ledger (
+    tenant, job_id, attempt_id, seq, step, kind, model, agent, input_tokens, cache_read_tokens, cache_write_5m_tokens,
+    cache_write_1h_tokens, output_tokens, reasoning_tokens, cost_usd, open, settled, at
+)
+SELECT
+    't' || n % $2::int, md5((n / 3)::text), md5(n::text), 1, 1, 'model', 'm', 'a', 1, 0, 0, 0, 1, 0, 0.001, false, true,
+    now() - make_interval(secs => n)
+FROM generate_series(1, $1::int) AS n
+"""
+LEDGER_READ = """
+SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int
+FROM pg_stat_user_tables WHERE relid = 'tracing.ledger'::regclass
+"""
 READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
 
 
@@ -46,6 +61,27 @@ async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(p
         "c4ca4238a0b923820dcc509a6f75849b": "acme"
     }
     assert await scanned() == before
+    await admin.close()
+
+
+async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platform: Platform):
+    admin = await asyncpg.connect(platform.database.dsn)
+    asked = ("t7", ["model"], None, 2_000, "UTC")
+
+    async def read() -> int:
+        async with platform.store.system() as conn:
+            await conn.execute("SELECT pg_stat_force_next_flush()")
+        return await admin.fetchval(LEDGER_READ)
+
+    for _ in range(2 * UNTIL_KEPT):
+        assert await platform.store.fetch("t7", platform.store.sql.costs, *asked) == []
+    await admin.execute(SPENT, TENANTS * SPENT_EACH, TENANTS)
+    before = await read()
+
+    total, group = await platform.store.fetch("t7", platform.store.sql.costs, *asked)
+
+    assert (total["calls"], group["calls"]) == (SPENT_EACH, SPENT_EACH)
+    assert await read() - before <= SPENT_EACH
     await admin.close()
 
 

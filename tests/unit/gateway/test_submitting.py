@@ -18,7 +18,7 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
     published: list[str] = []
 
     class Bus:
-        async def publish(self, message: SubmitJob, *, msg_id: str, headers: Any) -> PubAck:
+        async def publish(self, message: SubmitJob, *, msg_id: str, headers: Any, within_s: float) -> PubAck:
             published.append(msg_id)
             return PubAck(stream="SUBMIT", seq=1)
 

@@ -48,11 +48,19 @@ def row(cost: str, **more: Any) -> dict[str, Any]:
 
 def test_costs_show_caches_unknown_prices_and_bounds_and_a_total():
     open_call = {"calls_unsettled": 1, "unsettled_lower_usd": "0.001", "unsettled_upper_usd": None}
-    lines = shown(costs_table({"rows": [row("0.1"), row("0.2", calls_unknown=2, **open_call)]}))
+    rows = [row("0.1"), row("0.2", calls_unknown=2, **open_call)]
+    lines = shown(costs_table({"rows": rows, "total": row("0.3", calls=6, calls_unknown=2), "groups": 2}))
 
     assert lines[1] == ["claude", "2026-05-01", "3", "1000", "90%", "20", "$0.1", "$0.004"]
     assert lines[2][6:] == ["$0.2 + 2 unknown", "$0.004", "1 calls, $0.001 to unknown"]
-    assert lines[3] == ["total", "6", "$0.3"]
+    assert lines[3] == ["total", "6", "1000", "90%", "20", "$0.3 + 2 unknown", "$0.004"]
+
+
+def test_a_cut_table_of_costs_says_so_and_totals_all_groups():
+    lines = shown(costs_table({"rows": [row("0.2"), row("0.1")], "total": row("9", calls=900), "groups": 1_002}))
+
+    assert lines[3][:2] == ["total, with 1000 cheaper groups that are not shown", "900"]
+    assert "$9" in lines[3]
 
 
 def test_a_jobs_cost_is_told_by_what_it_was_for():

@@ -37,6 +37,13 @@ PUBLISH_RETRY_S = 15.0
 """A cluster needs up to 7 s for a new leader; a publish is tried again with the same id for this long."""
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
+PROBE_BYTES = 64 * 1024
+"""What a probe writes: more than most records, so that a disk with room for a few bytes is no good one."""
+PROBE_TIMEOUT_S = 1.5
+UNACKED_AFTER_S = 4.0
+"""How long appends to a stream go without an ack before it is called down: a new leader takes a moment."""
+UNACKED_FORGET_S = 30.0
+"""How long that is remembered where nobody has tried again."""
 WRONG_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A cluster still copies a message of this id, or another of this subject: what becomes of it is not known yet."""
@@ -76,6 +83,10 @@ class Bus:
         self.denied = link.denied
         self.reconnected = link.reconnected
         self._link = link
+        self._unacked: dict[str, tuple[float, float]] = {}
+        """When appends on a first word of a subject began to get no ack, and when the last one got none."""
+        # A server that restarted may store again what it did not before.
+        self.reconnected.append(self._unacked.clear)
         self._published = cache(partial(metrics.messages_published.labels, self.service))
 
     @classmethod
@@ -86,6 +97,35 @@ class Bus:
         """
         link = Link(service, exit_when_closed, accounts=settings.nats_accounts)
         return cls(await connect(link, settings), link)
+
+    async def check(self) -> None:
+        """See that the bus stores what is published. Raises Unavailable, saying what is wrong.
+
+        A server whose disk was full goes on answering, but stores nothing until it is restarted: to be connected to it
+        says nothing.
+        """
+        if not self.nc.is_connected:
+            raise Unavailable("the bus", detail="reconnecting")
+        if stuck := self.stuck:
+            raise Unavailable("the bus", detail=f"{stuck}.> gets no ack; its disk may be full")
+        subject = f"probe.{self.service}"
+        self._require_allowed(subject)
+        try:
+            reply = await self.request(subject, bytes(PROBE_BYTES), timeout_s=PROBE_TIMEOUT_S)
+        except AWAY as error:
+            detail = f"it stores nothing, its disk may be full ({type(error).__name__})"
+            raise Unavailable("the bus", detail=detail) from None
+        if error := orjson.loads(reply.data).get("error"):
+            raise Unavailable("the bus", detail=f"it stores nothing: {error.get('description')}")
+
+    @property
+    def stuck(self) -> str | None:
+        """The first word of subjects on which this process got no ack for a while; None: there are none."""
+        now = time.monotonic()
+        for word, (since, last) in self._unacked.items():
+            if last - since >= UNACKED_AFTER_S and now - last < UNACKED_FORGET_S:
+                return word
+        return None
 
     async def close(self) -> None:
         """Flush and leave; what was published is out, where there is a bus to take it."""
@@ -112,30 +152,46 @@ class Bus:
             said[h.CLAIMS] = "1"
         return body, said
 
-    async def publish(self, message: Message, *, msg_id: str, headers: Mapping[str, str] | None = None) -> PubAck:
-        """Store a message in its stream, tried again with the same id for 15 s while nobody answers.
+    async def publish(
+        self,
+        message: Message,
+        *,
+        msg_id: str,
+        headers: Mapping[str, str] | None = None,
+        within_s: float = PUBLISH_RETRY_S,
+    ) -> PubAck:
+        """Store a message in its stream, tried again with the same id for a while when nobody answers.
 
         Raises Full where the stream takes no more, Unavailable when the time is over.
         """
         body, said = await self.wire(message, headers)
         self._published(message.subject_template).inc()
         said[h.MSG_ID] = msg_id
-        return await self.store(message.subject, body, said)
+        return await self.store(message.subject, body, said, within_s=within_s)
 
-    async def store(self, subject: str, body: bytes, headers: dict[str, str]) -> PubAck:
-        """Publish encoded bytes and wait for the stream's ack.
+    async def store(
+        self, subject: str, body: bytes, headers: dict[str, str], *, within_s: float = PUBLISH_RETRY_S
+    ) -> PubAck:
+        """Publish encoded bytes and wait for the stream's ack; try once where the stream is known to be down.
 
         Raises Full, WrongSequence, Unavailable, or Bug when this identity may not publish here.
         """
-        deadline = time.monotonic() + PUBLISH_RETRY_S
+        word = subject.partition(".")[0]
+        deadline = time.monotonic() + (within_s if self.stuck != word else 0.0)
         while True:
             self._require_allowed(subject)
             try:
-                return await self._store_once(subject, body, headers)
+                ack = await self._store_once(subject, body, headers)
             except AWAY as error:
-                if time.monotonic() > deadline:
-                    raise Unavailable("the bus", detail=f"{subject}: {type(error).__name__}") from error
+                now = time.monotonic()
+                self._unacked[word] = self._unacked.get(word, (now, now))[0], now
+                if now > deadline:
+                    detail = f"{subject} gets no ack, its disk may be full ({type(error).__name__})"
+                    raise Unavailable("the bus", detail=detail) from error
                 await asyncio.sleep(0.1)
+            else:
+                self._unacked.pop(word, None)
+                return ack
 
     def _require_allowed(self, subject: str) -> None:
         """A denied publish is only a timeout; the server's error came beside it, in lower case as nats-py has it."""

@@ -59,6 +59,7 @@ class Identity:
         bound = [consumer for consumer in CONSUMERS if consumer.service == self.name]
         subjects = (
             *self.publish,
+            f"probe.{self.name}",
             *(f"{OWN_API}.CONSUMER.MSG.NEXT.{c.stream}.{c.name}" for c in bound),
             *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in bound),
             *(f"$JS.ACK.{c.stream}.{c.name}.>" for c in bound),

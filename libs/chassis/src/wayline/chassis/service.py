@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -27,6 +28,11 @@ log = structlog.get_logger()
 SPANS_SUBJECT = "telemetry.traces"
 
 S = TypeVar("S")
+CHECK_WITHIN_S = 3.0
+"""How long one thing that a service needs may take to show that it works."""
+WELL_FRESH_S = 5.0
+ILL_FRESH_S = 1.0
+"""How long an answer to a probe is given again: each check is a write, however often somebody asks."""
 COLLECT_AFTER = 50_000
 """Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
 
@@ -54,6 +60,7 @@ class Service:
     needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
 
+    _checked: tuple[float, asyncio.Task[dict[str, str]] | None] = field(default=(0.0, None), init=False)
     _running: list[Part] = field(default_factory=list, init=False)
     _http: tuple[Quiet, asyncio.Task[None]] | None = field(default=None, init=False)
 
@@ -77,14 +84,21 @@ class Service:
         await self.bus.nc.publish(SPANS_SUBJECT, batch)
 
     async def ready(self) -> dict[str, str]:
-        """How each thing this service needs is."""
-        states = {"bus": "ok" if self.bus.nc.is_connected else "reconnecting"}
-        for name, check in self.needs.items():
-            try:
-                await asyncio.wait_for(check(), 2)
-                states[name] = "ok"
-            except Exception as error:
-                states[name] = str(error) or type(error).__name__
+        """Return how each thing this service needs is: `ok` where a write has just worked, else what is wrong."""
+        now = time.monotonic()
+        until, checking = self._checked
+        # One check for all who ask at the same time, and for those who ask soon after it.
+        if checking is None or (checking.done() and now >= until):
+            checking = asyncio.create_task(self._check())
+            self._checked = now, checking
+        return dict(await asyncio.shield(checking))
+
+    async def _check(self) -> dict[str, str]:
+        checks = {"bus": self.bus.check, **self.needs}
+        said = await asyncio.gather(*(_how(check) for check in checks.values()))
+        states = dict(zip(checks, said, strict=True))
+        well = all(state == "ok" for state in states.values())
+        self._checked = time.monotonic() + (WELL_FRESH_S if well else ILL_FRESH_S), self._checked[1]
         return states
 
     async def stop(self, grace_s: float | None = None) -> None:
@@ -103,6 +117,17 @@ class Service:
         if self.close is not None:
             await self.close()
         await self.bus.close()
+
+
+async def _how(check: Callable[[], Awaitable[None]]) -> str:
+    """`ok`, or what is wrong; a check that takes too long is."""
+    try:
+        await asyncio.wait_for(check(), CHECK_WITHIN_S)
+    except TimeoutError:
+        return f"no answer within {CHECK_WITHIN_S:g} s"
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return "ok"
 
 
 async def connected(settings: BusSettings, name: str, open_store: Callable[[], Awaitable[S]]) -> tuple[Bus, S]:

@@ -122,6 +122,8 @@ STREAMS = (
     ),
     _queue("TELEMETRY", "telemetry.traces", max_age=DAY_S, max_bytes=GIB // 4, discard=DiscardPolicy.OLD),
     _stream("DEAD", "dead.*.*", max_age=30 * DAY_S, max_bytes=GIB, allow_direct=True, discard=DiscardPolicy.OLD),
+    # What a probe writes to see whether writing works: the last word of each service, and nothing that matters.
+    _stream("PROBES", "probe.*", max_msgs_per_subject=1, max_bytes=GIB // 256, discard=DiscardPolicy.OLD),
     _stream("ADVISORY", *ADVISORIES, max_age=30 * DAY_S, max_bytes=GIB // 16, discard=DiscardPolicy.OLD),
 )
 """Every stream, but for what `Limits` says of it."""

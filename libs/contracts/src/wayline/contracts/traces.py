@@ -144,9 +144,13 @@ class CostRow(Frozen):
 
 
 class CostTable(Frozen):
-    """What was spent, group by group."""
+    """What was spent, group by group, the dearest first."""
 
     rows: tuple[CostRow, ...]
+    total: CostRow | None = Field(
+        default=None, description="All groups together, also those that are not in `rows`; None: nothing was spent."
+    )
+    groups: int = Field(default=0, description="How many groups there are: more than `rows` where these were cut.")
 
 
 CostGroup = Literal["model", "agent", "day", "tool", "user", "tenant", "session", "job", "kind"]

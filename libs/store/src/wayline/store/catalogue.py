@@ -1,6 +1,9 @@
-"""Ask Postgres's own catalogue whether every tenant table is guarded."""
+"""What every schema has, and whether all its tables are guarded, as Postgres's own catalogue says."""
 
 from typing import Any
+
+PROBE_TABLE = "probe_writes"
+"""Where probes write: one row, of no meaning, in each schema."""
 
 _GAPS = """
 SELECT format('%I.%I', namespace.nspname, class.relname) AS name,

@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 
+from wayline.store.catalogue import PROBE_TABLE
 from wayline.store.connecting import connect_admin
 from wayline.store.errors import (
     MigrationChanged,
@@ -141,6 +142,10 @@ async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
                 checksum text NOT NULL,
                 applied_at timestamptz NOT NULL DEFAULT now()
             );
+            CREATE TABLE IF NOT EXISTS {name}.{PROBE_TABLE} (
+                one boolean PRIMARY KEY DEFAULT true CHECK (one),
+                written_at timestamptz NOT NULL
+            );
             GRANT USAGE ON SCHEMA {name} TO {grantee};
             ALTER DEFAULT PRIVILEGES IN SCHEMA {name} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {grantee};
             ALTER DEFAULT PRIVILEGES IN SCHEMA {name} GRANT USAGE, SELECT ON SEQUENCES TO {grantee};
@@ -148,6 +153,9 @@ async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
             GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {name} TO {grantee};
             REVOKE ALL ON {name}.{APPLIED_TABLE} FROM {grantee};
         """)
+        # A probe asks the disk for a page of its own.
+        database = await conn.fetchval("SELECT quote_ident(current_database())")
+        await conn.execute(f"GRANT TEMPORARY ON DATABASE {database} TO {grantee}")
         # Also those that an earlier version has left open.
         await _close_functions(conn, schema=schema, role=role)
 

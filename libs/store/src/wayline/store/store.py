@@ -12,6 +12,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from wayline.store.away import is_away
+from wayline.store.catalogue import PROBE_TABLE
 from wayline.store.connecting import CONNECT_TIMEOUT_S, address, is_unreachable, reach, require_version, unavailable
 from wayline.store.errors import SchemaMissing, TenantInvalid
 from wayline.store.queries import Queries
@@ -24,6 +25,14 @@ EVERY_TENANT = "*"
 COMMAND_TIMEOUT_S = 60.0
 # How long a statement waits for one of the pool's connections.
 ACQUIRE_WAIT_S = 30.0
+
+CHECK = f"""
+-- Emptied at each commit, so each insert asks the disk for a page: an update alone may find room where rows were.
+CREATE TEMPORARY TABLE IF NOT EXISTS {PROBE_TABLE}_page (written_at timestamptz) ON COMMIT DELETE ROWS;
+INSERT INTO pg_temp.{PROBE_TABLE}_page VALUES (clock_timestamp());
+INSERT INTO {PROBE_TABLE} AS last (written_at) VALUES (clock_timestamp())
+ON CONFLICT (one) DO UPDATE SET written_at = excluded.written_at;
+"""
 
 _SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -96,9 +105,9 @@ class Store:
             yield conn
 
     async def check(self) -> None:
-        """See that statements can be run. Raises PostgresUnavailable."""
+        """See that rows can be written, and that there is room for more. Raises PostgresUnavailable."""
         async with self.system() as conn:
-            await conn.execute("SELECT 1")
+            await conn.execute(CHECK)
 
     async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
         """The rows of one statement run for a tenant."""

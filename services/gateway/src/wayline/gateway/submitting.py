@@ -21,6 +21,8 @@ from wayline.telemetry import Home, names, remote
 
 log = structlog.get_logger()
 
+SUBMIT_WITHIN_S = 5.0
+"""How long a submission is tried before its sender is told to come back: somebody waits for the answer."""
 DUPLICATE_TRIES = 20
 DUPLICATE_WAIT_S = 0.05
 """Longer together than the stream's duplicate window."""
@@ -93,7 +95,7 @@ async def _publish(door: Gateway, job: SubmitJob, caller: Mapping[str, str] | No
     ):
         reach(Failpoint.GATEWAY_SUBMIT_BEFORE)
         for _ in range(DUPLICATE_TRIES):
-            ack = await door.bus.publish(job, msg_id=str(job.job_id), headers=headers)
+            ack = await door.bus.publish(job, msg_id=str(job.job_id), headers=headers, within_s=SUBMIT_WITHIN_S)
             if not ack.duplicate:
                 reach(Failpoint.GATEWAY_SUBMIT_AFTER)
                 return

@@ -56,13 +56,20 @@ async def declare_streams(place: Place, limits: Limits) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def administering(place: Place, *, wait_s: float | None = None) -> AsyncIterator[JetStreamContext]:
+    """The streams of the bus, as the identity that may declare them."""
+    async with connected_admin(place, wait_s=wait_s) as bus:
+        yield bus.js
+
+
+@asynccontextmanager
+async def connected_admin(place: Place, *, wait_s: float | None = None) -> AsyncIterator[Bus]:
     """The bus as the identity that may declare streams."""
     settings = BusSettings(nats_url=place.nats_url, nats_seed=place.seed_of(ADMIN))
     if wait_s is not None:
         settings = settings.model_copy(update={"connect_wait_s": wait_s})
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
     try:
-        yield bus.js
+        yield bus
     finally:
         await bus.close()
 
@@ -93,4 +100,12 @@ async def _let_grafana_read(place: Place) -> AsyncIterator[str]:
         await conn.close()
 
 
-__all__ = ["DATABASE", "administering", "create_database", "declare_streams", "migrate_all", "migrate_database"]
+__all__ = [
+    "DATABASE",
+    "administering",
+    "connected_admin",
+    "create_database",
+    "declare_streams",
+    "migrate_all",
+    "migrate_database",
+]

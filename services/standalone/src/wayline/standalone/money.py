@@ -25,9 +25,10 @@ def costs_table(costs: dict[str, Any]) -> RenderableType:
     groups = list(rows[0]["group"]) if rows else []
     shown = [[*(escape(row["group"][name]) for name in groups), *_cost_columns(row)] for row in rows]
     total: list[str] = []
-    if len(rows) > 1:
-        spent, calls = sum(Decimal(row["cost_usd"]) for row in rows), sum(row["calls"] for row in rows)
-        total = ["total", *([""] * (len(groups) - 1)), str(calls), "", "", "", usd(str(spent))]
+    if len(rows) > 1 and (of_all := costs.get("total")):
+        cut = costs.get("groups", len(rows)) - len(rows)
+        name = f"total, with {cut} cheaper groups that are not shown" if cut > 0 else "total"
+        total = [name, *([""] * (len(groups) - 1)), *_cost_columns(of_all)]
     columns = (*groups, "calls", "input", "cached", "output", "cost", "cache saved", "cache lost", "unsettled")
     return table(columns, shown, nothing="nothing was spent yet", total=total)
 

@@ -114,6 +114,10 @@ class Fleet:
         await self._aboard[member].stop(grace_s)
         self._aboard.pop(member, None)
 
+    def stuck(self) -> str | None:
+        """The first word of subjects on which one of them gets no ack from the bus; None: there are none."""
+        return next((word for service in self._aboard.values() if (word := service.bus.stuck)), None)
+
     async def ready(self) -> dict[str, str]:
         """How each thing that each service needs is, as `service.thing`."""
         states: dict[str, str] = {}

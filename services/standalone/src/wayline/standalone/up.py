@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from wayline.embedded import require_free
+from wayline.contracts.errors import Unavailable
+from wayline.embedded import NatsServer, require_free
 from wayline.standalone import logs
 from wayline.standalone.credentials import Credentials, write_private
 from wayline.standalone.installation import Installation, Place, write_environments
-from wayline.standalone.servers import Server, database_dsn, nats_server, postgres_server, watch
+from wayline.standalone.servers import Server, Watch, database_dsn, nats_server, postgres_server
 from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.standalone.settings import Settings
 from wayline.standalone.stopping import Stopped, Stopping
@@ -48,6 +49,7 @@ class _Up:
         self._stopping = stopping
         self._stack = stack
         self._servers: list[Server] = []
+        self._fleet: Fleet | None = None
 
     async def run(self, *, servers_only: bool, sample: bool) -> None:
         if not servers_only:
@@ -67,7 +69,7 @@ class _Up:
         if sample and not servers_only:
             await self._stopping.or_stop(self._show_sample())
         self._tell_where(place, servers_only=servers_only)
-        await self._stay()
+        await self._stay(place)
 
     @property
     def gateway_url(self) -> str:
@@ -141,6 +143,7 @@ class _Up:
             )
 
         fleet = Fleet(MEMBERS, settings_of)
+        self._fleet = fleet
         self._stack.push_async_callback(self._stopping.drain, fleet)
         with self._teller.step("Starting the services …") as step:
             await self._stopping.or_stop(fleet.start())
@@ -166,9 +169,23 @@ class _Up:
                 f"[red]The first job could not be shown:[/red] {error or type(error).__name__}; see the log file"
             )
 
-    async def _stay(self) -> None:
+    async def _stay(self, place: Place) -> None:
         """Until a signal, with the servers watched."""
-        await self._stopping.or_stop(watch(self._servers, said=self._teller.say))
+        await self._stopping.or_stop(self._watch(place))
+
+    async def _watch(self, place: Place) -> None:
+        if not any(isinstance(server, NatsServer) for server in self._servers):
+            return await Watch(self._servers, said=self._teller.say).run()
+        from wayline.standalone.migrating import connected_admin
+
+        async with connected_admin(place) as bus:
+
+            async def stores() -> None:
+                await bus.check()
+                if self._fleet and (stuck := self._fleet.stuck()):
+                    raise Unavailable("the bus", detail=f"{stuck}.> gets no ack")
+
+            await Watch(self._servers, said=self._teller.say, stores=stores).run()
 
 
 def _load() -> None:

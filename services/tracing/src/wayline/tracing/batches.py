@@ -60,6 +60,7 @@ class Batches(Generic[T]):
         self._store = store
         self._size = size
         self._linger_s = linger_s
+        self._ack_wait_s = consumer.ack_wait_s
         self._batch: list[Msg] = []
         self._in_hand: list[Msg] = []
         self._trouble, self._trouble_until = "", 0.0
@@ -71,6 +72,9 @@ class Batches(Generic[T]):
         self._draining = self._stopping = False
 
     async def start(self) -> None:
+        info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
+        # What the server has counts, not what the code would declare: an operator may have shortened it.
+        self._ack_wait_s = info.config.ack_wait or self._consumer.ack_wait_s
         self._task = asyncio.create_task(self._run(), name=f"{self._consumer.stream} batches")
         await self._pull.start()
 
@@ -125,7 +129,7 @@ class Batches(Generic[T]):
                 await self._alone(message)
             except Exception as error:  # whatever it is, the loop must outlive it: nobody else reads for us
                 self._trouble = (str(error) or type(error).__name__)[:500]
-                self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_ACK_WAITS * self._consumer.ack_wait_s
+                self._trouble_until = asyncio.get_running_loop().time() + TROUBLE_ACK_WAITS * self._ack_wait_s
                 log.error("a message is left to come again", subject=message.subject, error=self._trouble)
                 await self._beat()
 
@@ -173,7 +177,7 @@ class Batches(Generic[T]):
                     return
             await asyncio.sleep(RETRY_S)
             waited_s += RETRY_S
-            if waited_s >= self._consumer.ack_wait_s / 3:
+            if waited_s >= self._ack_wait_s / 3:
                 waited_s = 0.0
                 await self._beat()
 

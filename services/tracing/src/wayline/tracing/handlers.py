@@ -87,13 +87,20 @@ class Answers:
         )
 
     async def get_costs(self, asked: GetCosts) -> CostTable:
-        """What was spent, grouped. Raises UnknownTimeZone."""
+        """What was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
         said = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
         try:
             rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *said)
         except asyncpg.InvalidParameterValueError:
             raise UnknownTimeZone(asked.tz) from None
-        return CostTable(rows=tuple(reading.cost_row(row, asked.group_by) for row in rows))
+        if not rows:
+            return CostTable(rows=())
+        total, *groups = rows
+        return CostTable(
+            rows=tuple(reading.cost_row(row, asked.group_by) for row in groups),
+            total=reading.cost_row(total, ()),
+            groups=total["groups"],
+        )
 
 
 def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Record | None) -> Trace:

@@ -117,38 +117,58 @@ ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 
 -- name: costs
-SELECT
-    CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(model, '-') END AS model,
-    CASE WHEN 'agent' = ANY ($2) THEN agent END AS agent,
-    CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE $5::text, 'YYYY-MM-DD') END AS day,
-    CASE WHEN 'tool' = ANY ($2) THEN coalesce(tool, '-') END AS tool,
-    CASE WHEN 'user' = ANY ($2) THEN coalesce(user_id, '-') END AS "user",
-    CASE WHEN 'tenant' = ANY ($2) THEN tenant END AS tenant,
-    CASE WHEN 'session' = ANY ($2) THEN coalesce(session_id, '-') END AS session,
-    CASE WHEN 'job' = ANY ($2) THEN job_id END AS job,
-    CASE WHEN 'kind' = ANY ($2) THEN kind END AS kind,
-    count(*) AS calls,
-    count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
-    count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
-    sum(input_tokens)::bigint AS input,
-    sum(cache_read_tokens)::bigint AS cache_read,
-    sum(cache_write_5m_tokens)::bigint AS cache_write_5m,
-    sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
-    sum(output_tokens)::bigint AS output,
-    sum(reasoning_tokens)::bigint AS reasoning,
-    coalesce(sum(cost_usd), 0) AS cost_usd,
-    coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0) AS saved_usd,
-    coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0) AS lost_usd,
-    coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0) AS unsettled_lower_usd,
-    CASE WHEN bool_or(NOT settled AND upper_usd IS NULL) THEN NULL
-        ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
-FROM ledger
-WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
-    -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
-    AND now() AT TIME ZONE $5 IS NOT NULL
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
-ORDER BY cost_usd DESC, calls DESC
-LIMIT $4
+-- The first row is the total of all groups, also of those that are cut off.
+WITH groups AS MATERIALIZED (
+    SELECT
+        CASE WHEN 'model' = ANY ($2::text[]) THEN coalesce(model, '-') END AS model,
+        CASE WHEN 'agent' = ANY ($2) THEN agent END AS agent,
+        CASE WHEN 'day' = ANY ($2) THEN to_char(at AT TIME ZONE $5::text, 'YYYY-MM-DD') END AS day,
+        CASE WHEN 'tool' = ANY ($2) THEN coalesce(tool, '-') END AS tool,
+        CASE WHEN 'user' = ANY ($2) THEN coalesce(user_id, '-') END AS "user",
+        CASE WHEN 'tenant' = ANY ($2) THEN tenant END AS tenant,
+        CASE WHEN 'session' = ANY ($2) THEN coalesce(session_id, '-') END AS session,
+        CASE WHEN 'job' = ANY ($2) THEN job_id END AS job,
+        CASE WHEN 'kind' = ANY ($2) THEN kind END AS kind,
+        count(*) AS calls,
+        count(*) FILTER (WHERE settled AND cost_usd IS NULL) AS calls_unknown,
+        count(*) FILTER (WHERE NOT settled) AS calls_unsettled,
+        sum(input_tokens)::bigint AS input,
+        sum(cache_read_tokens)::bigint AS cache_read,
+        sum(cache_write_5m_tokens)::bigint AS cache_write_5m,
+        sum(cache_write_1h_tokens)::bigint AS cache_write_1h,
+        sum(output_tokens)::bigint AS output,
+        sum(reasoning_tokens)::bigint AS reasoning,
+        coalesce(sum(cost_usd), 0) AS cost_usd,
+        coalesce(sum(saved_usd) FILTER (WHERE saved_usd > 0), 0) AS saved_usd,
+        coalesce(-sum(saved_usd) FILTER (WHERE saved_usd < 0), 0) AS lost_usd,
+        coalesce(sum(lower_usd) FILTER (WHERE NOT settled), 0) AS unsettled_lower_usd,
+        CASE WHEN bool_or(NOT settled AND upper_usd IS NULL) THEN NULL
+            ELSE coalesce(sum(upper_usd) FILTER (WHERE NOT settled), 0) END AS unsettled_upper_usd
+    FROM ledger
+    WHERE tenant = $1 AND NOT open AND ($3::timestamptz IS NULL OR at >= $3)
+        -- Asked once, of no row: an unknown zone is refused also where no day is asked for, or nothing was spent.
+        AND now() AT TIME ZONE $5 IS NOT NULL
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
+)
+(
+    SELECT
+        true AS is_total, count(*) AS groups,
+        NULL AS model, NULL AS agent, NULL AS day, NULL AS tool, NULL AS "user", NULL AS tenant, NULL AS session,
+        NULL AS job, NULL AS kind,
+        sum(calls)::bigint AS calls, sum(calls_unknown)::bigint AS calls_unknown,
+        sum(calls_unsettled)::bigint AS calls_unsettled, sum(input)::bigint AS input,
+        sum(cache_read)::bigint AS cache_read, sum(cache_write_5m)::bigint AS cache_write_5m,
+        sum(cache_write_1h)::bigint AS cache_write_1h, sum(output)::bigint AS output,
+        sum(reasoning)::bigint AS reasoning, sum(cost_usd) AS cost_usd, sum(saved_usd) AS saved_usd,
+        sum(lost_usd) AS lost_usd, sum(unsettled_lower_usd) AS unsettled_lower_usd,
+        CASE WHEN bool_or(unsettled_upper_usd IS NULL) THEN NULL ELSE sum(unsettled_upper_usd) END
+            AS unsettled_upper_usd
+    FROM groups
+    HAVING count(*) > 0
+)
+UNION ALL
+(SELECT false, 1, * FROM groups ORDER BY cost_usd DESC, calls DESC LIMIT $4)
+ORDER BY is_total DESC, cost_usd DESC, calls DESC
 
 -- name: spent
 SELECT coalesce(model, 'tool ' || tool) AS model, CASE WHEN model IS NULL THEN tool END AS tool, agent,

@@ -1,0 +1,141 @@
+"""Readiness is a write that works: a bus whose disk is full is connected, answers, and stores nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wayline.chassis import Bus, BusSettings, Service
+from wayline.chassis import bus as bus_module
+from wayline.chassis.topology import Limits, declare
+from wayline.contracts.errors import Unavailable
+from wayline.embedded import NatsServer, minimal_config
+from wayline.standalone import servers
+from wayline.standalone.servers import Watch
+from wayline.telemetry import BusExporter, Telemetry
+from wayline.testkit import until
+from wayline.testkit.disks import SmallDisk, small_disk
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def disk(tmp_path: Path):
+    with small_disk(tmp_path / "disk", megabytes=24) as disk:
+        yield disk
+
+
+@pytest.fixture
+async def server(tmp_path: Path, disk: SmallDisk) -> AsyncIterator[NatsServer]:
+    # Declared streams reserve more than there is; what is stored is what counts.
+    config = minimal_config(disk.path / "js").replace("sync_interval", "max_file_store: 64GB, sync_interval")
+    server = NatsServer(disk.path / "nats", config=config)
+    await server.start()
+    yield server
+    await server.kill()
+
+
+@pytest.fixture
+async def bus(server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bus]:
+    monkeypatch.setattr(bus_module, "PUBLISH_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(bus_module, "PROBE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(bus_module, "UNACKED_AFTER_S", 0.5)
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="gateway", exit_when_closed=False)
+    async for _ in declare(bus.js, Limits()):
+        pass
+    yield bus
+    await bus.close()
+
+
+async def well(bus: Bus) -> bool:
+    try:
+        await bus.check()
+    except Unavailable:
+        return False
+    return True
+
+
+async def test_a_bus_with_a_full_disk_is_not_ready_until_it_was_restarted_with_room(
+    server: NatsServer, disk: SmallDisk, bus: Bus, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.chassis.service.WELL_FRESH_S", 0)
+    monkeypatch.setattr("wayline.chassis.service.ILL_FRESH_S", 0)
+    exporter = BusExporter("gateway")
+    service = Service("gateway", BusSettings(), bus, Telemetry("gateway", exporter), exporter)
+    await bus.store("events.acme.j1", b"before", {})
+    assert await service.ready() == {"bus": "ok"}
+
+    disk.fill()
+
+    assert "stores nothing" in (await service.ready())["bus"]
+    assert bus.nc.is_connected
+    disk.free()
+    assert "stores nothing" in (await service.ready())["bus"]
+    await server.restart()
+    await until(lambda: well(bus), why="it stores again")
+    assert await service.ready() == {"bus": "ok"}
+    await bus.store("events.acme.j2", b"after", {})
+    assert (await bus.js.stream_info("EVENTS")).state.messages == 2
+
+
+async def test_a_stream_that_gets_no_ack_is_tried_once_and_makes_the_bus_not_ready(disk: SmallDisk, bus: Bus):
+    disk.fill()
+    large = bytes(MIB // 2)
+
+    with pytest.raises(Unavailable, match=r"jobs\.submit\.acme gets no ack, its disk may be full"):
+        await bus.store("jobs.submit.acme", large, {}, within_s=1)
+
+    assert bus.stuck == "jobs"
+    with pytest.raises(Unavailable, match=r"jobs\.> gets no ack"):
+        await bus.check()
+    tries = asyncio.create_task(bus.store("jobs.submit.acme", large, {}))
+    with pytest.raises(Unavailable):
+        # Far less than the fifteen seconds that it is tried otherwise.
+        await asyncio.wait_for(tries, 5)
+
+
+async def test_many_probes_are_one_write(bus: Bus):
+    exporter = BusExporter("gateway")
+    asked: list[int] = []
+
+    async def check() -> None:
+        asked.append(1)
+
+    needs: dict[str, Any] = {"postgres": check}
+    service = Service("gateway", BusSettings(), bus, Telemetry("gateway", exporter), exporter, needs=needs)
+
+    states = await asyncio.gather(*(service.ready() for _ in range(50)))
+
+    assert states == [{"bus": "ok", "postgres": "ok"}] * 50
+    assert len(asked) == 1
+    assert (await bus.js.stream_info("PROBES")).state.messages == 1
+
+
+async def test_up_restarts_a_bus_that_stores_nothing_once_there_is_room(
+    server: NatsServer, disk: SmallDisk, bus: Bus, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(servers, "STORES_EVERY_S", 0.05)
+    monkeypatch.setattr(servers, "ROOM_MIN_BYTES", 4 * MIB)
+    said: list[str] = []
+    watching = asyncio.create_task(Watch([server], said=said.append, stores=bus.check).run())
+    first = server.pid
+    try:
+        await bus.store("events.acme.j1", b"before", {})
+        disk.fill()
+        await until(lambda: said, why="it is told that the disk is full")
+        assert ("is full" in said[0], server.pid) == (True, first)
+
+        disk.free()
+        await until(lambda: len(said) >= 3, within=30, why="the bus was started again")
+        await until(lambda: well(bus), why="it stores again")
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    assert "though its disk has room" in said[1] and "is back" in said[2]
+    assert server.pid != first
+    assert (await bus.js.stream_info("EVENTS")).state.messages == 1
