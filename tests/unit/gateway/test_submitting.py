@@ -26,7 +26,11 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
         async def accepted(self, job: SubmitJob, *, key: str | None) -> None:
             raise PostgresUnavailable(where="here", cause="gone")
 
-    door = cast("Gateway", SimpleNamespace(bus=Bus(), submissions=Submissions(), telemetry=Telemetry("gateway")))
+    class Router:
+        async def require_runnable(self, job: SubmitJob) -> None: ...
+
+    parts = SimpleNamespace(bus=Bus(), submissions=Submissions(), router=Router(), telemetry=Telemetry("gateway"))
+    door = cast("Gateway", parts)
     job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")
 
     assert await submit(door, job, own_id=False, key=None, caller=None) == "j1"
