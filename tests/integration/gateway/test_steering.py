@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
+
 from wayline.chassis import Bus
 from wayline.contracts.jobs import Answer, Cancel, RaiseBudget, Signal
+from wayline.gateway.adapters import signals as counted
+from wayline.gateway.adapters.keys import create_key
 
-from .conftest import Running
+from .conftest import Running, World
 from .story import Story
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
 
 
 async def signals(bus: Bus) -> list[Signal]:
@@ -68,3 +76,42 @@ async def test_a_decision_is_answered_while_the_job_waits_for_it_and_not_else(ga
     assert right.status_code == 202
     said = Answer(decision_id="d1", outcome="succeeded", content="sent", by="local")
     assert await signals(bus) == [Signal(tenant="default", job_id="j1", signal=said)]
+
+
+async def test_a_tenant_with_its_share_of_signals_is_told_so_and_another_is_not(
+    world: World, bus: Bus, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", "10")
+    monkeypatch.setattr(counted, "COUNTED_AGAIN_S", 0.0)
+    store = await world.store()
+    acme, globex = [bearer(await create_key(store, tenant, "t")) for tenant in ("acme", "globex")]
+    await store.close()
+    gateway = await world.gateway()
+    for tenant in ("acme", "globex"):
+        await Story(bus, tenant, "running").begin()
+
+    said = [await gateway.client.post("/v1/jobs/running/cancel", headers=acme) for _ in range(11)]
+    other = await gateway.client.post("/v1/jobs/running/cancel", headers=globex)
+    await bus.js.purge_stream("SIGNALS", subject="signals.acme.*")
+    again = await gateway.client.post("/v1/jobs/running/cancel", headers=acme)
+
+    assert [answer.status_code for answer in said] == [*[202] * 10, 429]
+    assert said[-1].json()["code"] == "too_many_signals"
+    assert "WAYLINE_SIGNALS_PER_TENANT_MAX" in said[-1].json()["detail"]
+    assert [other.status_code, again.status_code] == [202, 202]
+
+
+async def test_a_long_answer_is_a_small_signal_and_is_read_whole(gateway: Running, bus: Bus):
+    story = Story(bus, "default", "j1")
+    await story.begin()
+    await story.claim()
+    await story.park("d1")
+    content = "ä" * 100_000
+
+    answered = await gateway.client.post("/v1/jobs/j1/answers/d1", json={"outcome": "succeeded", "content": content})
+
+    assert answered.status_code == 202
+    stored = await bus.js.get_msg("SIGNALS", 1)
+    assert len(stored.data or b"") < Signal.body_max
+    whole = await bus.claims.check_out(stored.data or b"")
+    assert Signal.from_wire(whole, stored.subject or "").signal.content == content

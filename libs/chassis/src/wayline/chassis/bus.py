@@ -147,8 +147,9 @@ class Bus:
         """A message as it travels: its body (large fields claimed) and its headers with schema, tenant and trace."""
         body = message.to_wire()
         said = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
-        if len(body) > MESSAGE_MAX:
-            body, _ = await self.claims.check_in(body, f"{message.tenant or '-'}/{message.owner}")
+        most = message.body_max or MESSAGE_MAX
+        if len(body) > most:
+            body, _ = await self.claims.check_in(body, f"{message.tenant or '-'}/{message.owner}", most=most)
             said[h.CLAIMS] = "1"
         return body, said
 

@@ -57,15 +57,15 @@ class Claims:
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
 
-    async def check_in(self, body: bytes, owner: str) -> tuple[bytes, bool]:
-        """Shrink a JSON body to MESSAGE_MAX; the flag says whether anything was moved.
+    async def check_in(self, body: bytes, owner: str, *, most: int = MESSAGE_MAX) -> tuple[bytes, bool]:
+        """Shrink a JSON body to `most` bytes; the flag says whether anything was moved.
 
         Raises Full where the object store takes no more, Unavailable when it does not answer.
         """
-        if len(body) <= MESSAGE_MAX:
+        if len(body) <= most:
             return body, False
         value = _marked(orjson.loads(body))
-        while len(body) > MESSAGE_MAX:
+        while len(body) > most:
             holder, key = _largest(value)
             data = orjson.dumps(holder[key])
             name = f"{owner}/{sha256(data).hexdigest()}"

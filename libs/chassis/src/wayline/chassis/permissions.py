@@ -102,6 +102,7 @@ IDENTITIES = {
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.DEAD",
                 f"{OWN_API}.STREAM.INFO.DEAD",
+                f"{OWN_API}.STREAM.INFO.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",
             ),
             subscribe=("live.*.*", "deltas.*.*"),
@@ -123,6 +124,8 @@ IDENTITIES = {
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
                 f"{OWN_API}.STREAM.INFO.EVENTS",
+                f"{OWN_API}.STREAM.INFO.SIGNALS",
+                f"{OWN_API}.STREAM.PURGE.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
             ),

@@ -113,6 +113,13 @@ class BusSettings(EnvironmentSettings):
     )
     connect_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for the bus.")
 
+    signals_per_tenant_max: int = Field(
+        default=5_000,
+        ge=10,
+        description="Signals (cancel, answer, budget) of one tenant that the bus holds: the gateway answers 429 beyond "
+        "it, and of those published on the bus the tenant's oldest are forgotten.",
+    )
+
     def dsn_of(self, service: str) -> str:
         """The service's database. Raises Unavailable, naming the variable, when nobody has said where it is."""
         if self.postgres_dsn is None:

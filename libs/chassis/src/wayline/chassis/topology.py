@@ -27,6 +27,8 @@ GIB = 1024**3
 PAYLOADS = "PAYLOADS"
 PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
+SIGNAL_MAX_BYTES = 16 * 1024
+"""With its headers; what a service says beyond `Signal.body_max` is in the object store."""
 ADVISORIES = (
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
     "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
@@ -57,7 +59,8 @@ class Consumer:
         )
 
 
-SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*")
+# All that the stream holds may be out: what waits for something that is away must not keep back what need not wait.
+SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*", max_ack_pending=100_000)
 RUN_INTERACTIVE = Consumer("RUN", "interactive", "executor", "jobs.run.interactive.*", max_ack_pending=20_000)
 RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pending=20_000)
 INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
@@ -104,7 +107,10 @@ STREAMS = (
         "SIGNALS",
         "signals.*.*",
         max_age=30 * DAY_S,
-        max_bytes=GIB // 4,
+        max_bytes=GIB,
+        max_msg_size=SIGNAL_MAX_BYTES,
+        # Clients choose these ids: in a long window one tenant's would be taken for another's. A repeat means nothing.
+        duplicate_window=0.1,
         max_msgs_per_subject=1_000,
         discard_new_per_subject=True,
         allow_direct=True,

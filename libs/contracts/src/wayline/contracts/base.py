@@ -68,6 +68,9 @@ class Message(Frozen):
     terse: ClassVar[bool] = False
     """Whether only what somebody has set travels, where whoever hears it refuses fields that it does not know."""
 
+    body_max: ClassVar[int | None] = None
+    """Bytes of a body beyond which its largest fields travel by the object store; None: what every message may have."""
+
     tenant: str = Field(default="", exclude=True, description="Whose message this is; taken from the subject.")
 
     def __init_subclass__(cls, *, subject: str | None = None, **kwargs: Any) -> None:

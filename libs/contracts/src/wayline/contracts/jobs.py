@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Citation, Part, TextPart
-from wayline.contracts.ids import JobId
+from wayline.contracts.ids import JobId, new_id
 from wayline.contracts.models import Slot, Tier
 from wayline.contracts.money import Dollars, JobCosts, Usage
 
@@ -147,16 +147,15 @@ class Signal(Message, subject="signals.{tenant}.{job_id}"):
     """Something a running or parked job should know."""
 
     from_clients = True
+    body_max = 8 * 1024
 
     job_id: str = Field(default="", exclude=True)
     signal: Signalled
 
     @property
-    def msg_id(self) -> str | None:
-        """A wait expires once."""
-        if isinstance(self.signal, Expire):
-            return f"{self.tenant}/{self.job_id}:expire:{self.signal.wait_id}"
-        return None
+    def msg_id(self) -> str:
+        """A random one: an id that could be guessed could be used up by whoever says it first."""
+        return new_id("signal")
 
 
 class WakeLater(Message, subject="later.{tenant}.{job_id}.{wait_id}"):

@@ -6,10 +6,12 @@ from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_r
 from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, is_record, read_record, said_in, unknown_types
 from wayline.journal.sharing import Shared
+from wayline.journal.signal_counts import SIGNALS, signals_held
 from wayline.journal.state import Call, Job
 from wayline.journal.view import view
 
 __all__ = [
+    "SIGNALS",
     "Call",
     "Fenced",
     "Head",
@@ -32,6 +34,7 @@ __all__ = [
     "record_read",
     "said_in",
     "send_result",
+    "signals_held",
     "unknown_types",
     "view",
 ]

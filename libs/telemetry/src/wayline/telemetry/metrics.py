@@ -20,6 +20,9 @@ waiting = Counter(
     "wayline_messages_waited_total", "Waits of a message for something that was away or full.", ["service", "subject"]
 )
 messages_published = Counter("wayline_messages_published_total", "Messages published.", ["service", "subject"])
+signals_forgotten = Counter(
+    "wayline_signals_forgotten_total", "Signals forgotten: of ended jobs, or beyond a tenant's share.", ["why"]
+)
 dead_letters = Counter("wayline_dead_letters_total", "Messages put aside.", ["stream", "consumer", "code"])
 foreign_messages = Counter(
     "wayline_foreign_messages_total", "Messages on a log's subject that are no records of ours.", ["stream"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from wayline.chassis import BusSettings, Service, connected
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
+from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.doors import Gateway
 from wayline.gateway.http import application
@@ -59,6 +60,7 @@ def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
         bus=service.bus,
         telemetry=service.telemetry,
         submissions=Submissions(store),
+        signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),
         keys=keys,
         router=RouterAnswers(service.bus),
         streams=streams,

@@ -14,6 +14,7 @@ from opentelemetry import trace
 from wayline.chassis import Bus
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
+from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.keys import Caller, Scope
@@ -33,6 +34,7 @@ class Gateway:
     bus: Bus
     telemetry: Telemetry
     submissions: Submissions
+    signals: Signals
     keys: Keys
     router: RouterAnswers
     streams: Streams

@@ -16,13 +16,14 @@ Exception
         ├── KeyReused          the Idempotency-Key stands for another body already
         ├── Ended              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
+        ├── TooManySignals     the bus holds as many signals of the tenant as it may have
         ├── Empty              a document without content
         └── WrongContentType   a body in a form that is not read here
 """
 
 from __future__ import annotations
 
-from wayline.contracts.errors import Conflict, Reject, Retry, WaylineError, WrongSetting
+from wayline.contracts.errors import Conflict, Full, Reject, Retry, WaylineError, WrongSetting
 
 
 class PortTaken(WaylineError):
@@ -136,6 +137,19 @@ class Empty(Reject):
 
     def __init__(self) -> None:
         super().__init__("the document is empty; send its text in `text`, or its bytes as the multipart field `file`")
+
+
+class TooManySignals(Full):
+    """The bus holds as many signals of the tenant as it may have."""
+
+    code = "too_many_signals"
+
+    def __init__(self, *, tenant: str, most: int) -> None:
+        Reject.__init__(
+            self,
+            f"{most} signals of tenant {tenant!r} are held for its jobs: try again when some of these have ended, or "
+            "raise WAYLINE_SIGNALS_PER_TENANT_MAX",
+        )
 
 
 class WrongContentType(Reject):

@@ -23,6 +23,7 @@ from wayline.router.desk import Desk
 from wayline.router.handlers import Router
 from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
+from wayline.router.signal_share import SignalShare
 from wayline.router.tenants import Tenants
 from wayline.router.usage import Usage
 from wayline.router.waking import Waker
@@ -53,6 +54,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
+    signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
     router = Router(
         bus,
         desk,
@@ -62,6 +64,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         sessions=Sessions(store),
         availability=availability,
         usage=usage,
+        signal_share=signal_share,
         default_model=settings.default_model,
     )
     return Service(
@@ -72,7 +75,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=_work(router, bus, slots=settings.slots),
         asks=[*_asks_of_router(router), *_asks_about_money(money), *_asks_about_tenants(known)],
-        parts=[waker, availability, usage],
+        parts=[waker, availability, usage, signal_share],
         needs={"postgres": store.check},
         close=store.close,
     )

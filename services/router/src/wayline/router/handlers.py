@@ -38,6 +38,7 @@ from wayline.router.room import Room
 from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
+from wayline.router.signal_share import SignalShare
 from wayline.router.slots import named_by
 from wayline.router.usage import Usage
 
@@ -61,6 +62,7 @@ class Router:
         sessions: Sessions,
         availability: Availability,
         usage: Usage,
+        signal_share: SignalShare,
         default_model: str,
     ) -> None:
         self._bus = bus
@@ -72,6 +74,7 @@ class Router:
         self._sessions = sessions
         self._availability = availability
         self._usage = usage
+        self._signal_share = signal_share
         self._default_model = default_model
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -197,6 +200,7 @@ class Router:
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; anybody else reads it by themselves."""
+        self._signal_share.note(heard.tenant)
         if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
             # Before the job is woken: it will ask at once.
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)

@@ -167,7 +167,7 @@ async def change_budget(job_id: JobPath, body: BudgetBody, door: Door, caller: W
 
 
 async def _signal(door: Gateway, tenant: str, job_id: str, said: Cancel | Answer | RaiseBudget) -> None:
-    await door.bus.publish(Signal(tenant=tenant, job_id=job_id, signal=said), msg_id=ids.new_id("signal"))
+    await door.signals.send(Signal(tenant=tenant, job_id=job_id, signal=said))
 
 
 def _answer(status: int, body: BaseModel, **headers: str) -> Response:

@@ -1,0 +1,18 @@
+"""How many signals the bus holds of one tenant: the stream is shared, and none may fill it for the others."""
+
+from __future__ import annotations
+
+from wayline.chassis import Bus
+from wayline.chassis.bus import AWAY
+from wayline.contracts.errors import Unavailable
+
+SIGNALS = "SIGNALS"
+
+
+async def signals_held(bus: Bus, tenant: str) -> dict[str, int]:
+    """The number of signals held for each job of a tenant, by subject. Raises Unavailable."""
+    try:
+        info = await bus.js.stream_info(SIGNALS, subjects_filter=f"signals.{tenant}.*")
+    except AWAY as error:
+        raise Unavailable("the bus", detail=f"{SIGNALS}: {type(error).__name__}") from None
+    return info.state.subjects or {}

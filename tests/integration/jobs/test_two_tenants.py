@@ -1,0 +1,103 @@
+"""What one tenant does on the bus leaves another's jobs alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+import pytest
+
+from wayline.contracts.jobs import Cancel, Due, Expire, RaiseBudget, Signal
+from wayline.contracts.tenants import CreateTenant, Tenant
+from wayline.journal import signals_held
+from wayline.testkit import until
+
+from .conftest import Platform
+
+SHARE = 200
+STREAM_MAX_BYTES = 8 * 1024 * 1024
+WAVE = 500
+CANCEL = orjson.dumps({"signal": {"type": "cancel", "reason": "x" * 10_000}})
+
+
+async def with_acme(platform: Platform, *services: str) -> None:
+    """Start services and make a second tenant."""
+    await platform.start("router", *services)
+    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+
+
+async def limit_signals(platform: Platform) -> None:
+    """A stream that one tenant would fill with two waves."""
+    config = (await platform.bus.js.stream_info("SIGNALS")).config
+    await platform.bus.js.update_stream(config.evolve(max_bytes=STREAM_MAX_BYTES))
+
+
+async def flood(platform: Platform, *, wave: int) -> None:
+    """Signal as many jobs as the tenant `default` can name, then wait for what is left of it."""
+    js = platform.client.jetstream()
+    said = [js.publish(f"signals.default.w{wave}-{n}", CANCEL) for n in range(WAVE)]
+    await asyncio.gather(*said, return_exceptions=True)
+
+    async def within_share() -> bool:
+        return sum((await signals_held(platform.bus, "default")).values()) <= SHARE
+
+    await until(within_share, within=30, why="the tenant is within its share again")
+
+
+async def test_a_tenant_cannot_fill_the_stream_of_signals(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", str(SHARE))
+    await with_acme(platform)
+    await limit_signals(platform)
+    first = Signal(tenant="acme", job_id="j0", signal=Cancel())
+    await platform.bus.publish(first, msg_id=first.msg_id)
+
+    for wave in range(4):
+        await flood(platform, wave=wave)
+    cancel = Signal(tenant="acme", job_id="j1", signal=Cancel())
+    await platform.bus.publish(cancel, msg_id=cancel.msg_id)
+    due = Due(tenant="acme", job_id="j2", wait_id="w1")
+    await platform.bus.publish(due, msg_id="due-1")
+
+    async def all_there() -> bool:
+        held = await signals_held(platform.bus, "acme")
+        return held == {"signals.acme.j0": 1, "signals.acme.j1": 1, "signals.acme.j2": 1}
+
+    await until(all_there, within=20, why="the other tenant's cancels and expiry are stored")
+
+
+async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", "20")
+    await platform.start("router", "executor", "tool_registry")
+    await platform.submit("done")
+    await platform.wait_for("done")
+
+    for _ in range(15):
+        await platform.signal("done", type="cancel")
+    await platform.signal("queued", type="cancel")
+
+    async def only_live_jobs() -> bool:
+        return await signals_held(platform.bus, "default") == {"signals.default.queued": 1}
+
+    await until(only_live_jobs, within=20, why="the ended job's signals are gone and the other's is kept")
+
+
+async def test_nobody_can_use_up_the_id_of_anothers_expiry(platform: Platform):
+    await with_acme(platform)
+    js = platform.client.jetstream()
+    for guess in ("acme/j1:expire:w1", "router:1:0", "router:2:0"):
+        await js.publish("signals.default.x", CANCEL, headers={"Nats-Msg-Id": guess})
+
+    await platform.bus.publish(Due(tenant="acme", job_id="j1", wait_id="w1"), msg_id="due-1")
+
+    async def expired() -> bool:
+        return await signals_held(platform.bus, "acme") == {"signals.acme.j1": 1}
+
+    await until(expired, within=10, why="the expiry is stored")
+    stored = await platform.bus.js.get_last_msg("SIGNALS", "signals.acme.j1")
+    assert Signal.from_wire(stored.data or b"", stored.subject or "").signal == Expire(wait_id="w1")
+
+
+def test_two_signals_never_have_the_same_id():
+    signal = Signal(tenant="acme", job_id="j1", signal=RaiseBudget())
+
+    assert signal.msg_id != signal.msg_id
