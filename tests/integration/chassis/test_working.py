@@ -401,3 +401,68 @@ async def test_work_goes_on_after_the_server_was_killed_and_restarted(bus, bind,
     await submit(bus, "after")
 
     await until(lambda: "after" in done, within=15, why="the second job is done")
+
+
+async def submit_for(bus: Bus, tenant: str, name: str) -> None:
+    await bus.publish(SubmitJob(tenant=tenant, agent="a", input=name), msg_id=f"{tenant}/{name}")
+
+
+async def test_what_waits_for_something_away_leaves_its_slot_to_others(bus, bind):
+    back, done = asyncio.Event(), []
+
+    async def on_job(job, _):
+        if job.tenant == "acme" and not back.is_set():
+            raise Retry("retrieval is away", after_s=0.05)
+        done.append(job.input)
+
+    await bind(on_job, slots=4)
+    for n in range(20):
+        await submit_for(bus, "acme", f"a{n}")
+    await submit_for(bus, "globex", "plain")
+
+    await until(lambda: done == ["plain"], why="the other tenant's message is handled")
+    assert (await bus.js.consumer_info("SUBMIT", "router")).num_redelivered == 0
+    back.set()
+    await empty(bus)
+    assert sorted(done) == sorted(["plain", *(f"a{n}" for n in range(20))])
+
+
+async def test_no_tenant_has_all_the_slots(bus, bind):
+    finish, begun = asyncio.Event(), []
+
+    async def on_job(job, _):
+        begun.append(job.tenant)
+        await finish.wait()
+
+    await bind(on_job, slots=8)
+    for n in range(12):
+        await submit_for(bus, "acme", f"a{n}")
+    await until(lambda: begun == ["acme"] * 6, why="a tenant has its share of the slots")
+    await submit_for(bus, "globex", "plain")
+
+    await until(lambda: begun == [*["acme"] * 6, "globex"], why="the other tenant's message is begun")
+    finish.set()
+    await empty(bus)
+    assert begun.count("acme") == 12
+
+
+async def test_a_tenant_with_too_many_waiting_hands_the_rest_back_and_loses_none(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.worker.HANDED_BACK_S", 0.1)
+    monkeypatch.setenv("WAYLINE_WAITING_PER_TENANT_MAX", "2")
+    back, done = asyncio.Event(), []
+
+    async def on_job(job, _):
+        if job.tenant == "acme" and not back.is_set():
+            raise Retry("retrieval is away", after_s=0.05)
+        done.append(job.input)
+
+    await bind(on_job, slots=4)
+    for n in range(10):
+        await submit_for(bus, "acme", f"a{n}")
+    await submit_for(bus, "globex", "plain")
+
+    await until(lambda: done == ["plain"], why="the other tenant's message is handled")
+    back.set()
+    await empty(bus)
+    assert len(done) == 11
+    assert await left(bus, "DEAD") == 0

@@ -19,9 +19,11 @@ import orjson
 import pytest
 
 from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import JobView
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentList, DescribeAttachments, IndexDocument
+from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.executor.files import Files
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.settings import Settings as GatewaySettings
@@ -58,6 +60,14 @@ class World:
 
     async def run(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> JobView:
         await self.submit(job_id, *parts, agent=agent, **options)
+        return await self.platform.wait_for(job_id)
+
+    async def run_from_the_bus(
+        self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any
+    ) -> JobView:
+        """Run a job that only the router looks at before it is accepted."""
+        body = {"agent": agent, "input": [text("What is it?"), *parts], "job_id": job_id, "options": options}
+        await self.platform.publish(body)
         return await self.platform.wait_for(job_id)
 
     async def submit(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> None:
@@ -197,7 +207,7 @@ async def test_an_agent_keeps_the_bytes_that_its_pinned_documents_had_when_it_wa
     await world.agent("guide", pinned=[image("map")])
     await world.upload("map", "map.png", png(8, 8))
 
-    refused = await world.run("j1", agent="guide", model=CLAUDE)
+    refused = await world.run_from_the_bus("j1", agent="guide", model=CLAUDE)
     saved = await world.agent("guide", pinned=[image("map")])
     taken = await world.run("j2", agent="guide", model=CLAUDE)
 
@@ -245,6 +255,32 @@ async def test_while_retrieval_is_away_jobs_that_name_documents_wait(world: Worl
     for job_id in ("j1", "j2"):
         assert (await world.platform.wait_for(job_id)).status == "completed"
         assert world.sent(job_id) == [[IMAGE], [IMAGE]]
+
+
+async def test_while_retrieval_is_away_other_tenants_jobs_run(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("wayline.executor.files.AWAY_MAX_S", 0.2)
+    monkeypatch.setattr("wayline.executor.files.AWAY_S", 2.0)
+    await world.agent(model=CLAUDE)
+    await world.upload("cat", "cat.png", IMAGE)
+    platform, cat = world.platform, {"type": "image", "document_id": "cat"}
+    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+    plain = AgentConfig(model="offline/extractive", tools=())
+    await platform.bus.ask(PutAgent(tenant="acme", name="plain", config=plain), Agent)
+    # The first are queued for the executor, the others wait in the router.
+    for n in range(6):
+        await world.submit(f"queued{n}", cat)
+    await platform.drained("SUBMIT")
+    await platform.stop("retrieval", 0.1)
+    for n in range(40):
+        await platform.publish({"agent": "looker", "input": [text("What is it?"), cat], "job_id": f"waits{n}"})
+
+    await world.executor(interactive_slots=4)
+    await platform.publish({"agent": "plain", "input": "hello", "job_id": "j1"}, tenant="acme")
+
+    assert (await platform.wait_for("j1", tenant="acme")).status == "completed"
+    await platform.start("retrieval")
+    for job in (*(f"queued{n}" for n in range(6)), *(f"waits{n}" for n in range(40))):
+        assert (await platform.wait_for(job, within=60)).status == "completed", job
 
 
 async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(world: World):
@@ -365,14 +401,18 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(world: Worl
     await world.platform.bus.publish(theirs, msg_id="theirs")
     await world.platform.drained("INDEX")
 
-    ended = await world.run("j1", *parts, **options)
-    planned = await world.http.post(
-        "/v1/jobs", json={"agent": "looker", "input": parts, "options": {**options, "dry_run": True}}
-    )
+    ended = await world.run_from_the_bus("j1", *parts, **options)
+    answers = [
+        await world.http.post(
+            "/v1/jobs", json={"agent": "looker", "input": parts, "options": {**options, "dry_run": dry_run}}
+        )
+        for dry_run in (True, False)
+    ]
 
     assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", code, 0)
     assert says in ended.error.message
-    assert (planned.status_code in (404, 409, 422), planned.json()["code"]) == (True, code)
+    for answer in answers:
+        assert (answer.status_code in (404, 409, 422), answer.json()["code"]) == (True, code)
     assert world.simulator.requests == []
 
 
@@ -437,7 +477,7 @@ async def test_the_offline_model_is_not_given_an_image_and_searches_in_a_pdf(pla
         await world.upload("cat", "cat.png", IMAGE)
         await world.upload("story", "story.pdf", PDF)
 
-        seen = await world.run("j1", image("cat"), agent="assistant")
+        seen = await world.run_from_the_bus("j1", image("cat"), agent="assistant")
         await world.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
         read = await world.platform.wait_for("j2")
 

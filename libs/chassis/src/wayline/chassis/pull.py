@@ -158,6 +158,7 @@ class Puller:
         self._handle = handle
         self._pull = Pull(bus, consumer, self._begin, slots=slots)
         self._running: set[asyncio.Task[None]] = set()
+        self._aside: set[asyncio.Task[Any]] = set()
 
     @property
     def running(self) -> int:
@@ -173,6 +174,13 @@ class Puller:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late, again_s=CLEAN_UP_S)
 
+    def free_slot(self) -> None:
+        """Take another message in: the handler that calls this goes on without a slot."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._aside.add(task)
+        self._pull.free()
+
     def _begin(self, message: Msg) -> None:
         task = asyncio.create_task(self._handle(message))
         self._running.add(task)
@@ -182,4 +190,7 @@ class Puller:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("handler ended with an error", consumer=self._consumer.name, error=repr(error), exc_info=error)
-        self._pull.free()
+        if task in self._aside:
+            self._aside.discard(task)
+        else:
+            self._pull.free()

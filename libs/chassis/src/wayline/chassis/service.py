@@ -70,7 +70,7 @@ class Service:
         self._running = [
             *self.parts,
             *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
-            *(Worker(self.bus, self.telemetry, work) for work in self.work),
+            *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),
         ]
         for part in self._running:
             await part.start()

@@ -113,6 +113,17 @@ class BusSettings(EnvironmentSettings):
     )
     connect_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for the bus.")
 
+    tenant_slots_share: float = Field(
+        default=0.75,
+        gt=0,
+        le=1,
+        description="Of the messages that a service handles at once from one queue, how many may be one tenant's.",
+    )
+    waiting_per_tenant_max: int = Field(
+        default=500,
+        ge=0,
+        description="Messages of one tenant that wait in a service, without a slot, for something that is away.",
+    )
     signals_per_tenant_max: int = Field(
         default=5_000,
         ge=10,

@@ -19,6 +19,8 @@ from wayline.chassis.claims import PayloadMissing
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.handled import Handled
 from wayline.chassis.pull import Puller
+from wayline.chassis.settings import BusSettings
+from wayline.chassis.tenant_slots import Hand, TenantSlots
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Full, Reject, Retry
@@ -30,6 +32,12 @@ ATTEMPTS_MAX = 20
 """Deliveries after which a message is given up whose handler keeps raising something unexpected, or keeps dying."""
 NAK_FIRST_S = 0.2
 NAK_MAX_S = 30.0
+WAIT_MAX_S = 15.0
+"""The longest pause between two tries while something is away."""
+TRIES_ALIKE = 4
+"""Tries after which such a pause doubles."""
+HANDED_BACK_S = 5.0
+"""How long a message of a tenant that has too many waiting rests, times its deliveries."""
 DOUBLINGS_MAX = 16
 """More than it takes to NAK_MAX_S; what is left to a newer build may come a thousand times, and 2**1024 is no number of
 seconds."""
@@ -67,12 +75,17 @@ class Work(Generic[M]):
 class Worker(Generic[M]):
     """One service's hold on one work queue."""
 
-    def __init__(self, bus: Bus, telemetry: Telemetry, work: Work[M]) -> None:
+    def __init__(self, bus: Bus, telemetry: Telemetry, work: Work[M], settings: BusSettings) -> None:
         self._bus = bus
         self._telemetry = telemetry
         self._work = work
         self._stopping = asyncio.Event()
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
+        self._slots = TenantSlots(
+            work.slots,
+            share=settings.tenant_slots_share,
+            waiting_per_tenant_max=settings.waiting_per_tenant_max,
+        )
         self._handled = Handled(bus.service, work.message.subject_template)
         self._heartbeat = _Heartbeat(work.consumer.ack_wait_s / 3)
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
@@ -101,10 +114,17 @@ class Worker(Generic[M]):
                 # it may be what kills.
                 reason = f"{delivery.deliveries - 1} deliveries came to no end: whoever handles it dies"
                 raise Reject(reason, code="undeliverable")
-            message = await self._patiently(lambda: self._bus.hear(work.message, raw))
-            await self._handle(message, delivery)
+            tenant = work.message.address(raw.subject).get("tenant", "")
+            hand = Hand(tenant, len(raw.data), self._puller.free_slot)
+            async with self._slots.known(hand):
+                # Its large fields may have to be waited for, too.
+                message = await self._in_turn(lambda: self._bus.hear(work.message, raw), delivery, hand)
+                await self._handle(message, delivery, hand)
             await raw.ack()
             work.after_ack()
+        except _HandBack as handed:
+            outcome = "handed back"
+            await _settle(raw.nak(delay=handed.after_s))
         except Reject as error:
             outcome = error.code
             await self._put_aside(raw, delivery, error.code, str(error))
@@ -118,7 +138,7 @@ class Worker(Generic[M]):
             self._heartbeat.end(raw)
             self._handled.measure(outcome, started=started)
 
-    async def _handle(self, message: M, delivery: Delivery) -> None:
+    async def _handle(self, message: M, delivery: Delivery, hand: Hand) -> None:
         work = self._work
         home = work.home(message, delivery) if work.home else None
         attributes = {
@@ -128,12 +148,40 @@ class Worker(Generic[M]):
         with self._telemetry.handling(
             work.message.subject_template, delivery.headers, home=home, attributes=attributes
         ):
-            said = await self._patiently(lambda: work.handle(message, delivery))
+            said = await self._in_turn(lambda: work.handle(message, delivery), delivery, hand)
             for n, out in enumerate(said or ()):
                 msg_id = out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}"
                 await self._patiently(partial(self._bus.publish, out, msg_id=msg_id))
             if said:
                 work.after_publish()
+
+    async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, hand: Hand) -> R:
+        """Handle when it is the message's turn; while something is away, another message has its slot."""
+        tries = 0
+        while True:
+            try:
+                async with self._slots.turn(hand):
+                    return await doing()
+            except PayloadMissing:
+                # It may never come: its waits are counted.
+                raise
+            except Retry as error:
+                tries += 1
+                if not self._slots.step_aside(hand) and delivery.deliveries <= self._attempts_max // 2:
+                    # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
+                    raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
+                await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
+            except Full as error:
+                await self._wait(error, after_s=error.after_s)
+
+    async def _wait(self, error: Retry | Full, *, after_s: float) -> None:
+        """Wait for what is away or full. Raises _Stopping when the service stops meanwhile."""
+        log.warning("waiting", service=self._bus.service, why=str(error))
+        metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), after_s)
+        if self._stopping.is_set():
+            raise _Stopping from None
 
     async def _patiently(self, doing: Callable[[], Awaitable[R]]) -> R:
         """Do, and wait out what is away or full: neither may use up a message's deliveries, or end an accepted one."""
@@ -144,12 +192,7 @@ class Worker(Generic[M]):
                 # It may never come: its waits are counted.
                 raise
             except (Retry, Full) as error:
-                log.warning("waiting", service=self._bus.service, why=str(error))
-                metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), error.after_s)
-                if self._stopping.is_set():
-                    raise _Stopping from None
+                await self._wait(error, after_s=error.after_s)
 
     async def _failed(self, raw: Msg, delivery: Delivery, error: Exception) -> None:
         log.error(
@@ -222,6 +265,14 @@ async def unless_it_keeps_failing(
 def pause_s(deliveries: int) -> float:
     """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
     return min(NAK_MAX_S, NAK_FIRST_S * 2 ** min(deliveries - 1, DOUBLINGS_MAX))
+
+
+class _HandBack(Exception):
+    """The message shall come again later."""
+
+    def __init__(self, *, after_s: float) -> None:
+        super().__init__()
+        self.after_s = after_s
 
 
 class _Stopping(Exception):

@@ -13,13 +13,17 @@ from weakref import WeakValueDictionary
 
 from wayline.chassis import Bus
 from wayline.contracts.chat import Attachment
-from wayline.contracts.errors import Bug, Retry
+from wayline.contracts.errors import Bug, Retry, Unavailable
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentPiece, ReadAttachment
 from wayline.executor.room import Room
 from wayline.llm import File, inputs
 
 PIECES_AT_ONCE = 4
 ASK_AGAIN_S = 0.2
+AWAY_MAX_S = 5.0
+"""How long a job holds its slot for a retrieval that is away."""
+AWAY_S = 10.0
+"""How long no job waits for it after that: at any time most slots are free of those that wait."""
 CACHED_MAX_BYTES = 64 * 1024 * 1024
 SENT_MAX_BYTES = 256 * 1024 * 1024
 
@@ -42,16 +46,17 @@ class Files:
         self._cached_bytes = 0
         self._reading: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._room = Room(sent_max_bytes)
+        self._away_until = 0.0
 
     def room(self, attachments: Sequence[Attachment]) -> AbstractContextManager[asyncio.Event]:
         """Room for one call that sends these: its body is its own, however many jobs share the content."""
         return self._room.wanted(sum(one.size_bytes for one in attachments))
 
     async def of(self, tenant: str, attachments: Sequence[Attachment], *, again: bool = False) -> dict[str, File]:
-        """Each attachment by document id; waits for a retrieval that is away.
+        """Each attachment by document id; waits AWAY_MAX_S for a retrieval that is away.
 
-        Raises Reject where a document was deleted or has other content by now: also one that is in memory, unless a
-        job is given it `again`.
+        Raises Unavailable after that, so that others can use the slot; Reject where a document was deleted or has other
+        content by now: also one that is in memory, unless a job is given it `again`.
         """
         found: dict[str, File] = {}
         for one in attachments:
@@ -89,10 +94,17 @@ class Files:
             offset=offset,
             length=length,
         )
+        loop = asyncio.get_running_loop()
+        until = loop.time() + AWAY_MAX_S
         while True:
+            if loop.time() < self._away_until:
+                raise Unavailable("retrieval", detail="it did not for a while", after_s=AWAY_S)
             try:
                 return b64decode((await self._bus.ask(asked, AttachmentPiece)).content_base64)
             except Retry as error:
+                if loop.time() > until:
+                    self._away_until = loop.time() + AWAY_S
+                    raise Unavailable("retrieval", detail=str(error), after_s=AWAY_S) from None
                 await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
 
     def _keep(self, key: Key, content: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from wayline.contracts.errors import Reject
+from wayline.chassis.worker import pause_s
+from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure
 from wayline.executor.actions import Fail
 from wayline.executor.hold import Cancelled, Hold
@@ -25,6 +26,9 @@ async def given(hands: Hands, hold: Hold) -> AsyncIterator[dict[str, File] | Fai
             found = await hold.listening(fetching, finish_when_draining=False)
         except Cancelled:
             found = None
+        except Retry as error:
+            # Each time is a record or two: less and less often.
+            raise Retry(str(error), after_s=max(error.after_s, pause_s(hold.ticket.delivery))) from None
         except Reject as error:
             found = Fail(Failure(code=error.code, message=str(error)))
         else:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wayline.chassis import Bus
 from wayline.contracts.chat import Attachment, FilePart, ImagePart, Part, TextPart
-from wayline.contracts.errors import Reject
+from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.knowledge import AttachmentList, DescribeAttachments
+
+ASK_TIMEOUT_S = 2.0
+AWAY_S = 1.0
+"""How long nobody is asked after retrieval did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class Attachments:
     def __init__(self, bus: Bus, limits: AttachmentLimits) -> None:
         self._bus = bus
         self._limits = limits
+        self._away_until = 0.0
 
     async def of(self, tenant: str, parts: Sequence[Part]) -> tuple[Attachment, ...]:
         """What the parts name, each document once. Raises Reject for what a job cannot be given."""
@@ -39,8 +45,18 @@ class Attachments:
                 code="too_many_files",
                 status=422,
             )
-        asked = DescribeAttachments(tenant=tenant, document_ids=ids)
-        return given(named, await self._bus.ask(asked, AttachmentList), self._limits)
+        return given(named, await self._described(tenant, ids), self._limits)
+
+    async def _described(self, tenant: str, ids: tuple[str, ...]) -> AttachmentList:
+        """What retrieval says of documents. Raises Unavailable; then for a moment without asking, as all would wait."""
+        if time.monotonic() < self._away_until:
+            raise Unavailable("retrieval", detail="it did not a moment ago")
+        try:
+            asked = DescribeAttachments(tenant=tenant, document_ids=ids)
+            return await self._bus.ask(asked, AttachmentList, timeout_s=ASK_TIMEOUT_S)
+        except Unavailable:
+            self._away_until = time.monotonic() + AWAY_S
+            raise
 
 
 def naming(parts: Iterable[Part]) -> list[ImagePart | FilePart]:

@@ -1,0 +1,85 @@
+"""Which tenants use a worker's slots: none all of them, and none of them only to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+SHARED_FROM = 4
+"""Slots from which on they are shared out; with fewer, a share would be half of them or all."""
+WAITING_MAX_BYTES = 64 * 1024 * 1024
+"""Bodies in hand of all messages that wait without a slot."""
+
+
+@dataclass
+class _Tenant:
+    turns: asyncio.Semaphore
+    users: int = 0
+    waiting: int = 0
+
+
+@dataclass(eq=False)
+class Hand:
+    """One message in hand: whose it is, how large, and whether its slot was given to the next one."""
+
+    tenant: str
+    size_bytes: int
+    free_slot: Callable[[], None] = field(repr=False)
+    has_slot: bool = True
+
+
+class TenantSlots:
+    """Lets messages be handled `slots` at a time, of one tenant no more than its share.
+
+    A message that waits (for its tenant's turn, or for something that is away) gives its slot to the next message, so
+    that another tenant's is begun; of each tenant only so many wait like this, and no more bodies than fit in memory.
+    """
+
+    def __init__(self, slots: int, *, share: float, waiting_per_tenant_max: int) -> None:
+        self._turns = asyncio.Semaphore(slots)
+        self._per_tenant = slots if slots < SHARED_FROM else max(1, min(slots, int(slots * share)))
+        self._waiting_max = waiting_per_tenant_max
+        self._for_turn_max = slots
+        self._waiting_bytes = 0
+        self._tenants: dict[str, _Tenant] = {}
+
+    @asynccontextmanager
+    async def known(self, hand: Hand) -> AsyncIterator[None]:
+        """Remember whose a message is for as long as it is in hand."""
+        tenant = self._tenants.setdefault(hand.tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
+        tenant.users += 1
+        try:
+            yield
+        finally:
+            tenant.users -= 1
+            if not tenant.users:
+                del self._tenants[hand.tenant]
+            if not hand.has_slot:
+                tenant.waiting -= 1
+                self._waiting_bytes -= hand.size_bytes
+
+    @asynccontextmanager
+    async def turn(self, hand: Hand) -> AsyncIterator[None]:
+        """The message's turn to be handled."""
+        tenant = self._tenants[hand.tenant]
+        if tenant.turns.locked():
+            # More are taken in only to find other tenants' messages behind them, not to hoard this one's.
+            self.step_aside(hand, most=self._for_turn_max)
+        async with tenant.turns, self._turns:
+            yield
+
+    def step_aside(self, hand: Hand, *, most: int | None = None) -> bool:
+        """Give the message's slot to the next one; False: as many of its tenant wait without one as may."""
+        tenant = self._tenants[hand.tenant]
+        if not hand.has_slot:
+            return True
+        full = tenant.waiting >= (self._waiting_max if most is None else most)
+        if full or self._waiting_bytes + hand.size_bytes > WAITING_MAX_BYTES:
+            return False
+        hand.has_slot = False
+        tenant.waiting += 1
+        self._waiting_bytes += hand.size_bytes
+        hand.free_slot()
+        return True
