@@ -343,3 +343,24 @@ async def test_dead_letters_are_paged_newest_first_and_shown_as_what_they_are(ga
     assert (text["text"], text["base64"], text["truncated"]) == ('{"agent": 7}', None, False)
     assert (binary["text"], binary["base64"]) == (None, b64encode(b"\xff\x00").decode())
     assert foreign.status_code == 404
+
+
+async def test_a_dismissed_dead_letter_stands_no_longer_and_its_reason_is_kept(gateway: Running, bus: Bus):
+    for tenant in ("default", "acme"):
+        headers = {h.TENANT: tenant, h.DEAD_CODE: "unknown_agent", h.DEAD_REASON: "no agent 'nobody'"}
+        await bus.store("dead.SUBMIT.router", b"{}", {**headers, h.DEAD_SUBJECT: f"jobs.submit.{tenant}"})
+    body = {"reason": "a typo; submitted again as order-2"}
+
+    dismissed = await gateway.client.post("/v1/dead-letters/1/dismiss", json=body)
+    again = await gateway.client.post("/v1/dead-letters/1/dismiss", json=body)
+    foreign = await gateway.client.post("/v1/dead-letters/2/dismiss", json=body)
+    silent = await gateway.client.post("/v1/dead-letters/2/dismiss", json={"reason": ""})
+    left = (await gateway.client.get("/v1/dead-letters")).json()["dead_letters"]
+    kept = (await gateway.client.get("/v1/dead-letters/dismissed")).json()["dismissed"]
+
+    assert [x.status_code for x in (dismissed, again, foreign, silent)] == [200, 404, 404, 422]
+    assert left == []
+    [letter] = kept
+    assert (letter["sequence"], letter["code"], letter["reason"]) == (1, "unknown_agent", body["reason"])
+    assert (letter["letter_reason"], letter["dismissed_by"]) == ("no agent 'nobody'", "local")
+    assert (await bus.js.stream_info("DEAD")).state.messages == 1

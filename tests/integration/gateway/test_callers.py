@@ -135,3 +135,23 @@ async def test_a_taken_port_is_said_plainly(world: World):
 
     with pytest.raises(PortTaken, match=rf"cannot listen on 127\.0\.0\.1:{port} .*WAYLINE_HTTP_PORT"):
         await world.gateway(http_port=port)
+
+
+async def test_metrics_need_an_operators_key_where_keys_are_needed(world: World, gateway: Running):
+    store = await world.store()
+    opened = await gateway.client.get("/metrics")
+    admin = await create_key(store, "acme", "admin", scopes=("read", "write", "admin"))
+    operator = await create_key(store, "default", "prometheus", scopes=("operator",))
+    await store.close()
+    keyed = await world.gateway()
+
+    answers = [
+        await keyed.client.get("/metrics"),
+        await keyed.client.get("/metrics", headers=bearer(admin)),
+        await keyed.client.get("/metrics", headers=bearer(operator)),
+    ]
+
+    assert opened.status_code == 200
+    assert [answer.status_code for answer in answers] == [401, 403, 200]
+    assert "wayline_http_requests_total" in answers[2].text
+    assert (await keyed.client.get("/health/ready")).status_code == 200

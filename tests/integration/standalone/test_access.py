@@ -56,6 +56,7 @@ def test_tenants_and_keys_are_made_from_the_machine_and_used_over_http(fresh: In
 
     wrong = fresh.wayline("tenants", "list", WAYLINE_API_KEY=secrets["acme"])
     assert (wrong.returncode, "not valid" in wrong.stderr) == (1, True)
+    assert ask(fresh, None, "GET", "/metrics").status_code == 401
     assert fresh.said("agents", "remove", "assistant") == {"deleted": True}
     assert fresh.said("agents", "restore", "assistant")["name"] == "assistant"
 

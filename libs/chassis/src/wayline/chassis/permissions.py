@@ -101,6 +101,7 @@ IDENTITIES = {
                 LEADER_READ_EVENTS,
                 DIRECT_READ_EVENTS,
                 f"{OWN_API}.STREAM.MSG.GET.DEAD",
+                f"{OWN_API}.STREAM.MSG.DELETE.DEAD",
                 f"{OWN_API}.STREAM.INFO.DEAD",
                 f"{OWN_API}.STREAM.INFO.SIGNALS",
                 f"{OWN_API}.DIRECT.GET.DEAD",

@@ -58,6 +58,7 @@ def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
     door = Gateway(
         settings=settings,
         bus=service.bus,
+        store=store,
         telemetry=service.telemetry,
         submissions=Submissions(store),
         signals=Signals(service.bus, per_tenant_max=service.settings.signals_per_tenant_max),

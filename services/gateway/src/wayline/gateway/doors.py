@@ -20,6 +20,7 @@ from wayline.gateway.errors import Forbidden, Unauthorized
 from wayline.gateway.keys import Caller, Scope
 from wayline.gateway.settings import Settings
 from wayline.gateway.streams import Streams
+from wayline.store import Store
 from wayline.telemetry import Telemetry, names, remote
 
 OPEN_TENANT = "default"
@@ -32,6 +33,7 @@ class Gateway:
 
     settings: Settings
     bus: Bus
+    store: Store
     telemetry: Telemetry
     submissions: Submissions
     signals: Signals

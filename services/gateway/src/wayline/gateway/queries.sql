@@ -25,6 +25,20 @@ SELECT job_id, agent, session_id, user_id, accepted_at
 FROM submissions
 WHERE tenant = $1 AND job_id = $2 AND accepted_at > now() - interval '29 days';
 
+-- name: dismiss_letter
+-- As long as the stream keeps letters.
+WITH forgotten AS (
+    DELETE FROM dismissed_letters WHERE tenant = $1 AND sequence <> $2 AND dismissed_at < now() - interval '30 days'
+)
+INSERT INTO dismissed_letters (tenant, sequence, code, subject, letter_reason, reason, dismissed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (tenant, sequence) DO UPDATE SET reason = excluded.reason, dismissed_by = excluded.dismissed_by
+RETURNING sequence, code, subject, letter_reason, reason, dismissed_by, dismissed_at;
+
+-- name: dismissed_letters
+SELECT sequence, code, subject, letter_reason, reason, dismissed_by, dismissed_at FROM dismissed_letters
+WHERE tenant = $1 ORDER BY dismissed_at DESC, sequence DESC LIMIT $2;
+
 -- name: find_key
 SELECT id, hash, tenant, name, scopes,
     last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused

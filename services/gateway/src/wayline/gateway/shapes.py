@@ -289,6 +289,32 @@ class KeyRevoked(BaseModel):
     revoked: bool
 
 
+class DismissLetterBody(Body):
+    """Why a dead letter needs nothing more."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "a typo; submitted again as job order-2"}]})
+
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=ONE_LINE)]
+
+
+class DismissedLetter(BaseModel):
+    """A dead letter that was dismissed: what it was, why, by whom. Its body is gone."""
+
+    sequence: int
+    code: str
+    subject: str
+    letter_reason: str = Field(description="Why the message could not be handled.")
+    reason: str = Field(description="Why it was dismissed.")
+    dismissed_by: str
+    dismissed_at: datetime
+
+
+class DismissedLetterList(BaseModel):
+    """Dismissed dead letters of the last 30 days, newest first."""
+
+    dismissed: tuple[DismissedLetter, ...]
+
+
 def links(job_id: str) -> dict[str, str]:
     """Where everything about a job is."""
     here = f"/v1/jobs/{job_id}"

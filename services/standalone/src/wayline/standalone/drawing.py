@@ -316,6 +316,24 @@ def dead_letters_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
+def dismissed_table(page: dict[str, Any]) -> RenderableType:
+    """One row a dismissed dead letter."""
+    return table(
+        ("number", "dismissed", "code", "by", "why"),
+        (
+            (
+                str(dead["sequence"]),
+                str(dead["dismissed_at"])[:19],
+                dead["code"],
+                escape(dead["dismissed_by"]),
+                escape(dead["reason"]),
+            )
+            for dead in page["dismissed"]
+        ),
+        nothing="no dismissed dead letters",
+    )
+
+
 def backtest_table(said: dict[str, Any]) -> RenderableType:
     """Which tiers and costs another policy changes."""
     rows = ((row["was"], row["now"], str(row["jobs"])) for row in said["tiers"])

@@ -13,7 +13,8 @@ from wayline.chassis import Bus
 from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import NotFound, Unavailable
-from wayline.gateway.shapes import DeadLetter, DeadLetterBody, DeadLetterPage
+from wayline.gateway.shapes import DeadLetter, DeadLetterBody, DeadLetterPage, DismissedLetter, DismissedLetterList
+from wayline.store import Store
 
 STREAM = "DEAD"
 WINDOW = 50
@@ -28,6 +29,7 @@ class DeadLetters:
     """One tenant's view of the stream."""
 
     bus: Bus
+    store: Store
     tenant: str
 
     async def page(self, *, limit: int, before: int | None) -> DeadLetterPage:
@@ -60,6 +62,38 @@ class DeadLetters:
             base64=None if text is not None else b64encode(shown).decode(),
             truncated=len(shown) < len(data),
         )
+
+    async def dismiss(self, sequence: int, *, reason: str, by: str) -> DismissedLetter:
+        """Take a letter off the stream, keeping why. Raises NotFound, also for another tenant's."""
+        message = await self._message(sequence)
+        if message is None:
+            raise NotFound("dead letter", str(sequence))
+        letter = _letter(message)
+        # Written first: after a crash in between the letter still stands, and can be dismissed again.
+        row = await self.store.fetchrow(
+            self.tenant,
+            self.store.sql.dismiss_letter,
+            self.tenant,
+            sequence,
+            letter.code,
+            letter.subject,
+            letter.reason,
+            reason,
+            by,
+        )
+        assert row is not None
+        try:
+            await self.bus.js.delete_msg(STREAM, sequence)
+        except NotFoundError:
+            pass
+        except AWAY as error:
+            raise Unavailable("the bus", detail=type(error).__name__) from None
+        return DismissedLetter(**dict(row))
+
+    async def dismissed(self, *, limit: int) -> DismissedLetterList:
+        """The letters that were dismissed, newest first."""
+        rows = await self.store.fetch(self.tenant, self.store.sql.dismissed_letters, self.tenant, limit)
+        return DismissedLetterList(dismissed=tuple(DismissedLetter(**dict(row)) for row in rows))
 
     async def _window(self, low: int, high: int) -> list[RawStreamMsg]:
         found = await asyncio.gather(*(self._message(sequence) for sequence in range(high, low - 1, -1)))

@@ -7,10 +7,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from wayline.gateway.adapters.dead_letters import DeadLetters
-from wayline.gateway.doors import Admin, Door
+from wayline.gateway.doors import Admin, Door, Gateway
+from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.routes import StrictRoute
-from wayline.gateway.shapes import DeadLetterBody, DeadLetterPage
+from wayline.gateway.shapes import (
+    DeadLetterBody,
+    DeadLetterPage,
+    DismissedLetter,
+    DismissedLetterList,
+    DismissLetterBody,
+)
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"], route_class=StrictRoute)
 
@@ -27,7 +34,15 @@ async def list_dead_letters(
     ] = None,
 ) -> DeadLetterPage:
     """The messages of this tenant that could not be handled, newest first."""
-    return await DeadLetters(door.bus, caller.tenant).page(limit=limit, before=int(cursor) if cursor else None)
+    return await _letters(door, caller).page(limit=limit, before=int(cursor) if cursor else None)
+
+
+@router.get("/dismissed", responses=fails())
+async def list_dismissed_letters(
+    door: Door, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> DismissedLetterList:
+    """The messages that were dismissed in the last 30 days, and why."""
+    return await _letters(door, caller).dismissed(limit=limit)
 
 
 @router.get("/{sequence}", responses=fails(404))
@@ -35,4 +50,16 @@ async def get_dead_letter(
     sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], door: Door, caller: Admin
 ) -> DeadLetterBody:
     """One of them with its headers and what it said."""
-    return await DeadLetters(door.bus, caller.tenant).get(sequence)
+    return await _letters(door, caller).get(sequence)
+
+
+@router.post("/{sequence}/dismiss", responses=fails(404, 413))
+async def dismiss_dead_letter(
+    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], body: DismissLetterBody, door: Door, caller: Admin
+) -> DismissedLetter:
+    """Dismiss one that needs nothing more: it is listed no longer, and no metric or alert counts it."""
+    return await _letters(door, caller).dismiss(sequence, reason=body.reason, by=caller.name)
+
+
+def _letters(door: Gateway, caller: Caller) -> DeadLetters:
+    return DeadLetters(door.bus, door.store, caller.tenant)

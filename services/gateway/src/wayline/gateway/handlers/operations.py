@@ -8,7 +8,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from wayline.gateway.doors import Door
+from wayline.gateway.doors import Door, Operator
+from wayline.gateway.openapi import fails
 
 router = APIRouter(tags=["operations"])
 
@@ -27,9 +28,12 @@ async def ready(door: Door) -> Response:
     return JSONResponse({"status": "ok" if well else "unavailable", "needs": needs}, status_code=200 if well else 503)
 
 
-@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics() -> Response:
-    """Prometheus metrics."""
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **fails()})
+async def metrics(caller: Operator) -> Response:
+    """Prometheus metrics: they name all tenants, their budgets and costs, so they need the scope `operator` here.
+
+    On the health port (`WAYLINE_HEALTH_PORT`), which only machines reach, they need no key.
+    """
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 

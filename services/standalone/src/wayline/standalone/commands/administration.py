@@ -101,6 +101,33 @@ def show_dead_letter(
     answer(lambda api: api.get(f"/v1/dead-letters/{number}"), as_json=as_json, draw=_as_json_text)
 
 
+@dead_letters.command("dismiss")
+def dismiss_dead_letters(
+    numbers: Annotated[list[int], typer.Argument(help="As `wayline dead-letters list` shows them.")],
+    reason: Annotated[str, typer.Option(help="Why they need nothing more; kept for 30 days.")],
+    as_json: AsJson = False,
+) -> None:
+    """Dismiss dead letters that need nothing more: no metric or alert counts them any longer."""
+    from wayline.standalone.drawing import dismissed_table
+
+    async def dismiss(api: Any) -> dict[str, Any]:
+        return {
+            "dismissed": [
+                await api.post(f"/v1/dead-letters/{number}/dismiss", {"reason": reason}) for number in numbers
+            ]
+        }
+
+    answer(dismiss, as_json=as_json, draw=dismissed_table)
+
+
+@dead_letters.command("dismissed")
+def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
+    """Those that were dismissed in the last 30 days, and why."""
+    from wayline.standalone.drawing import dismissed_table
+
+    answer(lambda api: api.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)
+
+
 def _as_json_text(said: Any) -> Any:
     from rich.json import JSON
 
