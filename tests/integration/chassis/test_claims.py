@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import orjson
 import pytest
+from nats.js.errors import NotFoundError
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis import claims as claims_module
@@ -117,3 +118,32 @@ async def test_an_object_whose_content_never_comes_is_not_waited_for_without_end
 
     with pytest.raises(Unavailable):
         await asyncio.wait_for(bus.claims.check_out(body), 10)
+
+
+async def test_no_header_empties_the_object_store(bus: Bus):
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+
+    for rollup in ("all", "sub"):
+        answer = await bus.request("$O.PAYLOADS.C.mine", b"", timeout_s=2, headers={"Nats-Rollup": rollup})
+        assert "rollup not permitted" in orjson.loads(answer.data)["error"]["description"]
+
+    assert orjson.loads(await bus.claims.check_out(body)) == {"a": LARGE}
+
+
+async def test_objects_are_those_of_the_client_library(bus: Bus):
+    """A service of the version before reads what we store, and we what it stored."""
+    theirs = await bus.js.object_store(PAYLOADS)
+    ours = Payloads(bus.nc, bus.api, bus.request)
+    await bus.js.update_stream((await bus.js.stream_info("OBJ_PAYLOADS")).config.evolve(allow_rollup_hdrs=True))
+    large = LARGE.encode()
+
+    await ours.put("acme/j1/ours", large)
+    await theirs.put("acme/j1/theirs", large)
+
+    assert (await theirs.get("acme/j1/ours")).data == large
+    assert await ours.get("acme/j1/theirs") == large
+    await theirs.delete("acme/j1/theirs")
+    await ours.delete("acme/j1/ours")
+    assert not await ours.has("acme/j1/theirs")
+    with pytest.raises(NotFoundError):
+        await theirs.get_info("acme/j1/ours")

@@ -15,10 +15,10 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_
     said = [line async for line in declare(bus.js)]
 
     assert said[-2:] == [
-        f"object store {PAYLOADS}: max_age, max_bytes corrected",
+        f"object store {PAYLOADS}: allow_rollup_hdrs, max_age, max_bytes corrected",
         f"key-value bucket {PROVIDERS}: max_age corrected",
     ]
     payloads = (await bus.js.stream_info(f"OBJ_{PAYLOADS}")).config
-    assert (payloads.max_age, payloads.max_bytes) == (30 * DAY_S, 8 * GIB)
+    assert (payloads.max_age, payloads.max_bytes, payloads.allow_rollup_hdrs) == (30 * DAY_S, 8 * GIB, False)
     assert [line async for line in declare(bus.js)] == []
     await bus.close()

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from wayline.chassis import Failpoint
+from wayline.chassis.payloads import Payloads
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.telemetry import Home
@@ -194,9 +195,9 @@ async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1), log.model_said(1, calls=("1",)), log.asked_tool(1))
     await log.append(log.tool_said(1, "x" * 400_000))
-    payloads = await platform.bus.js.object_store("PAYLOADS")
-    [entry] = await payloads.list()
-    payload = (await payloads.get(entry.name)).data or b""
+    payloads = Payloads(platform.bus.nc, platform.bus.api, platform.bus.request)
+    [entry] = await (await platform.bus.js.object_store("PAYLOADS")).list()
+    payload = await payloads.get(entry.name)
     await payloads.delete(entry.name)
 
     await start()

@@ -29,6 +29,8 @@ PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
 SIGNAL_MAX_BYTES = 16 * 1024
 """With its headers; what a service says beyond `Signal.body_max` is in the object store."""
+WITHOUT_ROLLUP = {"allow_rollup_hdrs": False}
+"""Of the object store: who may write there could empty it with one header. Our objects are not replaced."""
 ADVISORIES = (
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
     "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
@@ -218,9 +220,12 @@ async def _declare_payloads(
         present = (await js.stream_info(f"OBJ_{PAYLOADS}")).config
     except NotFoundError:
         await js.create_object_store(PAYLOADS, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
+        present = (await js.stream_info(f"OBJ_{PAYLOADS}")).config
+        await js.update_stream(present.evolve(**WITHOUT_ROLLUP))
         yield f"{said} created"
         return
-    async for corrected in _correct(js, present, said, max_age=max_age_s, max_bytes=max_bytes, num_replicas=replicas):
+    wanted = {"max_age": max_age_s, "max_bytes": max_bytes, "num_replicas": replicas, **WITHOUT_ROLLUP}
+    async for corrected in _correct(js, present, said, **wanted):
         yield corrected
 
 
