@@ -260,4 +260,4 @@ def test_no_service_may_create_a_consumer_or_purge_but_what_its_table_says():
         for identity in IDENTITIES.values()
         for subject in identity.uses()
         if ".PURGE." in subject
-    } == {("retrieval", "$JS.API.STREAM.PURGE.OBJ_PAYLOADS")}
+    } == {("retrieval", "$JS.API.STREAM.PURGE.OBJ_PAYLOADS"), ("router", "$JS.API.STREAM.PURGE.SIGNALS")}
