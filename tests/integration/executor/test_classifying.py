@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis.providers import Word, subject
+from wayline.chassis.providers import Condition, Word, subject
 from wayline.chassis.topology import PROVIDERS
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -143,7 +143,7 @@ async def test_a_job_waits_only_so_long_for_an_answer(stage: Stage, monkeypatch:
 
 
 async def test_a_model_that_asked_to_be_left_alone_is_not_asked(stage: Stage):
-    word = Word(until=9e9, why="asked to be left alone")
+    word = Word(until=9e9, condition=Condition.HELD)
     await stage.bus.js.publish(subject("chat/three"), word.model_dump_json().encode(), stream=f"KV_{PROVIDERS}")
     async with ChatServer(answering()) as chat:
         await stage.executor(chat)

@@ -5,11 +5,13 @@ A plain publish on a key's subject is stored by the bucket PROVIDERS and heard b
 
 from __future__ import annotations
 
+import json
 import re
+from enum import StrEnum
 from functools import lru_cache
-from typing import Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from wayline.chassis.topology import PROVIDERS
 from wayline.contracts.ids import RECENT
@@ -19,7 +21,23 @@ BUCKET_STREAM = f"KV_{PROVIDERS}"
 HOLD_MAX_S = 3_600.0
 """No word is believed for longer, whatever the clock of the one who said it."""
 
-Why = Literal["asked to be left alone", "keeps failing", "is well"]
+
+class Condition(StrEnum):
+    """How a model is, as it travels."""
+
+    HELD = "held"
+    """Its provider asked to be left alone."""
+    FAILING = "failing"
+    WELL = "well"
+
+
+CLAUSES = {
+    Condition.HELD: "asked to be left alone",
+    Condition.FAILING: "keeps failing",
+    Condition.WELL: "is well",
+}
+"""What people are told of a model; builds before `condition` send and read these as `why`, so they stay on the wire."""
+_BY_CLAUSE = {clause: condition for condition, clause in CLAUSES.items()}
 
 
 class Word(BaseModel):
@@ -29,7 +47,23 @@ class Word(BaseModel):
 
     until: float
     """Seconds since 1970."""
-    why: Why
+    condition: Condition
+
+    @property
+    def clause(self) -> str:
+        """The condition as people are told it."""
+        return CLAUSES[self.condition]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_builds(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "condition" not in value and value.get("why") in _BY_CLAUSE:
+            return {**value, "condition": _BY_CLAUSE[value["why"]]}
+        return value
+
+    def to_wire(self) -> bytes:
+        """Encode the word for this build and for older ones."""
+        return json.dumps({"until": self.until, "condition": self.condition, "why": self.clause}).encode()
 
 
 def read_word(body: bytes) -> Word | None:

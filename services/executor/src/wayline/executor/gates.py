@@ -13,7 +13,16 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
-from wayline.chassis.providers import ALL_MODELS, BUCKET_STREAM, HOLD_MAX_S, Word, read_word, subject
+from wayline.chassis.providers import (
+    ALL_MODELS,
+    BUCKET_STREAM,
+    CLAUSES,
+    HOLD_MAX_S,
+    Condition,
+    Word,
+    read_word,
+    subject,
+)
 from wayline.contracts.errors import WaylineError
 from wayline.executor.breaker import Breaker
 from wayline.journal import leader_read
@@ -76,9 +85,9 @@ class Gates:
             await self._look(name, gate)
         now = self._clock()
         if now < gate.held_until:
-            return Shut(gate.held_until - now, "asked to be left alone")
+            return Shut(gate.held_until - now, CLAUSES[Condition.HELD])
         wait_s = gate.breaker.enter(now)
-        return Shut(wait_s, "keeps failing") if wait_s else None
+        return Shut(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
 
     async def leave(self, name: str, *, error: ModelError | None = None, spoke: bool = False) -> None:
         """How a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""
@@ -87,13 +96,13 @@ class Gates:
         gate, now = self._gate(subject(name)), self._clock()
         if error is not None and error.after_s and error.retryable:
             gate.held_until = max(gate.held_until, now + min(error.after_s, HOLD_MAX_S))
-            await self._tell(name, Word(until=gate.held_until, why="asked to be left alone"))
+            await self._tell(name, Word(until=gate.held_until, condition=Condition.HELD))
         if error is not None and error.code in BROKEN:
             until = gate.breaker.failed(now)
             if until is not None:
                 metrics.breakers_opened.labels(self._label(name)).inc()
                 log.warning("model left alone: it keeps failing", model=name, why=str(error))
-                await self._tell(name, Word(until=until, why="keeps failing"))
+                await self._tell(name, Word(until=until, condition=Condition.FAILING))
         elif error is None and not spoke:
             gate.breaker.left()
         else:
@@ -105,7 +114,7 @@ class Gates:
             return
         now = self._clock()
         if self._gate(subject(name)).breaker.succeeded(now):
-            await self._tell(name, Word(until=now, why="is well"))
+            await self._tell(name, Word(until=now, condition=Condition.WELL))
 
     def _gate(self, key: str) -> _Gate:
         gate = self._gates.get(key)
@@ -140,11 +149,11 @@ class Gates:
             return
         now = self._clock()
         until = min(word.until, now + HOLD_MAX_S)
-        if word.why == "is well":
+        if word.condition is Condition.WELL:
             gate.breaker.close()
         elif until <= now:
             return
-        elif word.why == "keeps failing":
+        elif word.condition is Condition.FAILING:
             gate.breaker.open(until)
         else:
             gate.held_until = max(gate.held_until, until)
@@ -152,7 +161,7 @@ class Gates:
     async def _tell(self, name: str, word: Word) -> None:
         """Say it without waiting for an ack: a word that is lost costs another executor one call."""
         with suppress(nats_errors.Error):
-            await self._bus.nc.publish(subject(name), word.model_dump_json().encode())
+            await self._bus.nc.publish(subject(name), word.to_wire())
 
 
 def _local(name: str) -> bool:

@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 from nats.js import errors as js_errors
 
 from wayline.chassis import Bus
-from wayline.chassis.providers import ALL_MODELS, BUCKET_STREAM, HOLD_MAX_S, Word, read_word, subject
+from wayline.chassis.providers import ALL_MODELS, BUCKET_STREAM, HOLD_MAX_S, Condition, Word, read_word, subject
 
 log = structlog.get_logger()
 
@@ -57,10 +57,10 @@ class Availability:
             if word is None:
                 continue
             left_s = min(word.until - now, HOLD_MAX_S)
-            if word.why == "keeps failing":
-                found[name] = word.why
+            if word.condition is Condition.FAILING:
+                found[name] = word.clause
             elif left_s > WAIT_S:
-                found[name] = f"{word.why} for {ceil(left_s)} s"
+                found[name] = f"{word.clause} for {ceil(left_s)} s"
         return found
 
     async def _on_word(self, message: Msg) -> None:
@@ -71,9 +71,9 @@ class Availability:
         if word is None:
             return
         known = self._words.get(key)
-        if word.why != "is well":
+        if word.condition is not Condition.WELL:
             self._words[key] = word
-        elif known is not None and known.why == "keeps failing":
+        elif known is not None and known.condition is Condition.FAILING:
             # Only that is over: what a provider asked for still holds.
             del self._words[key]
 
