@@ -165,16 +165,16 @@ class Worker(Generic[M]):
             except PayloadMissing:
                 # It may never come: its waits are counted.
                 raise
+            except Full as error:
+                await self._wait(error, after_s=error.after_s)
             except Retry as error:
                 tries += 1
                 if not self._slots.step_aside(hand) and delivery.deliveries <= self._attempts_max // 2:
                     # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
-            except Full as error:
-                await self._wait(error, after_s=error.after_s)
 
-    async def _wait(self, error: Retry | Full, *, after_s: float) -> None:
+    async def _wait(self, error: Retry, *, after_s: float) -> None:
         """Wait for what is away or full. Raises _Stopping when the service stops meanwhile."""
         log.warning("waiting", service=self._bus.service, why=str(error))
         metrics.waiting.labels(self._bus.service, self._work.message.subject_template).inc()
@@ -191,7 +191,7 @@ class Worker(Generic[M]):
             except PayloadMissing:
                 # It may never come: its waits are counted.
                 raise
-            except (Retry, Full) as error:
+            except Retry as error:
                 await self._wait(error, after_s=error.after_s)
 
     async def _failed(self, raw: Msg, delivery: Delivery, error: Exception) -> None:
@@ -215,7 +215,7 @@ class Worker(Generic[M]):
         if self._work.before_dead:
             try:
                 await self._work.before_dead(delivery, code, reason)
-            except (Retry, Full):
+            except Retry:
                 raise
             except Exception as error:
                 # What could not be done before it is in the letter: a message may not live on it for ever.
@@ -236,13 +236,13 @@ async def unless_it_keeps_failing(
     """Do what a message asks for; where that keeps raising, put the message aside.
 
     For services that ack by themselves. After an unexpected error the message rests, longer each time; after
-    ATTEMPTS_MAX `deliveries` what must be done `last` is tried, and the message goes with a dead letter. Retry and Full
-    are raised: something it depends on is away, and that counts for nothing. A message that is `forgotten` by then is
-    somebody else's: its error is raised too.
+    ATTEMPTS_MAX `deliveries` what must be done `last` is tried, and the message goes with a dead letter. Retry is
+    raised: something it depends on is away or full, and that counts for nothing. A message that is `forgotten` by
+    then is somebody else's: its error is raised too.
     """
     try:
         await doing
-    except (Retry, Full):
+    except Retry:
         raise
     except Exception as error:
         if forgotten():
@@ -254,7 +254,7 @@ async def unless_it_keeps_failing(
         reason = f"{type(error).__name__}: {error}"
         try:
             await last()
-        except (Retry, Full):
+        except Retry:
             raise
         except Exception as problem:
             reason = f"{reason}; and before it was put aside: {problem!r}"

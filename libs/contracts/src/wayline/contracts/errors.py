@@ -2,12 +2,12 @@
 
 WaylineError
 ├── Retry               the same message may succeed later: wait `after_s`, keep the message
-│   └── Unavailable         a dependency is away
+│   ├── Unavailable         a dependency is away
+│   └── Full                a bounded stream takes no more for now (HTTP 429)
 ├── Reject              it never will: dead letter on the bus, problem over HTTP
 │   ├── InvalidMessage      the body, its headers or its schema version are wrong
 │   ├── NotFound            no such thing for this tenant
 │   ├── Conflict            the same id with other content
-│   ├── Full                a bounded stream refuses more (HTTP 429)
 │   └── Refused             another service answered with such an error
 ├── WrongSetting        a setting cannot be used: whoever starts the process changes it
 └── Bug                 a promise of our own code is broken: crash, do not guess
@@ -65,6 +65,16 @@ class Unavailable(Retry):
         super().__init__(f"{what} does not answer{': ' + detail if detail else ''}; try again", after_s=after_s)
 
 
+class Full(Retry):
+    """A bounded queue takes no more for now."""
+
+    code = "full"
+    status = 429
+
+    def __init__(self, what: str, *, after_s: float = 1.0) -> None:
+        super().__init__(f"{what} is full; send it again after {after_s:g} s", after_s=after_s)
+
+
 class Reject(WaylineError):
     """The message is wrong and stays wrong."""
 
@@ -106,22 +116,6 @@ class Conflict(Reject):
     status = 409
 
 
-class Full(Reject):
-    """A bounded queue takes no more for now."""
-
-    code = "full"
-    status = 429
-
-    after_s = 1.0
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} is full; send it again after {self.after_s:g} s")
-
-    def problem(self) -> Problem:
-        """This error, saying when to come back."""
-        return super().problem().model_copy(update={"retry_after_s": self.after_s})
-
-
 class Refused(Reject):
     """A request on the bus was answered with a Problem that will not change by asking again."""
 
@@ -149,6 +143,10 @@ class Bug(WaylineError):
 
 def raised(problem: Problem) -> WaylineError:
     """The error that a Problem on the wire stands for: Retry when it may be asked again, else Refused."""
+    if problem.code == Full.code:
+        full = Retry(problem.detail, after_s=problem.retry_after_s or 1.0)
+        full.code, full.status = problem.code, problem.status
+        return full
     if problem.status == 503 or (problem.retry_after_s is not None and problem.status != 429):
         return Retry(problem.detail, after_s=problem.retry_after_s or 1.0)
     return Refused(problem)

@@ -49,13 +49,13 @@ async def run(hands: Hands, hold: Hold) -> None:
         log.info("fenced", job=hold.ticket.job_id)
     except HandBack:
         await hold.hand_back(STOPPING)
-    except Retry as error:
-        log.warning("given back", job=hold.ticket.job_id, why=str(error))
-        await hold.hand_back(str(error), delay_s=error.after_s)
     except Full as error:
         log.warning("given back", job=hold.ticket.job_id, why=str(error))
         # Room may be long in coming, and each time is a record or two: less and less often.
         await hold.hand_back(str(error), delay_s=pause_s(hold.ticket.delivery))
+    except Retry as error:
+        log.warning("given back", job=hold.ticket.job_id, why=str(error))
+        await hold.hand_back(str(error), delay_s=error.after_s)
     except asyncio.CancelledError:
         if not hold.fenced:
             await hold.hand_back(STOPPING)

@@ -21,7 +21,7 @@ from wayline.chassis.topology import Consumer
 from wayline.chassis.worker import pause_s, unless_it_keeps_failing
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
-from wayline.contracts.errors import Full, Reject, Retry
+from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.executor import holder
 from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
@@ -113,7 +113,7 @@ class Lane:
                 # The claim of a holder that failed counts towards a crash loop.
                 forgotten=lambda: taken.held,
             )
-        except (Retry, Full) as error:
+        except Retry as error:
             log.warning("ticket given back", job=ticket.job_id, why=str(error))
             with suppress(nats_errors.Error):
                 await message.nak(delay=error.after_s)

@@ -6,7 +6,8 @@ Exception
     ├── WrongSetting
     │   └── NoKeys             asked to listen beyond this machine while nobody would have to show a key
     ├── Retry
-    │   └── TooManyStreams   as many clients follow jobs as this process serves
+    │   ├── TooManyStreams     as many clients follow jobs as this process serves
+    │   └── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
     └── Reject
         ├── Unauthorized       no key, or one that is not valid (any more)
         ├── Forbidden          a valid key that may not do this, or a web page of another origin
@@ -16,7 +17,6 @@ Exception
         ├── KeyReused          the Idempotency-Key stands for another body already
         ├── Ended              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
-        ├── TooManySignals     the bus holds as many signals of the tenant as it may have
         ├── Empty              a document without content
         └── WrongContentType   a body in a form that is not read here
 """
@@ -145,7 +145,7 @@ class TooManySignals(Full):
     code = "too_many_signals"
 
     def __init__(self, *, tenant: str, most: int) -> None:
-        Reject.__init__(
+        Retry.__init__(
             self,
             f"{most} signals of tenant {tenant!r} are held for its jobs: try again when some of these have ended, or "
             "raise WAYLINE_SIGNALS_PER_TENANT_MAX",
