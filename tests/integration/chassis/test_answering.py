@@ -206,3 +206,26 @@ async def test_an_answer_of_a_newer_build_is_read_without_what_only_it_knows(bus
 
     assert found == Agent(name="a", version=1, config=AgentConfig(description="d"))
     await service.stop(1)
+
+
+async def test_a_request_is_given_up_when_its_server_was_restarted(nats_factory):
+    """The server has forgotten who may answer whom: to wait on would be to wait in vain."""
+    server = await nats_factory()
+    asker = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+    heard = asyncio.Event()
+
+    async def on_get(_):
+        heard.set()
+        await asyncio.Event().wait()
+
+    service = await answering(asker, on_get)
+    asking = asyncio.create_task(asker.ask(GetAgent(tenant="default", name="a"), Agent, timeout_s=600))
+    await heard.wait()
+
+    await server.kill()
+    await server.start()
+
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(asking, 30)
+    await service.stop(0)
+    await asker.close()

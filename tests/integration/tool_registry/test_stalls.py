@@ -30,8 +30,16 @@ class Tills:
     inside: bool = False
     effects: int = 0
     go: asyncio.Event = field(default_factory=asyncio.Event)
+    opening: asyncio.Event | None = None
+    """Set once a session is open; None: there is none to open."""
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def call(self, name: str, arguments: dict[str, Any], **more: Any) -> CallToolResult:
+    async def call(self, name: str, arguments: dict[str, Any], *, leaving: Any, **more: Any) -> CallToolResult:
+        self.asked.set()
+        if self.opening is not None:
+            await self.opening.wait()
+        if (stop := await leaving()) is not None:
+            raise stop
         self.effects += 1
         await self.go.wait()
         return CallToolResult(content=[TextContent(type="text", text=f"effect {self.effects}")])
@@ -88,6 +96,27 @@ async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_
     assert server.effects == (0 if effect is Effect.ONCE else 1)
     assert other.status == ("unknown" if effect is Effect.ONCE else "success")
     assert own.status == other.status
+
+
+@pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
+async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sent(world, effect):
+    slow, fast = Tills(opening=asyncio.Event()), Tills()
+    for server in (slow, fast):
+        server.go.set()
+    sleeper = Holder(world, effect, slow, lease_s=600)
+    sleeping = asyncio.create_task(sleeper.reply())
+    await slow.asked.wait()
+    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
+    other = await Holder(world, effect, fast).reply()
+
+    # As after a freeze: its lease is as old as it is by the ledger's clock.
+    sleeper.ledger.lease_s = 0
+    slow.opening.set()
+    own = await sleeping
+
+    assert slow.effects == 0
+    assert fast.effects == (0 if effect is Effect.ONCE else 1)
+    assert own.status == other.status == ("unknown" if effect is Effect.ONCE else "success")
 
 
 async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_others_result(world):

@@ -37,7 +37,10 @@ class Answers:
         self._inbox = ""
 
     async def ask(self, subject: str, body: bytes, *, timeout_s: float, headers: dict[str, str] | None) -> Msg:
-        """Publish a request and wait for its first answer. Raises TimeoutError, or NoRespondersError at once."""
+        """Publish a request and wait for its first answer. Raises TimeoutError, or NoRespondersError at once.
+
+        Raises ConnectionReconnectingError where the connection broke meanwhile and stands again.
+        """
         if not self._inbox:
             await self._open()
         loop = asyncio.get_running_loop()
@@ -50,6 +53,12 @@ class Answers:
             return await answer
         finally:
             del self._waiting[number]
+
+    def forget(self) -> None:
+        """Have everybody who waits ask again: a server that was restarted has forgotten who may answer whom."""
+        for answer, _ in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(nats_errors.ConnectionReconnectingError())
 
     async def _open(self) -> None:
         # Named before the await: whoever asks meanwhile publishes behind this subscription, on the same connection.

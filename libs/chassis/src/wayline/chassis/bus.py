@@ -82,6 +82,7 @@ class Bus:
         self.claims = Claims(Payloads(nc, self.api, self.request))
         self.denied = link.denied
         self.reconnected = link.reconnected
+        self.reconnected.append(self._answers.forget)
         self._link = link
         self._unacked: dict[str, tuple[float, float]] = {}
         """When appends on a first word of a subject began to get no ack, and when the last one got none."""

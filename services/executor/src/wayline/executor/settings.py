@@ -19,7 +19,9 @@ class Settings(EnvironmentSettings, EndpointSettings):
     interactive_slots: int = Field(default=256, ge=0, description="Interactive jobs held at once.")
     batch_slots: int = Field(default=64, ge=0, description="Batch jobs held at once.")
     tools_fresh_s: float = Field(default=2.0, ge=0, description="How long a listing of tools is used again.")
-    tool_wait_s: float = Field(default=30.0, gt=0, description="One wait for a tool's reply before it is asked again.")
+    tool_wait_s: float = Field(
+        default=6.0, gt=0, description="One wait for a tool's reply before it is asked again; one takes 4 s at most."
+    )
     decision_ttl_s: float = Field(default=7 * 86_400, gt=0, description="How long a human may take to decide.")
     files_cached_max_bytes: int = Field(
         default=CACHED_MAX_BYTES,

@@ -14,7 +14,7 @@ from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.adapters.ledger import Lease, Ledger
 from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Unusable
+from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Overtaken, Unusable
 from wayline.tool_registry.ledger import Next, Row, State, next_step
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.stopping import Why
@@ -167,12 +167,24 @@ class Acting:
             outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
             if outcome is not None:
                 return outcome
-        # Last thing before the effect. A young lease needs no question: nobody takes one that has not run out.
-        if lease.age_s > self._ledger.lease_s / 2 and not await self._ledger.renew(lease):
+        try:
+            return await self._run(
+                bound.call(self._ask, attempt=lease.attempt, leaving=lambda: self._stops_before(lease))
+            )
+        except Overtaken:
             return None
-        if self._why is Why.CANCELLED:
-            raise NotBegun("the call was cancelled before it was sent")
-        return await self._run(bound.call(self._ask, attempt=lease.attempt))
+
+    async def _stops_before(self, lease: Lease) -> Exception | None:
+        """Say last thing before the effect what forbids it.
+
+        A young lease needs no question: nobody takes one that has not run out.
+        """
+        try:
+            if lease.age_s > self._ledger.lease_s / 2 and not await self._ledger.renew(lease):
+                return Overtaken()
+        except LedgerUnavailable as error:
+            return error
+        return NotBegun("the call was cancelled before it was sent") if self._why is Why.CANCELLED else None
 
     async def _run(self, request: Awaitable[ToolReply | None]) -> ToolReply | None:
         self._sent = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 
+Leaving = Callable[[], Awaitable[Exception | None]]
+"""Asked last thing before a request leaves: None lets it go, an error is raised in its place."""
+
+
 class Server(Protocol):
     """Where a tool is: an MCP server, whatever it is connected by."""
 
@@ -23,7 +28,14 @@ class Server(Protocol):
     def inside(self) -> bool: ...
 
     async def call(
-        self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        meta: dict[str, Any],
+        timeout_s: float,
+        effect: bool,
+        leaving: Leaving | None,
     ) -> CallToolResult: ...
 
 
@@ -36,12 +48,15 @@ class Bound:
     telemetry: Telemetry
     max_bytes: int
 
-    async def call(self, ask: CallTool, *, attempt: int) -> ToolReply:
-        """Send the request once; an answer that reports a failure is an answer. Raises NotBegun or Cut."""
+    async def call(self, ask: CallTool, *, attempt: int, leaving: Leaving | None = None) -> ToolReply:
+        """Send the request once; an answer that reports a failure is an answer.
+
+        `leaving` is asked last thing before the request leaves. Raises NotBegun, Cut or what `leaving` answers.
+        """
         effect, started = self.tool.effect, time.perf_counter()
         with self._span(self.tool.offered_as, attempt) as span:
             try:
-                result = await self._send(self.tool.offered_as, ask, {})
+                result = await self._send(self.tool.offered_as, ask, {}, leaving)
                 reply = reply_of(
                     result,
                     effect=effect,
@@ -61,7 +76,7 @@ class Bound:
         """Ask the tool what became of the key: its outcome, or None where nothing has begun. Raises NotBegun or Cut."""
         name = self.tool.reconcile_with
         with self._span(name, attempt):
-            result = await self._send(name, ask, {RECONCILE: True})
+            result = await self._send(name, ask, {RECONCILE: True}, None)
         try:
             found, content = reconciled(result)
         except ValueError as error:
@@ -71,7 +86,7 @@ class Bound:
         reply = reply_of(result, effect=Effect.RECONCILE, trusted=False, max_bytes=self.max_bytes)
         return reply.model_copy(update={"content": content, "attempts": attempt})
 
-    async def _send(self, name: str, ask: CallTool, meta: dict[str, Any]) -> CallToolResult:
+    async def _send(self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None) -> CallToolResult:
         said = {KEY: ask.key, **meta}
         if self.server.inside:
             said[TENANT] = ask.tenant
@@ -81,6 +96,7 @@ class Bound:
             meta=said,
             timeout_s=self.tool.definition.timeout_s,
             effect=self.tool.effect is not Effect.READ,
+            leaving=leaving,
         )
 
     def _span(self, name: str, attempt: int) -> Any:

@@ -4,6 +4,7 @@ CallError
 ├── NotBegun        the request never reached the tool: nothing happened
 ├── Cut             it was sent, no answer came: nobody here knows what happened
 │   └── TimedOut        because the tool took too long
+├── Overtaken       our lease was somebody else's before the request left: nothing happened here
 └── Unusable        the server refused it, or answered with something that is no result
 
 LedgerUnavailable   an Unavailable: the ledger did not answer, so nothing may be said of the key; ask again
@@ -18,6 +19,10 @@ class CallError(Exception):
 
 class NotBegun(CallError):
     """The request never reached the tool."""
+
+
+class Overtaken(CallError):
+    """The lease was somebody else's before the request left."""
 
 
 class Cut(CallError):

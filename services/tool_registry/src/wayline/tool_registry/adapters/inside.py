@@ -14,6 +14,7 @@ from wayline.tool_registry.adapters.failures import call_error
 from wayline.tool_registry.adapters.library import load
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import Tool, admit_all
+from wayline.tool_registry.effect import Leaving
 from wayline.tool_registry.errors import TimedOut
 from wayline.tool_registry.settings import Settings
 
@@ -76,10 +77,19 @@ class Inside:
         return self.tried.is_set()
 
     async def call(
-        self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        meta: dict[str, Any],
+        timeout_s: float,
+        effect: bool,
+        leaving: Leaving | None = None,
     ) -> CallToolResult:
         """Call a tool by its name; raises NotBegun, Cut, TimedOut or Unusable."""
         assert self._server is not None
+        if leaving is not None and (stop := await leaving()) is not None:
+            raise stop
         try:
             with said_by(meta):
                 async with asyncio.timeout(timeout_s):

@@ -15,6 +15,7 @@ from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
 from wayline.tool_registry.adapters.library import load
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import Tool, admit_all
+from wayline.tool_registry.effect import Leaving
 from wayline.tool_registry.errors import NotBegun, TimedOut
 from wayline.tool_registry.settings import ServerSettings, Settings
 
@@ -40,6 +41,14 @@ PAGES_MAX = 100
 
 PROBLEM_MAX = 300
 """Characters of a server's trouble that are told to others."""
+
+
+class _Stopped(Exception):
+    """A request that was stopped before it left."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Upstream:
@@ -88,26 +97,43 @@ class Upstream:
         return self._connected.is_set()
 
     async def call(
-        self, name: str, arguments: dict[str, Any], *, meta: dict[str, Any], timeout_s: float, effect: bool
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        meta: dict[str, Any],
+        timeout_s: float,
+        effect: bool,
+        leaving: Leaving | None = None,
     ) -> CallToolResult:
         """Call a tool by its server's name for it; `effect`: a repeat would matter.
 
-        Raises NotBegun, Cut, TimedOut or Unusable.
+        Raises NotBegun, Cut, TimedOut, Unusable, or what `leaving` answers.
         """
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
         params = CallToolRequestParams.model_validate({"name": name, "arguments": arguments, "_meta": meta})
         self._under_way += 1
+        stop: Exception | None = None
+        result: CallToolResult | None = None
         try:
             # Twice: it may first be proved that the server answers.
             async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
                 async with self._session(effect=effect, timeout_s=timeout_s) as session:
-                    # Not `call_tool`: that would fail a call whose effect took place over its output schema.
-                    result = await session.send_request(
-                        CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=timeout_s
-                    )
+                    # A session may take long to open. What stops the request is raised outside of the session, which
+                    # would make a group of it.
+                    stop = await leaving() if leaving is not None else None
+                    if stop is None:
+                        # Not `call_tool`: that would fail a call whose effect took place over its output schema.
+                        result = await session.send_request(
+                            CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=timeout_s
+                        )
+            if stop is not None or result is None:
+                raise _Stopped(stop)
             self._silent = False
             return result
+        except _Stopped as stopped:
+            raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun:
             raise
         except TimeoutError:
