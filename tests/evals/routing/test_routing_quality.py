@@ -6,11 +6,14 @@ import pytest
 
 from .__main__ import OURS, measure, table
 from .data import load
+from .mix_of_prompts import NEUTRAL, held_out, moved, of_mix, plain, set_on
+from .mix_of_prompts import table as table_of_levels
 from .savings import saved, spent
 from .savings import table as table_of_savings
 
 APGR_MIN = {"MMLU": 0.56, "GSM8K": 0.59}
 SAVED_MIN = 0.6
+COMPLEX_MAX = 0.4
 
 
 @pytest.mark.timeout(1_200)
@@ -30,3 +33,16 @@ def test_routing_saves_three_fifths_of_all_standard_where_jobs_are_about_as_long
     tell(table_of_savings(provider))
 
     assert saved(spent(provider, one_size=True)) > SAVED_MIN
+
+
+@pytest.mark.parametrize("sets", [set_on, held_out])
+def test_at_most_two_fifths_of_public_prompts_are_complex(tell, sets):
+    tell(table_of_levels(sets.__name__, sets()))
+
+    assert of_mix(sets()).complex <= COMPLEX_MAX
+
+
+@pytest.mark.parametrize("between", ["\n\n", " "])
+@pytest.mark.parametrize("instruction", NEUTRAL)
+def test_a_neutral_instruction_moves_no_plain_request(instruction: str, between: str):
+    assert moved(plain(), instruction, between) == 0

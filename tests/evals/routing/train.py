@@ -39,7 +39,8 @@ def kept() -> dict[str, Any]:
 
 
 def gram_rows(data: Answered) -> Sparse:
-    found = (features.grams(features.words_of(features.excerpt(text)), GRAM_BITS) for text in data.prompts)
+    empty = blank(kept())
+    found = (features.grams(features.words_of(empty.asked(text)), GRAM_BITS) for text in data.prompts)
     return Sparse([dict.fromkeys(row, features.gram_share(len(row))) for row in found], 1 << GRAM_BITS)
 
 
@@ -109,9 +110,9 @@ def written(learned: dict[str, Any]) -> str:
 
 
 def counted_of(data: Answered, by_hand: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Every prompt's features, unscaled."""
+    """The features of what every prompt asks, unscaled."""
     empty = blank(by_hand)
-    return [empty.counted(text) for text in data.prompts]
+    return [empty.counted(empty.asked(text)) for text in data.prompts]
 
 
 def main() -> None:

@@ -12,14 +12,13 @@ from wayline.contracts import events as e
 from wayline.contracts.jobs import Failure, Route
 from wayline.executor.actions import CallModel, Cancel, Classify, NoteLost, Reroute
 from wayline.executor.classifying import (
-    LABEL_TOKENS_MAX,
     TEXT_CHARS_MAX,
-    THINKING_TOKENS_MAX,
     label,
     question,
     shortened,
     unreadable,
 )
+from wayline.llm.output_room import ASIDE_THINKING_TOKENS, LABEL_TOKENS
 
 from .logs import ROUTE, SMALL, Log, card
 
@@ -154,13 +153,13 @@ def test_the_question_begins_the_same_for_all_jobs_and_ends_with_the_users_words
     assert (first.system, first.cache_key, first.tools) == (second.system, second.cache_key, ())
     assert [part.text for part in first.messages[0].parts] == ["why?"]
     assert all(f"- {each}\n" in first.system for each in LABELS)
-    assert first.max_output_tokens == LABEL_TOKENS_MAX
+    assert first.max_output_tokens == LABEL_TOKENS
 
 
 def test_a_model_that_thinks_first_has_room_to():
     thinking = Classify(card("tiny/small", reasoning="adaptive", output_limit=100_000), LABELS)
 
-    assert question(Log().job, thinking, attempt_id="a").max_output_tokens == LABEL_TOKENS_MAX + THINKING_TOKENS_MAX
+    assert question(Log().job, thinking, attempt_id="a").max_output_tokens == LABEL_TOKENS + ASIDE_THINKING_TOKENS
 
 
 def test_of_a_long_text_both_ends_are_shown():

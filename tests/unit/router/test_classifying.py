@@ -11,10 +11,14 @@ from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, ImagePart, TextPart
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
+from wayline.executor.actions import Classify
+from wayline.executor.classifying import question
 from wayline.router.decision import Decision
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
+
+from ..executor.logs import Log
 
 TEXT = "Write a Python function that returns the second largest number of a list."
 ASKING = AgentConfig(classify=True)
@@ -54,6 +58,23 @@ def test_a_job_goes_as_one_of_no_known_type_until_its_classifier_has_answered():
     assert asked.route.classifier == "a/flash"
     assert (asked.route.reason, bare(asked.route)) == (plain.route.reason, bare(plain.route))
     assert (plain.route.classifier, plain.candidates.tasks) == (None, {})
+
+
+@pytest.mark.parametrize("reasoning", ["none", "adaptive", "effort"])
+def test_what_is_left_for_the_question_is_what_the_executor_asks_for(reasoning: Any):
+    fast = card("a/flash", "flash", "0", reasoning=reasoning, output_limit=100_000)
+    rates = Rates(input=Decimal(0), output=Decimal(1_000_000))
+    dear = fast.model_copy(update={"prices": Prices(rates=rates)})
+    cards, negotiation = (LOCAL, dear, STANDARD, PREMIUM), JobOptions(task_type="negotiation")
+    room = question(Log().job, Classify(dear, ("drafting",)), attempt_id="a").max_output_tokens
+
+    least = decide(AgentConfig(), cards=cards, options=negotiation).least_call_usd
+    assert least is not None
+
+    def classifier(usd: Decimal) -> str | None:
+        return decide(cards=cards, options=JobOptions(budget_usd=usd)).route.classifier
+
+    assert (classifier(least + room), classifier(least + room - 1)) == ("a/flash", None)
 
 
 def test_every_type_that_the_policy_knows_is_offered_and_goes_where_a_job_that_names_it_goes():

@@ -50,7 +50,7 @@ def test_each_sign_of_reasoning_counts_once_the_score_is_high_enough(text):
 def test_a_sign_of_reasoning_in_an_easy_task_is_no_reasoning():
     easy = assess("Translate 'proof' please.")
 
-    assert easy == Complexity(score=easy.score, level="simple", needs_reasoning=False)
+    assert easy == Complexity(score=easy.score, content=easy.content, level="simple", needs_reasoning=False)
 
 
 def test_a_sign_is_a_word_and_not_the_middle_of_another():
@@ -58,6 +58,67 @@ def test_a_sign_is_a_word_and_not_the_middle_of_another():
 
     assert signs.search("please Prove it") and signs.search("in O(n log n)")
     assert not signs.search("improve it")
+
+
+BLAND = (
+    "You are a helpful assistant for our company. Please read the following message carefully and answer it "
+    "politely and in complete sentences. Use a friendly tone, keep to the point, and do not include anything "
+    "that is not needed for the answer.",
+    "Below is what somebody wrote to our office this morning. Have a look at it, think about what they would "
+    "like to know, and give a kind and honest reply in the same language. There is no hurry, and a short reply"
+    " is fine.",
+    "As a member of the support staff you handle incoming mail. Every message gets a courteous reply in plain "
+    "words. There is no hurry, and nobody expects more than a good and honest answer to what was written by "
+    "the sender below.",
+)
+PLAIN = (
+    "how would you say fly in italian",
+    "what is my balance",
+    "set an alarm for seven tomorrow",
+    "Can you book a table for four at a restaurant near the station on Friday evening?",
+    "I need some fun learning activities for my 5-year-old son.",
+    "When did Caroline go to the support group?",
+    "My order has not arrived, and the tracking page shows nothing. Where is it?",
+    "Write a Python function that returns the second largest number of a list.",
+    "Which of these is a vegetable: apple, carrot, cherry?",
+    "Find the area of a triangle with a base of 10 units and height of 5 units.",
+)
+DEMANDING = (
+    HARD,
+    "Prove that there is no largest prime, and say where the contradiction is.",
+    "Review this contract clause by clause: which liability and indemnity terms contradict each other?",
+    "Our service deadlocks about once a day under load since we added a second queue. Find the root cause.",
+    "Refactor this class so that the retries are idempotent under a crash between the write and the acknowledgement.",
+)
+
+
+@pytest.mark.parametrize("between", ["\n\n", "\n", " "])
+@pytest.mark.parametrize("instruction", BLAND)
+def test_a_neutral_instruction_before_a_request_moves_no_level(instruction: str, between: str):
+    assert len(instruction.split()) >= 40
+    for text in (*PLAIN, *DEMANDING):
+        alone, behind = assess(text), assess(f"{instruction}{between}{text}")
+        assert (behind.level, behind.needs_reasoning) == (alone.level, alone.needs_reasoning), text
+
+
+def test_plain_requests_are_not_complex_and_demanding_ones_are():
+    assert [text for text in PLAIN if assess(text).level == "complex"] == []
+    assert [text for text in DEMANDING if assess(text).level != "complex"] == []
+
+
+def test_length_alone_makes_no_text_complex_but_keeps_it_from_being_simple():
+    story = "A woman bought bread and milk in the small shop near the station, and went home by bus in the rain. " * 12
+
+    assert assess(story).level == "moderate"
+    assert assess("A woman bought bread.").level == "simple"
+
+
+def test_a_direction_full_of_work_is_part_of_what_is_asked():
+    asked = "You must prove that the theorem holds. Write it for a general reader."
+
+    assert bundled().asked(asked) == asked
+    assert bundled().asked("Answer the question: what is due?") == " what is due?"
+    assert bundled().asked("Be brief.") == "Be brief.", "the last sentence is always asked"
 
 
 def test_levels_begin_where_the_data_says():

@@ -7,12 +7,13 @@ from decimal import Decimal
 import pytest
 
 from wayline.contracts.agents import AgentConfig, Routing
+from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import Reject
 from wayline.contracts.events import Candidates
-from wayline.contracts.jobs import Complexity, JobOptions, Route
+from wayline.contracts.jobs import JobOptions, Route
 from wayline.contracts.models import ModelCard
 from wayline.router.decision import Decision
-from wayline.router.policy import current, overridden
+from wayline.router.policy import current, overridden, task_name
 
 from .routed import (
     CARDS,
@@ -208,6 +209,41 @@ def test_a_local_model_is_never_meant_by_a_tier():
         decide(options=named("sentiment"), cards=(LOCAL, STANDARD))
 
 
+@pytest.mark.parametrize(
+    ("task_type", "slot"),
+    [
+        ("intent_classification", "fast"),
+        ("sentiment_analysis", "fast"),
+        ("Lead scoring", "fast"),
+        ("property_search", "primary"),
+        ("qualification", "primary"),
+        ("draft-reply", "primary"),
+        ("objection_handling", "primary"),
+        ("negotiation", "escalation"),
+        ("contract_review", "escalation"),
+        ("complex_coordination", "escalation"),
+    ],
+)
+def test_the_fields_names_of_task_types_are_known(task_type: str, slot: str):
+    route = decide(EASY, options=named(task_type)).route
+
+    assert (route.slot, route.task_type) == (slot, task_type)
+    assert "no type of task" not in route.reason
+
+
+def test_every_alias_names_a_type_of_task_and_is_none_itself():
+    policy = current()
+
+    assert {policy.tiers.get(name) is not None for name in policy.aliases.values()} == {True}
+    assert not policy.aliases.keys() & policy.tiers.keys()
+    assert all(task_name(alias) == alias for alias in policy.aliases)
+
+
+@pytest.mark.parametrize("text", [EASY, MIDDLING, HARD])
+def test_an_unknown_type_is_standard_work_however_its_words_look(text: str):
+    assert chosen(text, options=named("juggling")) == ("primary", "a/standard")
+
+
 # How hard it looks
 
 
@@ -217,30 +253,36 @@ def test_unnamed_work_goes_where_its_complexity_says():
     assert chosen(HARD) == ("escalation", "a/premium")
 
 
-def test_the_reason_of_a_move_quotes_the_score():
-    route = decide(HARD).route
-    assert route.complexity is not None
-    score = f"{route.complexity.score:.2f}"
+def test_the_reason_of_a_move_quotes_what_it_was_decided_by():
+    up, down = decide(HARD).route, decide(EASY).route
+    assert up.complexity is not None and down.complexity is not None
 
-    assert route.reason == (
-        f"nobody has said what type of task it is, but it looks complex (score {score}), "
+    assert up.reason == (
+        f"nobody has said what type of task it is, but it looks complex (content {up.complexity.content:.2f}), "
         "so the escalation slot takes it with a/premium"
     )
+    assert f"but it looks simple (score {down.complexity.score:.2f})," in down.reason
+
+
+def test_only_the_last_text_of_a_job_says_how_hard_it_is():
+    parts = (TextPart(text="Prove every theorem of this book by induction."), TextPart(text=EASY))
+
+    assert chosen(parts) == ("fast", "a/flash")
+    assert chosen((TextPart(text=EASY), TextPart(text=HARD), TextPart(text=" "))) == ("escalation", "a/premium")
 
 
 def test_standard_work_that_looks_complex_rises_and_flash_work_stays():
-    assert chosen(HARD, options=named("drafting")) == ("escalation", "a/premium")
-    assert chosen(HARD, options=named("sentiment")) == ("fast", "a/flash")
+    assert chosen(PROOF, options=named("drafting")) == ("escalation", "a/premium")
+    assert chosen(PROOF, options=named("sentiment")) == ("fast", "a/flash")
     assert chosen(EASY, options=named("negotiation")) == ("escalation", "a/premium")
 
 
 def test_named_work_rises_only_where_its_words_are_very_clear():
-    unsure = "Find companies in our documents that use Postgres and have more than 200 employees."
-    seen = current().assess(unsure)
-    assert seen.level == "complex" and seen.score < current().sure
+    seen = current().assess(HARD)
+    assert seen.level == "complex" and seen.content is not None and seen.content < current().sure
 
-    assert chosen(unsure, options=named("search")) == ("primary", "a/standard")
-    assert chosen(unsure) == ("escalation", "a/premium")
+    assert chosen(HARD, options=named("search")) == ("primary", "a/standard")
+    assert chosen(HARD) == ("escalation", "a/premium")
 
 
 def test_complexity_moves_nothing_to_a_slot_that_has_no_model():
@@ -283,4 +325,4 @@ def test_a_policy_of_ones_own_changes_the_map_and_the_moves():
 def test_the_levels_of_a_policy_come_before_the_classifiers():
     strict = overridden("strict", {"levels": {"moderate": 0.0, "complex": 0.0}})
 
-    assert strict.assess(EASY) == Complexity(score=current().assess(EASY).score, level="complex")
+    assert strict.assess(EASY) == current().assess(EASY).model_copy(update={"level": "complex"})

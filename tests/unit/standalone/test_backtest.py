@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from wayline.contracts.agents import AgentConfig
@@ -30,8 +31,10 @@ from wayline.llm.prices import cost
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
-from wayline.standalone.backtest import Again, again, policy_of, summary
+from wayline.standalone.backtest import Again, again, backtest, policy_of, summary
 from wayline.standalone.cli import app
+from wayline.standalone.client import ApiError
+from wayline.standalone.drawing import backtest_table
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 USAGE = Usage(input=10_000, cache_read=4_000, output=1_000)
@@ -195,7 +198,7 @@ def test_the_summary_adds_up_what_changes():
     decided = [one for task in ("sentiment", "drafting") if (one := again(recorded(task), policy_of("all-standard")))]
 
     assert summary(policy_of("all-standard"), decided) == {
-        "policy": "all-standard/2",
+        "policy": "all-standard/3",
         "jobs": 2,
         "same": 0,
         "decided_by": {current().label: 2},
@@ -221,12 +224,43 @@ def test_the_summary_adds_up_what_changes():
     }
 
 
+class Aged:
+    """The HTTP API of a system where one job's log is gone, and of another only its end is there."""
+
+    async def get(self, path: str, **_: Any) -> dict[str, Any]:
+        jobs = [{"job_id": name, "created_at": NOW.isoformat()} for name in ("whole", "gone", "cut")]
+        return {"jobs": jobs, "next_cursor": None}
+
+    async def log(self, job_id: str) -> list[dict[str, Any]]:
+        if job_id == "gone":
+            raise ApiError("no job 'gone'", code="not_found", status=404)
+        return recorded("drafting")[1 if job_id == "cut" else 0 :]
+
+
+async def test_jobs_whose_logs_have_aged_out_are_skipped_and_counted():
+    told = await backtest(Aged(), current(), since=NOW - timedelta(days=40))  # type: ignore[arg-type]
+
+    assert (told["jobs"], told["same"], told["aged_out"]) == (1, 1, 2)
+    console = Console(width=200, record=True)
+    console.print(backtest_table(told))
+    assert "2 more were skipped, because their logs have aged out" in console.export_text()
+
+
+async def test_another_refusal_of_a_log_still_ends_the_backtest():
+    class Refused(Aged):
+        async def log(self, job_id: str) -> list[dict[str, Any]]:
+            raise ApiError("no key", code="unauthenticated", status=401)
+
+    with pytest.raises(ApiError, match="no key"):
+        await backtest(Refused(), current(), since=NOW - timedelta(days=40))  # type: ignore[arg-type]
+
+
 def test_a_policy_is_a_name_or_a_file_of_overrides(tmp_path: Path):
     (tmp_path / "mine.yaml").write_text("tiers: {sentiment: premium}\n")
     (tmp_path / "mine.json").write_text('{"levels": {"complex": 0.1}}')
 
     mine = policy_of(str(tmp_path / "mine.yaml"))
-    assert (mine.label, mine.tiers["sentiment"], mine.tiers["drafting"]) == ("mine/2", "premium", "standard")
+    assert (mine.label, mine.tiers["sentiment"], mine.tiers["drafting"]) == ("mine/3", "premium", "standard")
     assert policy_of(str(tmp_path / "mine.json")).levels == {"complex": 0.1}
     assert policy_of("current") == current()
 

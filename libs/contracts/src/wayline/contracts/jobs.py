@@ -184,7 +184,10 @@ class Delta(Message, subject="deltas.{tenant}.{job_id}"):
 class Complexity(Frozen):
     """How hard a job looks, from its input alone."""
 
-    score: float = Field(ge=0, le=1)
+    score: float = Field(ge=0, le=1, description="How hard beside other texts; a longer one is harder.")
+    content: float | None = Field(
+        default=None, ge=0, le=1, description="How demanding its words are, whatever their number."
+    )
     level: Literal["simple", "moderate", "complex"]
     needs_reasoning: bool = False
 

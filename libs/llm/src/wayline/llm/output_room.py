@@ -21,6 +21,18 @@ MARGIN = 1.25
 """By how much the next call of a job may be longer than its longest one."""
 
 
+ASIDE_THINKING_TOKENS = 1_024
+"""What a model that cannot be kept from thinking first may think in a call beside the conversation."""
+LABEL_TOKENS = 32
+"""The answer of a classification: one name of a type of task."""
+
+
+def room_aside(card: ModelCard, answer_tokens: int) -> int:
+    """Return the room for output of a call beside the conversation, with what its model may think first."""
+    thinks = ASIDE_THINKING_TOKENS if card.reasoning in ("adaptive", "effort") else 0
+    return min(answer_tokens + thinks, card.output_limit)
+
+
 def room_needed(
     card: ModelCard,
     slot: Slot,

@@ -12,13 +12,11 @@ from wayline.contracts.chat import TextPart, UserMessage
 from wayline.executor.actions import Classify, Reroute
 from wayline.journal import Job
 from wayline.llm import ModelRequest
+from wayline.llm.output_room import LABEL_TOKENS, room_aside
 
 TEXT_CHARS_MAX = 4_000
 """Of a job's text, from both of its ends: what is wanted stands at one of them."""
 HEAD_SHARE = 0.75
-LABEL_TOKENS_MAX = 32
-THINKING_TOKENS_MAX = 1_024
-"""For a model that cannot be kept from thinking first."""
 SECONDS_MAX = 10.0
 """A job waits no longer for an answer that it can do without."""
 ANSWER_CHARS_MAX = 80
@@ -42,13 +40,12 @@ def before_first_call(job: Job) -> Classify | Reroute | None:
 def question(job: Job, action: Classify, *, attempt_id: str) -> ModelRequest:
     """The call that asks: the same beginning for all jobs of a policy, then the job's own words."""
     card = action.card
-    thinks = THINKING_TOKENS_MAX if card.reasoning in ("adaptive", "effort") else 0
     return ModelRequest(
         card=card,
         system=_instruction(action.labels),
         messages=(UserMessage(parts=(TextPart(text=shortened(said(job))),)),),
         tools=(),
-        max_output_tokens=min(LABEL_TOKENS_MAX + thinks, card.output_limit),
+        max_output_tokens=room_aside(card, LABEL_TOKENS),
         attempt_id=attempt_id,
         temperature=0.0,
         effort="none",

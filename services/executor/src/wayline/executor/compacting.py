@@ -15,6 +15,7 @@ from wayline.executor.actions import Compact
 from wayline.executor.condense import cut
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
+from wayline.llm.output_room import room_aside
 from wayline.llm.prices import LOCAL
 from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
@@ -27,8 +28,6 @@ AGAIN_AFTER_STEPS = 5
 SUMMARY_TOKENS_MAX = 2_000
 TASK_BYTES_MAX = 16_000
 """Of the user's first message, for whoever writes the summary: a longer one is shown by its beginning and its end."""
-THINKING_TOKENS_MAX = 1_024
-"""For a model that cannot be kept from thinking first."""
 SECONDS_MAX = 60.0
 
 
@@ -96,10 +95,9 @@ def _task(job: Job) -> str:
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """The call that asks for the summary."""
     card = action.card
-    thinks = THINKING_TOKENS_MAX if card.reasoning in ("adaptive", "effort") else 0
     task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
     text = "\n\n".join(_lines(job.messages[1 : len(job.messages) - action.kept]))
-    limit = min(SUMMARY_TOKENS_MAX + thinks, card.output_limit)
+    limit = room_aside(card, SUMMARY_TOKENS_MAX)
     room = card.context_window - limit - estimate(_instruction()) - estimate(task)
     # Where not even the largest model can read it all, its beginning and its end.
     said = task + cut(text, max(room, 0) * len(text.encode()) // max(estimate(text), 1))

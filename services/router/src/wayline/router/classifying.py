@@ -14,6 +14,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Route
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage, usd
+from wayline.llm.output_room import LABEL_TOKENS, room_aside
 from wayline.llm.prices import LOCAL, cost, worst
 from wayline.llm.tokens import estimate, most
 from wayline.router.decision import Decision
@@ -26,9 +27,8 @@ TEXT_TOKENS_MAX = 1_000
 """About what is shown of a job's text; the rest is left out."""
 PIECES = 2
 """Messages of the question: the instruction and the text."""
-LABEL_TOKENS = 10
-ANSWER_TOKENS_MAX = 1_056
-"""With what a model that reasons may think."""
+SAID_TOKENS = 10
+"""What an answer has, of the room that it gets."""
 
 Tasks = dict[str, Route | None]
 
@@ -113,7 +113,7 @@ def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, De
 
 def _priced(asked: Asked, card: ModelCard, route: Route) -> Route:
     """A route whose prediction counts the question."""
-    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(asked), output=LABEL_TOKENS)))
+    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(asked), output=SAID_TOKENS)))
     span = route.estimated_cost_range_usd
     dearest = _plus(span[1] if span else None, _most(asked, card))
     if span is None or dearest is None:
@@ -126,7 +126,7 @@ def _priced(asked: Asked, card: ModelCard, route: Route) -> Route:
 
 def _most(asked: Asked, card: ModelCard) -> Decimal | None:
     """The most that the question can cost."""
-    return worst(card, most(_tokens(asked), pieces=PIECES), ANSWER_TOKENS_MAX)
+    return worst(card, most(_tokens(asked), pieces=PIECES), room_aside(card, LABEL_TOKENS))
 
 
 def _tokens(asked: Asked) -> int:

@@ -39,15 +39,20 @@ class Policy(Frozen):
     version: int = 1
     digest: str = Field(default="", description="Of everything it decides by, the classifier included.")
     tiers: dict[str, Tier] = Field(description="The tier of each type of task.")
-    unknown: Tier = Field(default="standard", description="The tier of work that nobody has named.")
+    aliases: dict[str, str] = Field(
+        default_factory=dict, description="Other names of types of task, each with the name that `tiers` has for it."
+    )
+    unknown: Tier = Field(
+        default="standard", description="The tier of work that nobody has named, or by a name that nobody knows."
+    )
     moves: dict[Literal["unknown", "flash", "standard", "premium", "reasoning"], dict[Level, Slot]] = Field(
         default_factory=dict, description="Where complexity moves work of a tier; of unknown work apart."
     )
-    sure: float = Field(default=0.75, description="The score from which on complexity moves work whose type is known.")
+    sure: float = Field(default=0.7, description="The content from which on complexity moves work of a known type.")
     reasoning: bool = Field(default=True, description="Whether the reasoning slot is used where an agent has one.")
     locked: bool = Field(default=False, description="Every agent is taken for one that is locked to its primary.")
     levels: dict[Boundary, float] | None = Field(
-        default=None, description="From which score on a level begins, instead of the classifier's own."
+        default=None, description="`moderate`: the score, `complex`: the content from which on a level begins."
     )
     reasoning_min: float | None = Field(default=None, description="The score from which on reasoning may be needed.")
     weights: dict[str, float] | None = Field(default=None, description="Other weights of the classifier's features.")
@@ -56,6 +61,11 @@ class Policy(Frozen):
     def label(self) -> str:
         """`name/version+digest`, as a decision records it."""
         return f"{self.name}/{self.version}" + (f"+{self.digest}" if self.digest else "")
+
+    def tier_of(self, task_type: str) -> Tier | None:
+        """The tier of a type of task, by its own name or another one; None: the policy knows no such type."""
+        name = task_name(task_type)
+        return self.tiers.get(name) or self.tiers.get(self.aliases.get(name, ""))
 
     def assess(self, text: str) -> Complexity:
         """How hard a text is, by this policy's levels and weights."""
@@ -94,7 +104,7 @@ def named(name: str) -> Policy | None:
 def overridden(name: str, overrides: Mapping[str, Any]) -> Policy:
     """The bundled policy with some of it said otherwise. Raises pydantic's ValidationError."""
     known = _bundled()
-    merged = {part: known[part] | overrides[part] for part in ("tiers", "moves") if part in overrides}
+    merged = {part: known[part] | overrides[part] for part in ("tiers", "aliases", "moves") if part in overrides}
     return Policy.model_validate(known | dict(overrides) | merged | {"name": name})
 
 

@@ -115,7 +115,7 @@ def _from_slots(asked: Asked, slots: Slots, *, classifier: ModelCard | None) -> 
     """What the rules say of the job, and of each type of task that the classifier may find it to be."""
     if asked.config.routing.mode == "locked" or asked.policy.locked:
         return _locked(asked, slots)
-    complexity = asked.policy.assess(asked.text)
+    complexity = asked.policy.assess(asked.last_text)
     decision = _by_rules(asked, slots, complexity)
 
     # Nobody is refused for what a model takes a job for: a type whose slot is empty goes to the next one that is not.

@@ -74,7 +74,16 @@ class Asked:
     @property
     def text(self) -> str:
         """The words of the job's input."""
-        return "\n".join(part.text for part in self.job.parts() if isinstance(part, TextPart))
+        return "\n".join(self._texts)
+
+    @property
+    def last_text(self) -> str:
+        """The last of the texts: what stands before it is what it is about, or how to answer it."""
+        return next((text for text in reversed(self._texts) if text.strip()), "")
+
+    @property
+    def _texts(self) -> list[str]:
+        return [part.text for part in self.job.parts() if isinstance(part, TextPart)]
 
     @property
     def task_type(self) -> str | None:
@@ -116,20 +125,23 @@ class Choice:
 def by_task(asked: Asked, complexity: Complexity, slots: Slots) -> Choice:
     """The tier of the type of task; complexity moves it where the policy says so and the slot has a model."""
     policy, said = asked.policy, asked.task_type
-    tier = policy.tiers.get(task_name(said)) if said else None
+    tier = policy.tier_of(said) if said else None
     if said and tier:
         name = task_name(said).replace("_", " ")
         known = f"it was classified as {name}, which" if asked.classified else name
         choice = Choice(SLOT_OF[tier], f"{known} is {tier} work")
     elif said:
-        choice = Choice(SLOT_OF[policy.unknown], f"{said!r} is no type of task that the policy knows")
+        # It has a name, though not one of ours: that says more than how its words look.
+        return Choice(SLOT_OF[policy.unknown], f"{said!r} is no type of task that the policy knows")
     else:
         choice = Choice(SLOT_OF[policy.unknown], "nobody has said what type of task it is")
     slot = policy.moves.get(tier or "unknown", {}).get(complexity.level, choice.slot)
     # The name of a task says more about it than its words do, unless they are very clear.
-    if slot == choice.slot or slot not in slots.models or (tier and complexity.score < policy.sure):
+    content = complexity.score if complexity.content is None else complexity.content
+    if slot == choice.slot or slot not in slots.models or (tier and content < policy.sure):
         return choice
-    return choice.moved(slot, f"it looks {complexity.level} (score {complexity.score:.2f})")
+    measured = f"content {content:.2f}" if complexity.level == "complex" else f"score {complexity.score:.2f}"
+    return choice.moved(slot, f"it looks {complexity.level} ({measured})")
 
 
 def by_ability(choice: Choice, asked: Asked, slots: Slots) -> Choice:

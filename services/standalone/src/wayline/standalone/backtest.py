@@ -29,11 +29,13 @@ from wayline.contracts.money import cost_sum
 from wayline.llm.prices import cost
 from wayline.router.policy import Policy, named, overridden
 from wayline.router.routing import choose_again
+from wayline.standalone.client import ApiError
 
 if TYPE_CHECKING:
     from wayline.standalone.client import Api
 
 PAGE = 50
+GONE = 404
 JOBS_MAX = 10_000
 """Of the newest jobs; a longer history is not read."""
 
@@ -157,18 +159,35 @@ def _told(one: Again) -> dict[str, Any]:
 
 
 async def backtest(api: Api, policy: Policy, *, since: datetime) -> dict[str, Any]:
-    """Read every job since then and decide it again."""
-    decided = [one async for log in _logs(api, since) if (one := again(log, policy)) is not None]
-    return summary(policy, decided)
+    """Read every job since then and decide it again; a job whose log has aged out is counted and left out."""
+    decided, aged_out = [], 0
+    async for log in _logs(api, since):
+        # A log ages out from its beginning: what is left of it does not say how the job was routed.
+        if log is None or not any(event.get("seq") == 1 for event in log):
+            aged_out += 1
+        elif (one := again(log, policy)) is not None:
+            decided.append(one)
+    return summary(policy, decided) | {"aged_out": aged_out}
 
 
-async def _logs(api: Api, since: datetime) -> AsyncIterator[list[dict[str, Any]]]:
+async def _logs(api: Api, since: datetime) -> AsyncIterator[list[dict[str, Any]] | None]:
+    """The log of every job since then, the newest first; None where it is not there any more."""
     cursor, seen = None, 0
     while seen < JOBS_MAX:
         page = await api.get("/v1/jobs", limit=PAGE, cursor=cursor)
         recent = [job for job in page["jobs"] if datetime.fromisoformat(job["created_at"]) >= since]
         for job in recent:
-            yield await api.log(job["job_id"])
+            yield await _log(api, job["job_id"])
         seen, cursor = seen + len(recent), page.get("next_cursor")
         if cursor is None or len(recent) < len(page["jobs"]):
             return
+
+
+async def _log(api: Api, job_id: str) -> list[dict[str, Any]] | None:
+    try:
+        return await api.log(job_id)
+    except ApiError as error:
+        # Logs are kept for 30 days, the list of jobs for longer.
+        if error.status == GONE:
+            return None
+        raise

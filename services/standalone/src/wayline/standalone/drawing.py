@@ -343,4 +343,6 @@ def backtest_table(said: dict[str, Any]) -> RenderableType:
     money = f"{usd(said['was_usd'])} became {usd(said['now_usd'])}"
     if said["unknown_cost"]:
         money += f", without {said['unknown_cost']} jobs whose cost is unknown"
+    if said.get("aged_out"):
+        verdict += f"; {said['aged_out']} more were skipped, because their logs have aged out"
     return Group(Text(f"policy {said['policy']}"), tiers, Text(verdict), Text(money))

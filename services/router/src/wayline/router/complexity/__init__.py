@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from math import exp
+from math import exp, log1p
 from typing import Any, Literal, Self
 
 from wayline.contracts.jobs import Complexity
@@ -18,9 +18,27 @@ __all__ = ["Boundary", "Classifier", "assess", "bundled"]
 
 SCORE_DIGITS = 3
 SPREAD_MAX = 4.0
+MANNER_MIN = 2
+"""So many words about answering make a sentence one that says how to answer."""
 
+Level = Literal["simple", "moderate", "complex"]
 Boundary = Literal["moderate", "complex"]
-"""The levels that begin at a score: what is below all of them is simple."""
+"""Where a level begins: `moderate` at a score, `complex` at a content."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What the words of a text weigh, whatever their number: of a text's length only its first words count."""
+
+    weights: Mapping[str, float]
+    words_max: int
+    centre: float
+    width: float
+
+    @property
+    def signs(self) -> frozenset[str]:
+        """The features that are signs of a task."""
+        return frozenset(name for name, weight in self.weights.items() if weight > 0) - {"words", "grams", "steps"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,9 @@ class Classifier:
     gram_bits: int
     centre: float
     width: float
+    content: Content
+    directions: re.Pattern[str]
+    manner: frozenset[str]
     levels: Mapping[str, float]
     reasoning_min: float
     signs: re.Pattern[str]
@@ -53,6 +74,9 @@ class Classifier:
             gram_bits=trained["gram_bits"],
             centre=trained["centre"],
             width=trained["width"],
+            content=Content(**kept["content"]),
+            directions=features.beginning(kept["directions"]),
+            manner=frozenset(kept["manner"].split()),
             levels=kept["levels"],
             reasoning_min=kept["reasoning"]["score_min"],
             signs=features.any_of(sign for signs in kept["reasoning"]["signs"].values() for sign in signs),
@@ -90,17 +114,53 @@ class Classifier:
         """Every feature times its weight, added up."""
         return sum(weight * self.spread(name, found.get(name, 0.0)) for name, weight in self.weights.items())
 
-    def assess(self, text: str) -> Complexity:
-        """Score, level, and whether it needs reasoning."""
-        score = round(1 / (1 + exp((self.centre - self.total(self.counted(text))) / self.width)), SCORE_DIGITS)
-        return Complexity(
-            score=score,
-            level="complex" if score >= self.levels["complex"] else self._lower(score),
-            needs_reasoning=score >= self.reasoning_min and bool(self.signs.search(features.excerpt(text))),
+    def content_of(self, found: Mapping[str, float]) -> float:
+        """How demanding the words are, from 0 to 1: the features of what they are about, and of how many hardly any."""
+        content = self.content
+        capped = {**found, "words": min(found.get("words", 0.0), log1p(content.words_max))}
+        total = sum(weight * self.spread(name, capped.get(name, 0.0)) for name, weight in content.weights.items())
+        return _share(total, content.centre, content.width)
+
+    def asked(self, text: str) -> str:
+        """What is asked in a text, without a preamble that says how to answer."""
+        return features.asked(features.excerpt(text), directs=self._directs, signs=self._signs_of_a_task)
+
+    def _directs(self, sentence: str) -> bool:
+        """Whether a sentence says how to answer: it begins so, or has several words about answering."""
+        if self.directions.match(sentence):
+            return True
+        whole = sentence.rstrip().endswith((".", "!", ":")) and not features.of_a_task(sentence)
+        return whole and sum(word in self.manner for word in features.words_of(sentence)) >= MANNER_MIN
+
+    def _signs_of_a_task(self, sentence: str) -> int:
+        words = features.words_of(sentence)
+        by_word = sum(not self.content.signs.isdisjoint(self.lexicons.get(word, ())) for word in words)
+        return by_word + sum(
+            len(phrase.findall(sentence)) for name, phrase in self.phrases.items() if name in self.content.signs
         )
 
-    def _lower(self, score: float) -> Any:
-        return "moderate" if score >= self.levels["moderate"] else "simple"
+    def assess(self, text: str) -> Complexity:
+        """Score, content, level, and whether it needs reasoning, of what is asked in a text.
+
+        A long text is not simple, and is not complex for its length: that takes demanding content.
+        """
+        asked = self.asked(text)
+        found = self.counted(asked)
+        score, content = _share(self.total(found), self.centre, self.width), self.content_of(found)
+        if content >= self.levels["complex"]:
+            level: Level = "complex"
+        else:
+            level = "moderate" if score >= self.levels["moderate"] else "simple"
+        return Complexity(
+            score=score,
+            content=content,
+            level=level,
+            needs_reasoning=score >= self.reasoning_min and bool(self.signs.search(asked)),
+        )
+
+
+def _share(total: float, centre: float, width: float) -> float:
+    return round(1 / (1 + exp((centre - total) / width)), SCORE_DIGITS)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from math import log, log1p
 from zlib import crc32
@@ -16,6 +16,10 @@ FEW_GRAMS = 100
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*(?:\+\+|#)?|\d[\d,.]*")
 _SENTENCE_END = re.compile(r"[.!?;]\s|\n")
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?:](?=\s)|$)|[^\n]+", re.MULTILINE)
+_OF_A_TASK = re.compile(r"[?\d\"“”«»`=<>]|(?<=[a-z,] )[A-Z]|\b(?i:i|i'm|i've|i'd|my|me|mine|he|she|his|her|hers|him)\b")
+SIGNS_OF_WORK = 2
+"""A sentence with so many signs of a task is no mere direction, however it begins."""
 
 Lexicons = Mapping[str, Sequence[str]]
 """The names of the features that a word is a sign of."""
@@ -27,6 +31,49 @@ def excerpt(text: str) -> str:
     if len(text) <= READ_MAX_CHARS:
         return text
     return f"{text[: READ_MAX_CHARS // 2]}\n{text[-READ_MAX_CHARS // 2 :]}"
+
+
+def beginning(openers: Iterable[str]) -> re.Pattern[str]:
+    """Matches a sentence that begins with one of these words."""
+    return re.compile(rf"\W*(?:{'|'.join(map(re.escape, openers))})\b", re.IGNORECASE)
+
+
+def asked(text: str, *, directs: Callable[[str], bool], signs: Callable[[str], int]) -> str:
+    """Return what is asked in a text, without a preamble that says how to answer.
+
+    A preamble has a sentence that `directs`. It goes on to the end of that line, or until a sentence has to do with a
+    task: `signs` of one, a number, a question, a name, a quotation, somebody's own affairs. The last sentence is always
+    asked.
+    """
+    ends, directed_line, whole = 0, -1, len(text.rstrip())
+    for line, found in _sentences(text):
+        sentence = found.group()
+        direction = directs(sentence) and signs(sentence) < SIGNS_OF_WORK
+        if found.end() >= whole:
+            # `Answer the following: what is …?` is a direction with a request behind it.
+            head, colon, rest = sentence.partition(": ")
+            return text[found.start() + len(head + colon) :] if direction and rest.strip() else text[ends:]
+        if not direction and (of_a_task(sentence) or signs(sentence)):
+            break
+        if direction:
+            directed_line = line
+        if line == directed_line:
+            ends = found.end()
+    return text[ends:]
+
+
+def of_a_task(sentence: str) -> bool:
+    """Whether a sentence has a number, a question, a name, a quotation, or somebody's own affairs."""
+    return bool(_OF_A_TASK.search(sentence))
+
+
+def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Each sentence with the number of its line."""
+    line, read = 0, 0
+    for found in _SENTENCE.finditer(text):
+        line += text.count("\n", read, found.start())
+        read = found.start()
+        yield line, found
 
 
 def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
