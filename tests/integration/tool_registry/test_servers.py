@@ -286,10 +286,34 @@ async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewel
         assert (await world.call(world.ask("old__act"))).status == "success"
 
 
+async def test_a_servers_headers_go_with_every_request_and_into_no_log_and_no_span(world, caplog, capfd):
+    old, secret = OldServer(key="s3cret-of-the-server"), "s3cret-of-the-server"
+    async with old_server(old) as url:
+        settings = {"name": "old", "url": url, "headers": {"X-Api-Key": secret}, "effects": {"act": "once"}}
+        registry = await world.registry(settings)
+        await connected(world, "old")
+        called = await world.call(world.ask("old__act"))
+        old.key = "another"
+        refused = await world.call(world.ask("old__act", step=2))
+
+    assert called.status == "success"
+    assert old.refused > 0 and refused.status != "success"
+    said = [
+        capfd.readouterr().out,
+        caplog.text,
+        repr(refused),
+        *(f"{span.attributes} {span.events}" for span in registry.spans.get_finished_spans()),
+    ]
+    assert not any(secret in text for text in said)
+
+
 class OldServer:
     """A server as they were before 2026: it has sessions, streams its answers, and never answers a farewell."""
 
-    def __init__(self, *, answer: str = "ok") -> None:
+    def __init__(self, *, answer: str = "ok", key: str | None = None) -> None:
+        self.key = key
+        """Wanted as a header with every request, where there is one."""
+        self.refused = 0
         self.sessions = 0
         self.hangs = False
         self.left = asyncio.Event()
@@ -302,6 +326,9 @@ class OldServer:
         }
 
     async def hear(self, request: web.Request) -> web.Response:
+        if self.key and request.headers.get("X-Api-Key") != self.key:
+            self.refused += 1
+            return web.Response(status=401)
         if request.method == "DELETE":
             self.left.set()
             await asyncio.Event().wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from wayline.contracts.errors import WrongSetting
 from wayline.contracts.tools import Effect
@@ -30,12 +30,26 @@ def test_servers_come_as_json(monkeypatch):
         ({"name": "bank", "url": "http://bank", "command": "bank"}, "either `url` or `command`"),
         ({"name": "my__bank", "url": "http://bank"}, "name"),
         ({"name": "bank", "url": "http://bank", "effect": {}}, "effect"),
+        ({"name": "bank", "command": "bank", "headers": {"X-Key": "s3cret"}}, "no `url` to send them to"),
+        ({"name": "bank", "url": "http://bank", "headers": {"Host": "s3cret"}}, "'Host' is no header"),
+        ({"name": "bank", "url": "http://bank", "headers": {"mcp-name": "s3cret"}}, "'mcp-name' is no header"),
+        ({"name": "bank", "url": "http://bank", "headers": {"a b": "s3cret"}}, "'a b' is no header"),
+        ({"name": "bank", "url": "http://bank", "headers": {"X-Key": "s3cret\r\nA: b"}}, "a line end"),
         ({"name": "bank", "url": "http://bank", "effects": {"pay": "sometimes"}}, "effects.pay"),
     ],
 )
 def test_a_wrong_server_is_refused_by_the_field(server, problem):
-    with pytest.raises(ValidationError, match=problem):
+    with pytest.raises(ValidationError, match=problem) as caught:
         ServerSettings.model_validate(server)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_secrets_of_a_server_are_not_shown():
+    hosted = ServerSettings(name="a", url="http://a", headers={"Authorization": SecretStr("s3cret")})
+    program = ServerSettings(name="b", command="b", env={"TOKEN": "s3cret"})
+
+    assert "s3cret" not in repr((hosted, program))
+    assert hosted.headers["Authorization"].get_secret_value() == "s3cret"
 
 
 def test_two_servers_of_one_name_are_refused():

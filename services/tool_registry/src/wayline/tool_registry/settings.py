@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings
 from wayline.contracts.tools import Effect
 
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
+PROTOCOL_HEADERS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding"})
+"""What the protocol itself says."""
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
 
@@ -28,13 +33,17 @@ class ToolSettings(BaseModel):
 class ServerSettings(BaseModel):
     """An MCP server: where it is and how far its tools are trusted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # What is wrong in it is said without what it holds: there may be secrets.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")
     url: str | None = Field(default=None, description="Streamable HTTP endpoint.")
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict, description="Sent with every request to `url`, such as `Authorization`; never logged."
+    )
     command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
     args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict, description="Added to a scratch environment.")
+    env: dict[str, str] = Field(default_factory=dict, repr=False, description="Added to a scratch environment.")
     effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
     trusted: bool = Field(default=False, description="Believe the server's own hints where `effects` says nothing.")
     timeout_s: float = Field(default=60, gt=0)
@@ -46,7 +55,20 @@ class ServerSettings(BaseModel):
     def _reachable_in_one_way(self) -> Self:
         if (self.url is None) == (self.command is None):
             raise ValueError(f"server {self.name!r} needs either `url` or `command`")
+        if self.headers and self.url is None:
+            raise ValueError(f"server {self.name!r} has `headers`, and no `url` to send them to: a program takes `env`")
         return self
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Names that HTTP takes and the protocol leaves free; values of one line, in ASCII."""
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name) or name.lower().startswith("mcp-") or name.lower() in PROTOCOL_HEADERS:
+                raise ValueError(f"{name!r} is no header that can be set here")
+            if not HEADER_VALUE.fullmatch(value.get_secret_value()):
+                raise ValueError(f"the value of {name!r} has a line end or a character that is not ASCII")
+        return headers
 
 
 class Settings(EnvironmentSettings):

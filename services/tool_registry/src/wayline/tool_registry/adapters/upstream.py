@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from httpx2 import AsyncClient
     from mcp import Client, ClientSession
     from mcp_types import CallToolResult
+    from pydantic import SecretStr
 
 log = structlog.get_logger()
 
@@ -185,7 +186,7 @@ class Upstream:
 
     async def _supervise(self) -> None:
         await load()
-        async with _http_client(self._settings.calls_max) as self._http:
+        async with _http_client(self._settings.calls_max, self._server.headers) as self._http:
             wait_s = RECONNECT_FIRST_S
             while not self._closing:
                 self._lost.clear()
@@ -260,12 +261,14 @@ class Upstream:
         self.tools = admit_all(offered, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
 
 
-def _http_client(calls_max: int) -> AsyncClient:
+def _http_client(calls_max: int, headers: Mapping[str, SecretStr]) -> AsyncClient:
     """One for all of a server's sessions: a session that breaks takes no connection of another with it."""
     from httpx2 import AsyncClient, Limits, Timeout
 
     limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
-    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits)
+    said = {name: value.get_secret_value() for name, value in headers.items()}
+    # A redirect is not followed: it could lead to somebody who must not see them.
+    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits, headers=said, follow_redirects=False)
 
 
 @asynccontextmanager
