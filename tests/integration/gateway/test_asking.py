@@ -19,10 +19,14 @@ from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.knowledge import (
     AcceptDocument,
+    DeleteDocument,
     Document,
+    DocumentDeleted,
+    DocumentPage,
     DocumentStatus,
     GetDocument,
     IndexDocument,
+    ListDocuments,
     SearchKnowledge,
     SearchResult,
 )
@@ -364,3 +368,47 @@ async def test_a_dismissed_dead_letter_stands_no_longer_and_its_reason_is_kept(g
     assert (letter["sequence"], letter["code"], letter["reason"]) == (1, "unknown_agent", body["reason"])
     assert (letter["letter_reason"], letter["dismissed_by"]) == ("no agent 'nobody'", "local")
     assert (await bus.js.stream_info("DEAD")).state.messages == 1
+
+
+async def test_the_same_file_sent_twice_without_an_id_is_one_document(gateway: Running, bus: Bus):
+    async def sent(name: str, content: bytes) -> str:
+        answer = await gateway.client.post("/v1/documents", files={"file": (name, content)})
+        return answer.json()["document_id"]
+
+    ids = [await sent(*said) for said in (("a.txt", b"one"), ("a.txt", b"one"), ("a.txt", b"two"), ("b.txt", b"one"))]
+    as_text = (await gateway.client.post("/v1/documents", json={"name": "a.txt", "text": "one"})).json()["document_id"]
+
+    assert ids[0] == ids[1] == as_text
+    assert len(set(ids)) == 3
+    assert {document.document_id for document in await indexed(bus)} == set(ids)
+
+
+async def test_given_text_is_text_whatever_its_name_looks_like(gateway: Running, bus: Bus):
+    for name in ("Booking.com", "main.rs", "schema.sql", "film.ts", "paper.pdf"):
+        await gateway.client.post("/v1/documents", json={"name": name, "text": f"this is {name}"})
+
+    assert {document.media_type for document in await indexed(bus)} == {"text/plain"}
+
+
+async def test_documents_are_listed_by_name_and_status(gateway: Running, others: Others):
+    await others.answer(ListDocuments, DocumentPage(documents=(), next_cursor="more"))
+
+    answer = await gateway.client.get("/v1/documents", params={"name": "notes/*", "status": "failed"})
+    refused = await gateway.client.get("/v1/documents", params={"status": "lost"})
+
+    assert (answer.json()["next_cursor"], refused.status_code) == ("more", 422)
+    (asked,) = (asked for asked in others.asked if isinstance(asked, ListDocuments))
+    assert (asked.name, asked.status) == ("notes/*", "failed")
+
+
+async def test_a_slash_in_a_documents_id_is_quoted(gateway: Running, others: Others):
+    await others.answer(GetDocument, Document(document_id="notes/a?.md", name="a"))
+    await others.answer(DeleteDocument, DocumentDeleted(document_id="notes/a?.md", chunks_deleted=1))
+
+    assert (await gateway.client.get("/v1/documents/notes%2Fa%3F.md")).status_code == 200
+    assert (await gateway.client.delete("/v1/documents/notes%2Fa%3F.md")).status_code == 200
+
+    assert [asked.document_id for asked in others.asked if isinstance(asked, GetDocument | DeleteDocument)] == [
+        "notes/a?.md",
+        "notes/a?.md",
+    ]

@@ -114,7 +114,10 @@ async def test_progress_is_told_while_a_document_is_indexed(service: Service, cl
         ({"content_base64": "not base64"}, "base64"),
         ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
         ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
-        ({"text": "x", "media_type": "video/mp4"}, "send text, Markdown, HTML, PDF or an image"),
+        (
+            {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
+            "send text, Markdown, HTML, PDF or an image",
+        ),
         ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
     ],
 )
@@ -233,3 +236,31 @@ async def test_a_message_whose_id_no_column_takes_is_put_aside_and_does_not_come
 
 async def dead(client: Any) -> int:
     return (await client.bus.js.stream_info("DEAD")).state.messages
+
+
+async def test_each_passage_of_a_table_is_found_by_its_columns(service: Service, client: Any):
+    rows = "\n".join(f"lamp{n},{n}.50,{n * 7}" for n in range(200))
+
+    await client.ingest("stock", f"article,price,pieces\n{rows}", name="stock.csv", media_type="text/csv")
+
+    hits = (await client.search("price of lamp150", mode="keyword")).hits
+    assert "lamp150,150.50,1050" in hits[0].text
+    assert hits[0].metadata["headings"] == ["article,price,pieces"]
+    assert hits[0].why["covered"] == 1
+
+
+async def test_documents_are_listed_by_name_and_status(service: Service, client: Any):
+    for document_id, name in (("a", "100% wool.md"), ("b", "100s_wool.md"), ("c", "wool/a.md")):
+        await client.ingest(document_id, "wool", name=name)
+    await client.ingest("d", None, content_base64="AAAA", name="wool/b.bin")
+
+    async def listed(**asked: Any) -> list[str]:
+        page = await client.bus.ask(ListDocuments(tenant="acme", **asked), DocumentPage)
+        return sorted(document.document_id for document in page.documents)
+
+    assert await listed(name="100% wool.md") == ["a"]
+    assert await listed(name="wool/*") == ["c", "d"]
+    assert await listed(name="*_wool*") == ["b"]
+    assert await listed(status="failed") == ["d"]
+    assert await listed(name="wool/*", status="ready") == ["c"]
+    assert await listed(name="wool") == []

@@ -312,3 +312,35 @@ def test_a_killed_bus_is_started_again_and_jobs_go_on(wayline: Installed):
     done = wayline.wayline("run", "What is a job?", "--json")
 
     assert json.loads(done.stdout)["status"] == "completed"
+
+
+def test_documents_are_shown_listed_and_deleted_by_name(wayline: Installed, tmp_path: Path):
+    for name in ("one.md", "two.md", "three four?.md"):
+        (tmp_path / name).write_text(f"A text named {name}.")
+    wayline.wayline("ingest", str(tmp_path))
+    folder = tmp_path.name
+
+    [shown] = wayline.said("documents", "list", "--name", f"{folder}/two*")["documents"]
+    first = wayline.wayline("documents", "list", "--limit", "1", "--name", f"{folder}/*")
+    by_name = wayline.said("documents", "show", f"{folder}/three four?.md")
+    deleted = wayline.wayline("documents", "delete", f"{folder}/one.md")
+    again = wayline.wayline("documents", "delete", f"{folder}/one.md")
+
+    assert shown["name"] == f"{folder}/two.md"
+    assert "there are more: wayline documents list --name" in first.stdout
+    assert wayline.said("documents", "show", by_name["document_id"]) == by_name
+    assert deleted.returncode == 0
+    assert again.returncode == 1
+    assert again.stderr.startswith(f"wayline: no document has the name or id '{folder}/one.md'")
+
+
+def test_ingest_says_what_of_a_folder_it_skipped_and_why(wayline: Installed, tmp_path: Path):
+    (tmp_path / "config.yaml").write_text("harbour: north\n")
+    (tmp_path / "LICENSE").write_text("Permission is granted to the harbour master.")
+    (tmp_path / "program").write_bytes(b"\x7fELF\x00\x00")
+
+    done = wayline.wayline("ingest", str(tmp_path))
+
+    assert done.returncode == 3
+    assert "2 documents ready, 2 chunks, 0 failed, 1 skipped" in done.stdout
+    assert f"skipped {tmp_path.name}/program: binary data, neither text nor PDF" in done.stderr

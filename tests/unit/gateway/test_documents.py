@@ -9,21 +9,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.knowledge import IndexDocument
-from wayline.gateway.documents import guess_type, index_id, size_bytes
+from wayline.gateway.documents import index_id, same_id, size_bytes, type_of_file
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "content", "kind"),
     [
-        ("tides.md", "text/markdown"),
-        ("tides.HTML", "text/html"),
-        ("a.b.pdf", "application/pdf"),
-        ("README", "text/plain"),
-        ("notes.unheard-of", "text/plain"),
+        ("tides.md", b"x", "text/markdown"),
+        ("tides.HTML", b"x", "text/html"),
+        ("a.b.pdf", b"x", "application/pdf"),
+        ("README", b"x", "text/plain"),
+        ("notes.unheard-of", b"x", "text/plain"),
+        ("Booking.com", b"x", "text/plain"),
+        ("main.rs", b"x", "text/plain"),
+        ("schema.sql", "ä".encode(), "text/plain"),
+        ("film.ts", b"\xff\x00", "application/octet-stream"),
+        ("film.ts", b"x\x00", "application/octet-stream"),
     ],
 )
-def test_a_name_says_what_a_document_is(name: str, kind: str):
-    assert guess_type(name, otherwise="text/plain") == kind
+def test_a_name_we_know_and_else_the_bytes_say_what_a_file_is(name: str, content: bytes, kind: str):
+    assert type_of_file(name, content) == kind
+
+
+def test_only_the_same_name_with_the_same_content_is_the_same_document():
+    ids = {same_id(*said) for said in (("a", b"bc"), ("a", b"bd"), ("ab", b"c"), ("a", b"bc"))}
+
+    assert len(ids) == 3
 
 
 @given(st.binary(max_size=100))

@@ -8,7 +8,7 @@ import pytest
 
 from wayline.contracts.knowledge import IndexDocument
 from wayline.retrieval.errors import Unreadable
-from wayline.retrieval.reading import Limits, Original, decoded, media_type_of, read, storable, storable_json
+from wayline.retrieval.reading import Limits, Original, decoded, header_of, media_type_of, read, storable, storable_json
 from wayline.testkit.media import pdf, png
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
@@ -32,7 +32,44 @@ def document(text: str | None = None, *, content: bytes | None = None, **fields:
     ],
 )
 def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, said: str, read_as: str):
-    assert media_type_of(document("x", name=name, media_type=said)) == read_as
+    assert media_type_of(document("x", name=name, media_type=said), b"x") == read_as
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "content", "read_as"),
+    [
+        ("Booking.com", "application/x-msdos-program", b"a list", "text/plain"),
+        ("main.rs", "application/rls-services+xml", b"fn main() {}", "text/plain"),
+        ("schema.sql", "application/x-sql", "-- Käse".encode(), "text/plain"),
+        ("notes.md", "application/x-unheard-of", b"# Notes", "text/markdown"),
+        ("LICENSE", "application/octet-stream", b"Permission is granted", "text/plain"),
+        ("wide.log", "", "text".encode("utf-16"), "text/plain"),
+        ("paper", "application/octet-stream", b"%PDF-1.7 and so on", "application/pdf"),
+        ("photo", "", png(2, 3), "image/png"),
+    ],
+)
+def test_a_type_that_says_nothing_gives_way_to_the_bytes(name: str, said: str, content: bytes, read_as: str):
+    assert media_type_of(document(content=content, name=name, media_type=said), content) == read_as
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\x14\x00\x06\x00", b"\xff\xfe\xfd", b"\x7fELF\x02\x01\x01\x00\x00"])
+def test_bytes_that_are_no_text_and_of_no_known_type_are_refused(content: bytes):
+    with pytest.raises(Unreadable, match="cannot be read"):
+        read(document(content=content, name="report.docx", media_type="application/zip"), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("table", "header"),
+    [
+        ("name,price,stock\nlamp,3.50,2\n", "name,price,stock"),
+        ('"First name";"Year"\nAda;1815', '"First name";"Year"'),
+        ("lamp,3.50,2\nbulb,1,9", None),
+        ("one column\nof text", None),
+        ("", None),
+    ],
+)
+def test_the_header_of_a_table_names_its_columns(table: str, header: str | None):
+    assert header_of(table) == header
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -67,7 +104,7 @@ def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, 
         (document(content=b""), "empty"),
         (document(content=bytes(range(256)) * 3), "binary data"),
         (document("x" * 1_001), "WAYLINE_RETRIEVAL_DOCUMENT_BYTES_MAX"),
-        (document("x", media_type="image/tiff"), "send text, Markdown, HTML, PDF or an image"),
+        (document(content=b"II*\x00\x08\x00", media_type="image/tiff"), "send text, Markdown, HTML, PDF or an image"),
         (document("x", media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
         (document(content=png(2, 2)[:20], media_type="image/png"), "no image in PNG, JPEG, GIF or WebP"),
         (document("x", media_type="application/pdf"), "must be sent as a file"),

@@ -30,15 +30,60 @@ def test_the_command_starts_without_anything_heavy():
 
 
 def test_a_folder_gives_its_readable_files_and_none_that_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name in ("a.md", "deep/b.PDF", "deep/c.html", "d.rst", "e.txt", "f.py", ".git/g.md", "deep/.h.md"):
+    texts = (
+        "a.md",
+        "deep/b.PDF",
+        "c.yaml",
+        "main.rs",
+        "schema.sql",
+        "Booking.com",
+        "LICENSE",
+        ".git/g.md",
+        "deep/.h.md",
+    )
+    for name in texts:
         path = tmp_path / "docs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text")
+        path.write_text("täxt")
+    (tmp_path / "docs" / "wide.log").write_bytes("text".encode("utf-16"))
+    (tmp_path / "docs" / "cut").write_bytes(b"x" * 8_191 + "ä".encode())
     monkeypatch.chdir(tmp_path)
 
-    found = [file.name for file in find_files([Path("docs")])]
+    found = find_files([Path("docs")])
 
-    assert found == ["docs/a.md", "docs/d.rst", "docs/deep/b.PDF", "docs/deep/c.html", "docs/e.txt"]
+    assert found.skipped == []
+    assert {file.name for file in found.files} == {
+        "docs/a.md",
+        "docs/deep/b.PDF",
+        "docs/c.yaml",
+        "docs/main.rs",
+        "docs/schema.sql",
+        "docs/Booking.com",
+        "docs/LICENSE",
+        "docs/wide.log",
+        "docs/cut",
+    }
+
+
+def test_what_a_folder_holds_and_search_cannot_find_is_skipped_with_the_reason(tmp_path: Path):
+    (tmp_path / "photo.jpeg").write_bytes(b"\xff\xd8\xff\xe0 and so on")
+    (tmp_path / "program").write_bytes(b"\x7fELF\x00\x00\xff")
+    (tmp_path / "nothing.txt").write_bytes(b"")
+
+    found = find_files([tmp_path])
+
+    assert found.files == []
+    assert [(one.name.rpartition("/")[2], one.reason.split(",")[0]) for one in found.skipped] == [
+        ("nothing.txt", "it is empty"),
+        ("photo.jpeg", "an image"),
+        ("program", "binary data"),
+    ]
+
+
+def test_a_file_that_is_named_is_sent_whatever_it_is(tmp_path: Path):
+    (tmp_path / "photo.jpeg").write_bytes(b"\xff\xd8\xff\xe0 and so on")
+
+    assert [file.path for file in find_files([tmp_path / "photo.jpeg"]).files] == [tmp_path / "photo.jpeg"]
 
 
 def test_a_file_is_called_as_it_was_given_where_that_means_something_to_others(
@@ -50,7 +95,7 @@ def test_a_file_is_called_as_it_was_given_where_that_means_something_to_others(
 
     given = [Path("a.md"), Path("../notes/a.md"), tmp_path / "notes" / "a.md", Path()]
 
-    assert [file.name for file in find_files(given)] == ["a.md", "a.md", "a.md", "notes/a.md"]
+    assert [file.name for file in find_files(given).files] == ["a.md", "a.md", "a.md", "notes/a.md"]
 
 
 def test_two_files_of_one_name_in_different_folders_are_two_documents():

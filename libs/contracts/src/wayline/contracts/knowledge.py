@@ -12,7 +12,8 @@ from pydantic import ConfigDict, Field, StringConstraints
 from wayline.contracts.base import Frozen, Message, Request
 from wayline.contracts.chat import Attachment, Sha256
 
-DocumentId = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+DOCUMENT_ID_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
+DocumentId = Annotated[str, StringConstraints(pattern=DOCUMENT_ID_PATTERN)]
 
 
 class DocumentStatus(StrEnum):
@@ -87,6 +88,8 @@ class ListDocuments(Request, subject="documents.list.{tenant}", replies=Document
 
     limit: int = Field(default=50, ge=1, le=500)
     cursor: str | None = None
+    name: str | None = Field(default=None, description="Only documents of this name; `*` stands for anything.")
+    status: DocumentStatus | None = Field(default=None, description="Only documents that are so far.")
 
 
 class DocumentDeleted(Frozen):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from base64 import b64decode, b64encode
 from hashlib import sha256
 from typing import Any, TypeVar
@@ -14,7 +13,6 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from wayline.contracts import ids
 from wayline.contracts.knowledge import IndexDocument
 from wayline.gateway.errors import Empty, WrongContentType
 from wayline.gateway.problems import InvalidBody
@@ -26,7 +24,24 @@ PART_MAX_BYTES = 64 * 1024
 """A multipart field that is not the file."""
 FIELDS_MAX = 8
 
-_TYPES = {".md": "text/markdown", ".markdown": "text/markdown", ".rst": "text/x-rst", ".txt": "text/plain"}
+_TEXT_TYPES = {
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".rst": "text/x-rst",
+    ".txt": "text/plain",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+}
+_FILE_TYPES = {
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
 _SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
@@ -53,9 +68,9 @@ def _from_json(body: bytes, tenant: str) -> IndexDocument:
         raise Empty
     return IndexDocument(
         tenant=tenant,
-        document_id=document.document_id or ids.new_id("doc"),
+        document_id=document.document_id or same_id(document.name, document.text.encode("utf-8", "surrogatepass")),
         name=document.name,
-        media_type=document.media_type or guess_type(document.name, otherwise="text/plain"),
+        media_type=document.media_type or _TEXT_TYPES.get(_ending(document.name), "text/plain"),
         text=document.text,
         metadata=document.metadata,
     )
@@ -74,18 +89,37 @@ async def _from_form(request: Request, tenant: str) -> IndexDocument:
     stated = (file.content_type or "").partition(";")[0].strip().lower()
     return IndexDocument(
         tenant=tenant,
-        document_id=fields.document_id or ids.new_id("doc"),
+        document_id=fields.document_id or same_id(fields.name, content),
         name=fields.name,
-        media_type=guess_type(fields.name, otherwise="application/octet-stream") if stated in _SAYS_NOTHING else stated,
+        media_type=type_of_file(fields.name, content) if stated in _SAYS_NOTHING else stated,
         content_base64=b64encode(content).decode(),
         metadata=fields.metadata,
     )
 
 
-def guess_type(name: str, *, otherwise: str) -> str:
-    """A media type from a file's name."""
-    ending = "." + name.rpartition(".")[2].lower()
-    return _TYPES.get(ending) or mimetypes.guess_type(name)[0] or otherwise
+def same_id(name: str, content: bytes) -> str:
+    """Return the id of a document that its sender gave none: the same for the same name and content."""
+    return f"doc_{sha256(name.encode('utf-8', 'surrogatepass') + bytes(1) + content).hexdigest()[:24]}"
+
+
+def type_of_file(name: str, content: bytes) -> str:
+    """Return a media type by a file's name, else by its bytes.
+
+    The machine's own table of endings is not asked: there Booking.com is a program and main.rs a web service.
+    """
+    known = (_TEXT_TYPES | _FILE_TYPES).get(_ending(name))
+    return known or ("text/plain" if _is_text(content) else "application/octet-stream")
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _ending(name: str) -> str:
+    return "." + name.rpartition(".")[2].lower()
 
 
 def size_bytes(document: IndexDocument) -> int:

@@ -114,7 +114,10 @@ class Handlers:
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
         """The newest documents first."""
         after = read_cursor(asked.cursor) if asked.cursor else None
-        found = await self.documents.page(asked.tenant, limit=asked.limit + 1, after=after)
+        name = None if asked.name is None else storable(asked.name)
+        found = await self.documents.page(
+            asked.tenant, limit=asked.limit + 1, after=after, name=name, status=asked.status
+        )
         page = found[: asked.limit]
         return DocumentPage(
             documents=tuple(page), next_cursor=cursor_after(page[-1]) if len(found) > asked.limit else None

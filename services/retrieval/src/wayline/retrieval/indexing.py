@@ -104,14 +104,14 @@ class Indexer:
 
     def _cut(self, page: Page) -> list[Chunk]:
         above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
-        return [
-            Chunk(
-                passage.text,
-                passage.headings,
-                {**above, HEADINGS: list(passage.headings)} if passage.headings else above,
-            )
-            for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown)
-        ]
+        chunks: list[Chunk] = []
+        for passage in chunk(page.text, chars_max=self.chunk_chars, markdown=page.markdown):
+            headings = passage.headings
+            # A row says little without the names of its columns.
+            if page.header is not None and passage.start > 0:
+                headings = (page.header,)
+            chunks.append(Chunk(passage.text, headings, {**above, HEADINGS: list(headings)} if headings else above))
+        return chunks
 
     async def _embedded(self, taken: Taken, chunks: list[Chunk]) -> Vectors | list[Vectors]:
         vectors: list[Vectors] = []

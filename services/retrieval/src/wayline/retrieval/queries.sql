@@ -113,6 +113,8 @@ FROM documents
 LEFT JOIN originals USING (tenant, document_id)
 WHERE tenant = $1 AND status <> 'deleted'
     AND ($2::timestamptz IS NULL OR (created_at, document_id) < ($2, $3::text))
+    AND ($5::text IS NULL OR name LIKE $5)
+    AND ($6::text IS NULL OR status = $6)
 ORDER BY created_at DESC, document_id DESC
 LIMIT $4;
 

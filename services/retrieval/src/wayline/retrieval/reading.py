@@ -43,6 +43,8 @@ _BY_SUFFIX = {
     ".markdown": "text/markdown",
     ".html": "text/html",
     ".htm": "text/html",
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
     ".pdf": PDF,
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -50,6 +52,11 @@ _BY_SUFFIX = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
+_TABLE_SUFFIXES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
+_TABLES = frozenset(_TABLE_SUFFIXES.values())
+_NUMBER = re.compile(r"[-+]?[\d.,]+ ?%?")
+HEADER_CHARS_MAX = 500
+"""Of a longer first line every passage would hold too much."""
 _MARKDOWN = frozenset({"text/markdown", "text/x-markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _PLAIN = frozenset(
@@ -76,6 +83,8 @@ class Page:
     text: str
     markdown: bool = False
     number: int | None = None
+    header: str | None = None
+    """Of a table: the line that names its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +115,8 @@ class Reading:
 
 def read(document: IndexDocument, limits: Limits) -> Reading:
     """The original of a document and its readable text. Blocking; raises Unreadable with what to do about it."""
-    media_type = media_type_of(document)
     content = _content(document, limits.bytes_max)
+    media_type = media_type_of(document, content)
     if media_type in IMAGES:
         return _image(content)
     if media_type == PDF:
@@ -144,23 +153,61 @@ def _text(content: str | bytes, media_type: str) -> list[Page]:
         text = storable(html_text(text))
     if not text.strip():
         raise Unreadable("The document is empty: there is no text in it.")
-    return [Page(text, markdown=media_type in _MARKDOWN)]
+    header = header_of(text) if media_type in _TABLES else None
+    return [Page(text, markdown=media_type in _MARKDOWN, header=header)]
 
 
-def media_type_of(document: IndexDocument) -> str:
-    """The format to read a document as; its name decides where the sender did not. Raises Unreadable."""
+def header_of(table: str) -> str | None:
+    """Return the first line of a table where it names the columns: several, and no number among them."""
+    line = table.lstrip("\n").split("\n", 1)[0].strip()
+    cells = [cell.strip(" \"'") for cell in re.split(r"[,;\t|]", line)]
+    names = len(cells) > 1 and all(cells) and not any(_NUMBER.fullmatch(cell) for cell in cells)
+    return line if names and len(line) <= HEADER_CHARS_MAX else None
+
+
+def media_type_of(document: IndexDocument, content: str | bytes) -> str:
+    """Return the format to read a document as: as its sender said, else by its name, else by its bytes.
+
+    What senders take from tables of endings is often wrong of a text (main.rs, Booking.com): a type that we do not know
+    says nothing. Raises Unreadable.
+    """
     said = document.media_type.split(";")[0].strip().lower()
     by_name = _BY_SUFFIX.get(_suffix(document.name), "")
     if said in _UNSAID:
         said = by_name
+    if said == "text/plain" and _suffix(document.name) in _TABLE_SUFFIXES:
+        said = _TABLE_SUFFIXES[_suffix(document.name)]
     if said == "text/plain" and by_name in _MARKDOWN:
         said = by_name
     if said in _MARKDOWN | _HTML | _PLAIN | IMAGES or said == PDF or said.startswith("text/"):
         return said
+    if seen_as := _seen_as(content):
+        return by_name if seen_as == "text/plain" and by_name in _MARKDOWN | _HTML else seen_as
     raise Unreadable(
         f"Documents of type {document.media_type!r} cannot be read: send text, Markdown, HTML, PDF or an image "
         f"(text/plain, text/markdown, text/html, application/pdf, image/png, image/jpeg, image/gif, image/webp)."
     )
+
+
+def _seen_as(content: str | bytes) -> str | None:
+    """What a document is by its content alone; None: none of what we read."""
+    if isinstance(content, str):
+        return "text/plain"
+    if content.startswith(b"%PDF-"):
+        return PDF
+    if image := seen(content):
+        return image.media_type
+    return "text/plain" if is_text(content) else None
+
+
+def is_text(content: bytes) -> bool:
+    """Whether bytes are text: in UTF-8 or with a byte order mark, and hardly a control character in it."""
+    encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), "utf-8")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return bool(text) and len(_CONTROL.findall(text)) <= BINARY_SHARE * len(text)
 
 
 def _suffix(name: str) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+import codecs
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from wayline.standalone.client import Api, ApiError
+from wayline.standalone.documents import document_path
 
-KINDS = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm", ".pdf"})
+KINDS = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm", ".pdf", ".csv", ".tsv"})
+"""Sent by their name alone: old encodings are read too, and a damaged one is an error. All else by its bytes."""
+HEAD_BYTES = 8_192
+IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
 AT_ONCE = 4
 POLL_S = 0.2
 WAIT_EACH_S = 30
@@ -30,16 +35,67 @@ class File:
         return f"file_{sha256(self.name.encode()).hexdigest()[:24]}"
 
 
-def find_files(paths: Iterable[Path]) -> Iterator[File]:
-    """The files named, and those of a kind we read in the folders named; hidden folders are passed over."""
+@dataclass(frozen=True)
+class Skipped:
+    """A file of a folder that is not sent, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files to ingest, and those of the folders that are not."""
+
+    files: list[File]
+    skipped: list[Skipped]
+
+
+def find_files(paths: Iterable[Path]) -> Found:
+    """Return the files named, and those in the folders named that can be read; what is hidden is passed over."""
+    found = Found([], [])
     for path in paths:
-        if path.is_dir():
-            for found in sorted(path.rglob("*")):
-                inside = found.relative_to(path)
-                if found.is_file() and found.suffix.lower() in KINDS and not _hidden(inside):
-                    yield File(found, f"{_label(path)}/{inside.as_posix()}")
-        else:
-            yield File(path, _label(path))
+        if not path.is_dir():
+            found.files.append(File(path, _label(path)))
+            continue
+        for file in sorted(path.rglob("*")):
+            inside = file.relative_to(path)
+            if not file.is_file() or _hidden(inside):
+                continue
+            name = f"{_label(path)}/{inside.as_posix()}"
+            reason = _unreadable(file)
+            if reason is None:
+                found.files.append(File(file, name))
+            else:
+                found.skipped.append(Skipped(name, reason))
+    return found
+
+
+def _unreadable(path: Path) -> str | None:
+    """Why nothing could be found in a file, by its first bytes; None: it is text or a PDF."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        return error.strerror or str(error)
+    if not head:
+        return "it is empty"
+    if path.suffix.lower() in KINDS or head.startswith(b"%PDF-"):
+        return None
+    if head.startswith(IMAGES):
+        return "an image, and search finds nothing in images; name it by itself to keep it for jobs"
+    return None if _is_text(head) else "binary data, neither text nor PDF"
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether the beginning of a file is text: with a byte order mark, or UTF-8 without a NUL."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    try:
+        # The last character may be cut in two.
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
 
 
 def _label(path: Path) -> str:
@@ -93,7 +149,7 @@ async def _ingest_one(api: Api, file: File, *, document_id: str | None = None) -
         document = await api.post("/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S})
         while document["status"] not in ("ready", "failed"):
             await asyncio.sleep(POLL_S)
-            document = await api.get(f"/v1/documents/{document['document_id']}")
+            document = await api.get(document_path(document["document_id"]))
     except ApiError as error:
         # Without a status nothing answered at all: the other files would fare no better.
         if error.status is None:

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from contextlib import suppress
 from typing import Annotated, TypeAlias
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -13,6 +14,7 @@ from fastapi.responses import Response
 from wayline.contracts import ids
 from wayline.contracts.errors import Refused, Retry
 from wayline.contracts.knowledge import (
+    DOCUMENT_ID_PATTERN,
     AcceptDocument,
     DeleteDocument,
     Document,
@@ -30,7 +32,7 @@ from wayline.gateway.doors import Door, Gateway, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
 from wayline.gateway.routes import StrictRoute
-from wayline.gateway.shapes import DocumentBody, FileFields, SearchBody
+from wayline.gateway.shapes import ONE_LINE, DocumentBody, FileFields, SearchBody
 
 router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 uploads = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
@@ -39,7 +41,12 @@ uploads = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 POLL_FIRST_S = 0.05
 POLL_MAX_S = 0.5
 
-DocumentPath: TypeAlias = Annotated[str, Path(pattern=ids.JOB_ID_PATTERN, examples=["doc_1f2e3d4c5b6a79880011"])]
+# Any id that the bus takes: a slash in it is quoted.
+DocumentPath: TypeAlias = Annotated[str, Path(pattern=DOCUMENT_ID_PATTERN, examples=["doc_1f2e3d4c5b6a79880011"])]
+NameFilter: TypeAlias = Annotated[
+    str | None,
+    Query(max_length=500, pattern=ONE_LINE, description="Only documents of this name; `*` stands for anything."),
+]
 _UPLOAD = FileFields.model_json_schema()["properties"]
 _BODY = {
     "requestBody": {
@@ -73,6 +80,8 @@ _BODY = {
 async def add_document(request: Request, door: Door, caller: Writer, wait: Wait = None) -> Response:
     """Add a document: a file as multipart, or text as JSON. 202 means that it is stored and will be indexed.
 
+    Without a `document_id` the same name with the same content is the same document, however often it is sent.
+
     With `wait`, 200 is the document once it is ready or has failed.
     """
     document = await read_document(request, caller.tenant)
@@ -83,7 +92,7 @@ async def add_document(request: Request, door: Door, caller: Writer, wait: Wait 
     return Response(
         known.model_dump_json(),
         status_code=200 if done else 202,
-        headers={"Location": f"/v1/documents/{known.document_id}"},
+        headers={"Location": f"/v1/documents/{quote(known.document_id, safe='')}"},
         media_type="application/json",
     )
 
@@ -141,19 +150,26 @@ async def _settled(door: Gateway, known: Document, tenant: str, *, wait_s: float
 
 @router.get("/documents", responses=fails())
 async def list_documents(
-    door: Door, caller: Reader, limit: Annotated[int, Query(ge=1, le=500)] = 50, cursor: Cursor = None
+    door: Door,
+    caller: Reader,
+    *,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    cursor: Cursor = None,
+    name: NameFilter = None,
+    status: Annotated[DocumentStatus | None, Query(description="Only documents that are so far.")] = None,
 ) -> DocumentPage:
-    """Page through the documents."""
-    return await door.bus.ask(ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor), DocumentPage)
+    """Page through the documents, newest first; `next_cursor` is there while there are more."""
+    asked = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status)
+    return await door.bus.ask(asked, DocumentPage)
 
 
-@router.get("/documents/{document_id}", responses=fails(404))
+@router.get("/documents/{document_id:path}", responses=fails(404))
 async def get_document(document_id: DocumentPath, door: Door, caller: Reader) -> Document:
     """A document and how far its ingestion is."""
     return await door.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
 
 
-@router.delete("/documents/{document_id}", responses=fails(404))
+@router.delete("/documents/{document_id:path}", responses=fails(404))
 async def delete_document(document_id: DocumentPath, door: Door, caller: Writer) -> DocumentDeleted:
     """Delete a document and all of its chunks."""
     return await door.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)

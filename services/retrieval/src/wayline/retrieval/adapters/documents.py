@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import AcceptDocument, Document
+from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.reading import Original, Reading
 from wayline.store import Connection, Record, Store
@@ -76,10 +76,21 @@ class Documents:
         row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
 
-    async def page(self, tenant: str, *, limit: int, after: tuple[datetime, str] | None) -> list[Document]:
-        """The newest documents first, at most `limit` of them, after the given one."""
+    async def page(
+        self,
+        tenant: str,
+        *,
+        limit: int,
+        after: tuple[datetime, str] | None,
+        name: str | None = None,
+        status: DocumentStatus | None = None,
+    ) -> list[Document]:
+        """Return the newest documents, at most `limit` of them, after the given one; `*` in a name is anything."""
         created_at, document_id = after or (None, None)
-        rows = await self._store.fetch(tenant, self._sql.list_documents, tenant, created_at, document_id, limit)
+        like = None if name is None else _like(name)
+        rows = await self._store.fetch(
+            tenant, self._sql.list_documents, tenant, created_at, document_id, limit, like, status
+        )
         return [_document(row) for row in rows]
 
     async def begin(self, taken: Taken, *, anew: bool = False) -> bool:
@@ -191,6 +202,12 @@ class _Census:
 def chunk_id(document_id: str, position: int) -> str:
     """The id of a document's n-th chunk: the same whenever it is cut again."""
     return f"{document_id}#{position}"
+
+
+def _like(name: str) -> str:
+    """A name with `*` as a pattern of Postgres."""
+    escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return escaped.replace("*", "%")
 
 
 def _row(taken: Taken, position: int, chunk: Chunk, vector: NDArray[Any]) -> tuple[Any, ...]:

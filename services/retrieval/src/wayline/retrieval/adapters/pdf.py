@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import time
+from typing import Any
 
+from wayline.retrieval.columns import ROWS_MIN, in_columns
 from wayline.retrieval.errors import Unreadable
 
 HEADER_WITHIN = 1_024
@@ -49,5 +51,17 @@ def _texts(reader: object, seconds_max: float) -> list[str]:
             raise Unreadable(
                 f"Reading the PDF took longer than {seconds_max:g} s (it stopped at page {len(texts) + 1}): split it."
             )
-        texts.append(page.extract_text() or "")
+        texts.append(_text(page))
     return texts
+
+
+def _text(page: Any) -> str:
+    """A page in the order in which it is read: some files hold columns row by row."""
+    plain = page.extract_text() or ""
+    if plain.count("\n") < ROWS_MIN:
+        return plain
+    try:
+        layout = page.extract_text(extraction_mode="layout")
+    except Exception:  # what the plain reading takes may be too odd for this one, which raises almost anything
+        return plain
+    return in_columns(layout) or plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,40 +13,57 @@ from wayline.standalone.commands.output import AsJson, answer, console, conversa
 
 if TYPE_CHECKING:
     from wayline.standalone.client import Api
-    from wayline.standalone.ingesting import File
+    from wayline.standalone.ingesting import File, Skipped
+
+SKIPPED = 3
+"""Exit code: everything that was sent is ready, and not everything was sent."""
+SKIPPED_SHOWN_MAX = 20
 
 app = typer.Typer(help="The documents that agents answer from.", no_args_is_help=True)
 
-DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The document's id.")]
+DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT", help="The document's name or id.")]
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with .md .txt .rst .html .pdf.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders with text and PDFs.")],
     name: Annotated[str | None, typer.Option(help="What citations will call it; for one file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add files to the knowledge, replacing those of the same name. Exit code 1: one of them failed."""
+    """Add files to the knowledge, replacing those of the same name.
+
+    Exit code 1: one of them failed. 3: files of a folder were skipped, which it says, and all others are ready.
+    """
     from wayline.standalone.ingesting import File, find_files
 
-    files = list(find_files(paths))
+    found = find_files(paths)
+    files = found.files
     if name is not None:
         if len(files) != 1:
             print(f"wayline: --name is for one file; {len(files)} were found", file=sys.stderr)
             raise typer.Exit(1)
         files = [File(files[0].path, name)]
     if not files:
-        print(
-            f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no .md .txt .rst .html .pdf", file=sys.stderr
-        )
+        _say_skipped(found.skipped)
+        print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no text and no PDF", file=sys.stderr)
         raise typer.Exit(1)
     outcome = [document for _, document in conversation(lambda api: _ingest(api, files, as_json), as_json=as_json)]
     failed = [document for document in outcome if document["status"] == "failed"]
     if as_json:
-        print_json({"documents": outcome})
+        skipped = [{"name": one.name, "reason": one.reason} for one in found.skipped]
+        print_json({"documents": outcome, "skipped": skipped})
     else:
         chunks = sum(document["chunks_done"] for document in outcome)
-        console().print(f"{len(outcome) - len(failed)} documents ready, {chunks} chunks, {len(failed)} failed")
-    raise typer.Exit(1 if failed else 0)
+        _say_skipped(found.skipped)
+        skipped = f", {len(found.skipped)} skipped" if found.skipped else ""
+        console().print(f"{len(outcome) - len(failed)} documents ready, {chunks} chunks, {len(failed)} failed{skipped}")
+    raise typer.Exit(1 if failed else SKIPPED if found.skipped else 0)
+
+
+def _say_skipped(skipped: list[Skipped]) -> None:
+    for one in skipped[:SKIPPED_SHOWN_MAX]:
+        print(f"skipped {one.name}: {one.reason}", file=sys.stderr)
+    if len(skipped) > SKIPPED_SHOWN_MAX:
+        print(f"skipped {len(skipped) - SKIPPED_SHOWN_MAX} more; --json names them all", file=sys.stderr)
 
 
 async def _ingest(api: Api, files: list[File], quiet: bool) -> Any:
@@ -82,21 +100,36 @@ def search(
 def list_documents(
     limit: Annotated[int, typer.Option(min=1, max=500)] = 50,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    name: Annotated[str | None, typer.Option(help="Only documents of this name; * stands for anything.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only those that are queued, indexing, ready or failed.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The documents there are."""
+    """The documents there are, newest first."""
     from wayline.standalone.drawing import documents_table
 
-    answer(lambda api: api.get("/v1/documents", limit=limit, cursor=cursor), as_json=as_json, draw=documents_table)
+    page = answer(
+        lambda api: api.get("/v1/documents", limit=limit, cursor=cursor, name=name, status=status),
+        as_json=as_json,
+        draw=documents_table,
+    )
+    if page["next_cursor"] and not as_json:
+        print(f"there are more: wayline documents list {_again(name, status)}--cursor {page['next_cursor']}")
+
+
+def _again(name: str | None, status: str | None) -> str:
+    """The filters of a list as its options."""
+    said = [f"--name {shlex.quote(name)} "] if name else []
+    return "".join([*said, f"--status {status} "] if status else said)
 
 
 @app.command()
 def show(document: DocumentId, as_json: AsJson = False) -> None:
     """One document and how far its ingestion is."""
+    from wayline.standalone.documents import find_document
     from wayline.standalone.drawing import documents_table
 
     answer(
-        lambda api: api.get(f"/v1/documents/{document}"),
+        lambda api: find_document(api, document),
         as_json=as_json,
         draw=lambda said: documents_table({"documents": [said]}),
     )
@@ -104,9 +137,15 @@ def show(document: DocumentId, as_json: AsJson = False) -> None:
 
 @app.command()
 def delete(document: DocumentId, as_json: AsJson = False) -> None:
-    """Delete a document and its passages."""
+    """Delete a document and its passages, by its name or its id."""
+
+    async def delete_found(api: Api) -> Any:
+        from wayline.standalone.documents import document_path, find_document
+
+        return await api.delete(document_path((await find_document(api, document))["document_id"]))
+
     answer(
-        lambda api: api.delete(f"/v1/documents/{document}"),
+        delete_found,
         as_json=as_json,
         draw=lambda said: f"{said['document_id']} is deleted, with {said['chunks_deleted']} chunks",
     )

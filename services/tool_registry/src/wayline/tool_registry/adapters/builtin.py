@@ -13,7 +13,7 @@ from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
-from wayline.contracts.knowledge import COVERED, Filter, SearchKnowledge, SearchResult
+from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.adapters.failures import AWAY
 from wayline.tool_registry.results import CITATIONS, COST, TENANT
@@ -113,4 +113,11 @@ def passages(found: SearchResult) -> str:
     """The passages as a model reads them, numbered in the order of the citations."""
     if not found.hits:
         return f"No passage was found.{f' {found.note}' if found.note else ''}"
-    return "\n\n".join(f"[{n}] {hit.document}\n{hit.text}" for n, hit in enumerate(found.hits, start=1))
+    return "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))
+
+
+def _in_place(hit: Hit) -> str:
+    """A passage under its section's heading or its table's columns, where it does not hold them itself."""
+    headings = hit.metadata.get("headings")
+    last = headings[-1] if isinstance(headings, list) and headings else None
+    return hit.text if not isinstance(last, str) or last in hit.text else f"{last}\n{hit.text}"
