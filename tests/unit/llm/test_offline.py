@@ -95,6 +95,26 @@ def test_a_quote_is_never_longer_than_promised_and_always_from_the_passage():
     assert citation.quote in passage
 
 
+def test_sentences_are_quoted_and_not_the_headings_and_tables_around_them():
+    passage = (
+        "# How long a lease is renewed\n\nLease renewed for\n\n"
+        "A lease is renewed for six seconds\nwhile the tool runs.\n\n"
+        "| lease | renewed for |\n|---|---|\n| tool | 6 s |\n\n## Long leases\n"
+    )
+
+    [citation] = respond(request(QUESTION, found(("tools.md", passage)))).citations
+
+    assert citation.quote == "A lease is renewed for six seconds\nwhile the tool runs."
+
+
+def test_a_table_is_quoted_where_the_sentences_say_nothing_of_it():
+    passage = "Other things are told here.\n\n| lease | renewed for |\n|---|---|\n| a long one | 6 s |\n"
+
+    [citation] = respond(request(QUESTION, found(("tools.md", passage)))).citations
+
+    assert "| a long one | 6 s |" in citation.quote
+
+
 def test_the_same_passage_in_two_documents_is_quoted_once():
     passage = "A lease is renewed for six seconds."
 

@@ -19,11 +19,17 @@ QUOTES_MAX = 3
 QUOTE_CHARS_MAX = 420
 COVERED_MIN = 0.55
 """The share of a question's words, weighed by how rare they are, that a passage must hold to count as an answer."""
+PROSE_MIN = 0.6
+"""Of the words that the best stretch of a passage holds, the share that its sentences must hold to be quoted."""
+TITLE_WORDS_MAX = 8
 COVERED_MIN_UNWEIGHED = 0.5
 """The same where the search does not say: every word weighs alike."""
 
 _WORD = re.compile(r"[A-Za-z0-9_]+(?:[.'-][A-Za-z0-9_]+)*|[^\W\d_]+")
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[\"'(\[A-Z0-9`*-])|\n{2,}|\n(?=[-*#|>])")
+_LINE = re.compile(r"[^\n]+")
+# A heading or what underlines one, a row of a table, a fence.
+_FRAGMENT = re.compile(r"#{1,6}\s|\||.*\s\|\s.*\||[-=*_~`|:+ ]{3,}$|```|~~~")
 _COMMON = frozenset(
     """
     a about all also am an and any are as at be because been but by can could describe did do does
@@ -123,17 +129,52 @@ def _answers(passage: Citation, whole: float) -> bool:
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
-    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most wanted words, verbatim."""
-    ends = [*(gap.start() for gap in _SENTENCE.finditer(text)), len(text)]
-    starts = [0, *(gap.end() for gap in _SENTENCE.finditer(text))]
+    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most wanted words, verbatim.
+
+    Headings and rows of tables are quoted only where the sentences of a passage hold far fewer of the words.
+    """
+    anything = _best_run(text, [(0, len(text))], wanted)
+    sentences = _best_run(text, _prose(text), wanted)
+    return sentences if sentences[1] >= anything[1] * PROSE_MIN else anything
+
+
+def _best_run(text: str, stretches: list[tuple[int, int]], wanted: frozenset[str]) -> tuple[str, float]:
     best, best_covered = "", -1.0
-    for first, start in enumerate(starts):
-        fitting = [end for end in ends[first:] if end - start <= QUOTE_CHARS_MAX]
-        run = text[start : fitting[-1] if fitting else start + QUOTE_CHARS_MAX].strip()
-        covered = len(wanted & _stems(run)) / len(wanted)
-        if covered > best_covered:
-            best, best_covered = run, covered
+    for first, last in stretches:
+        gaps = [gap for gap in _SENTENCE.finditer(text, first, last) if gap.start() > first]
+        ends = [*(gap.start() for gap in gaps), last]
+        for at, start in enumerate([first, *(gap.end() for gap in gaps)]):
+            fitting = [end for end in ends[at:] if end - start <= QUOTE_CHARS_MAX]
+            run = text[start : fitting[-1] if fitting else start + QUOTE_CHARS_MAX].strip()
+            covered = len(wanted & _stems(run)) / len(wanted)
+            if covered > best_covered:
+                best, best_covered = run, covered
     return best, best_covered
+
+
+def _prose(text: str) -> list[tuple[int, int]]:
+    """The stretches between headings, rows of tables, fences and titles that stand alone."""
+    stretches: list[tuple[int, int]] = []
+    begun: int | None = None
+    for line in _LINE.finditer(text):
+        if _is_fragment(text, *line.span()):
+            if begun is not None:
+                stretches.append((begun, line.start()))
+            begun = None
+        elif begun is None and line[0].strip():
+            begun = line.start()
+    return stretches if begun is None else [*stretches, (begun, len(text))]
+
+
+def _is_fragment(text: str, start: int, end: int) -> bool:
+    """Whether a line is no part of a sentence."""
+    line = text[start:end].strip()
+    if _FRAGMENT.match(line):
+        return True
+    alone = not text[:start].rstrip(" \t").removesuffix("\n").rpartition("\n")[2].strip() and not (
+        text[end:].removeprefix("\n").partition("\n")[0].strip()
+    )
+    return bool(line) and alone and len(line.split()) <= TITLE_WORDS_MAX and line[-1] not in '.!?:;,。！？…"”)'  # noqa: RUF001
 
 
 def _stems(text: str) -> frozenset[str]:
