@@ -31,7 +31,7 @@ async def test_rule_1_a_replica_that_is_behind_misleads_nobody(world: World, mon
         reader = (asyncio.current_task(), request["next_by_subj"])
         behind[reader] += 1
         if bus is not world.bus and behind[reader] <= 2:
-            return journal_log._Got([], 0)
+            return journal_log.Got([], 0)
         return await real(bus, stream, request)
 
     await world.forget_outcome("r1", 1, "1")
