@@ -1,21 +1,25 @@
 """A job that kills whoever folds it is given up from its log's ends, and everybody else's jobs go on."""
 
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
 import pytest
 
-from wayline.chassis import Bus
+from wayline.chassis import Ask, Bus
+from wayline.chassis.responder import Responder
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
+from wayline.contracts.tools import Effect, ToolReply, VoidTool
 from wayline.executor import lane, signals
 from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
 from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
+from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 from wayline.testkit.chat_server import ChatServer, Say
 
@@ -200,3 +204,47 @@ async def test_whoever_finds_a_job_given_up_settles_it_without_folding_it(stage:
     assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [None]
     letter = await stage.bus.js.get_msg("DEAD", 1)
     assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
+
+
+async def test_a_job_that_is_given_up_has_its_open_call_settled_first(stage: Stage):
+    asked: list[VoidTool] = []
+
+    async def on_void(void: VoidTool) -> ToolReply:
+        asked.append(void)
+        return ToolReply(status="success", content="paid", cost_usd=Decimal("0.01"))
+
+    ledger = Responder(stage.bus, Telemetry("tool_registry", BusExporter("tool_registry")), Ask(VoidTool, on_void))
+    await ledger.start()
+    await stage.bus.settled()
+    head = await stage.begin("killer", ticket=False)
+    owner = f"{await stage.ticket('killer', head)}:0"
+    claim = e.JobClaimed(**stamp("killer", 3), executor="gone", epoch=1, owner=owner, attempt=1)
+    calls = [
+        e.ToolRequested(
+            **stamp("killer", 4 + n),
+            step=1,
+            call=str(n),
+            tool="bank__pay",
+            arguments={"n": n},
+            effect=Effect.ONCE,
+            key=f"default/killer/1/{n}",
+        )
+        for n in (0, 1)
+    ]
+    done = e.ToolCompleted(**stamp("killer", 6), step=1, call="0", tool="bank__pay", status="success")
+    log = JobLog(stage.bus, "default", "killer")
+    head = await log.append([claim, *calls, done], head, owner=owner, attempt=1, epoch=1)
+    # Holders that came to nothing since.
+    last = e.JobClaimed(**stamp("killer", 7), executor="gone", epoch=2, owner=owner, attempt=CLAIMS_MAX)
+    await log.append([last], head, owner=owner, attempt=CLAIMS_MAX, epoch=2)
+    async with ChatServer(lambda _: Say(text="never")) as chat:
+        await stage.executor(chat)
+        await given_up(stage, "killer")
+    await ledger.stop(0)
+
+    *_, completed, failed = await stage.events("killer")
+    assert [void.key for void in asked] == ["default/killer/1/1"]
+    assert isinstance(completed, e.ToolCompleted)
+    assert (completed.call, completed.status, completed.cost_usd) == ("1", "success", Decimal("0.01"))
+    assert isinstance(failed, e.JobFailed)
+    assert (failed.error.code, failed.cost_usd) == (CRASH_LOOP, Decimal("0.01"))

@@ -285,6 +285,12 @@ class JobLog:
             found.append(decode(await self._bus.body(message, tenant=self.tenant)))
         return found
 
+    async def values(self, upto: int) -> AsyncIterator[dict[str, Any]]:
+        """Every event as decoded JSON, oldest first, up to a stream sequence; one record is in memory at a time."""
+        async for message in record_read(self._bus, self.subject, upto=upto):
+            for value in decode(await self._bus.body(message, tenant=self.tenant)):
+                yield value
+
     async def read(self, after_seq: int = 0) -> AsyncIterator[Event]:
         """Every event after a job-local number, as far as the leader knows now."""
         last = await leader_read(self._bus, STREAM, self.subject)

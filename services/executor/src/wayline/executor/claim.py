@@ -74,6 +74,11 @@ def wrote_nothing(head: Head, ticket: Ticket) -> bool:
     return _silent(head, ticket) > 0 or _only_claimed(head, ticket)
 
 
+def wrote_nothing_at_all(head: Head, ticket: Ticket) -> bool:
+    """Whether the last who got this ticket left nothing in the log."""
+    return _silent(head, ticket) > 0
+
+
 def _silent(head: Head, ticket: Ticket) -> int:
     """Deliveries of this ticket since the last one that left something in the log."""
     return ticket.delivery - 1 - (head.owner_delivery if head.owner_ticket == ticket.sequence else 0)

@@ -21,15 +21,25 @@ from wayline.chassis.topology import Consumer
 from wayline.chassis.worker import pause_s, unless_it_keeps_failing
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
+from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
+from wayline.contracts.tools import Effect
 from wayline.executor import holder
-from wayline.executor.claim import CLAIMS_MAX, Ticket, Verdict, judge, reading_may_kill, wrote_nothing
+from wayline.executor.claim import (
+    CLAIMS_MAX,
+    Ticket,
+    Verdict,
+    judge,
+    reading_may_kill,
+    wrote_nothing,
+    wrote_nothing_at_all,
+)
 from wayline.executor.heart import Heart
 from wayline.executor.hold import Hold
 from wayline.executor.pen import ClaimLost, Pen
-from wayline.executor.steps import Hands
-from wayline.journal import Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
+from wayline.executor.steps import TOOL_TIMEOUT_S, Hands
+from wayline.journal import Call, Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
 from wayline.telemetry import Home, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -38,6 +48,8 @@ UNKNOWN_RETRY_S = 5.0
 """How soon a job with events from a newer build is offered again, hopefully to a newer executor."""
 
 CRASH_LOOP = "crash_loop"
+SETTLING_CLAIMS_MAX = 2 * CLAIMS_MAX
+"""Claims in a row after which a job is given up without a look at its open calls: settling them kills as well."""
 GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
 
 
@@ -273,11 +285,47 @@ class Lane:
                 del self._by_job[key]
 
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
-        """End a job that keeps killing its holders, before folding it: the fold may be what kills."""
+        """End a job that keeps killing its holders, before folding it: the fold may be what kills.
+
+        Its open tool calls are settled first, unless that was tried before and killed, too.
+        """
+        open_calls: list[dict[str, Any]] = []
+        if not wrote_nothing_at_all(head, ticket) and attempt <= SETTLING_CLAIMS_MAX:
+            open_calls = await self._open_calls(jobs, head)
         pen, _ = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
-        end = pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=head.cost)
+        if open_calls:
+            await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+            await self._kept(message, self._settle_calls(pen, open_calls))
+        end = pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=pen.job.cost_usd)
         await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         await self._put_aside(jobs, [end], message)
+
+    async def _open_calls(self, jobs: JobLog, head: Head) -> list[dict[str, Any]]:
+        """The intents of a log without an end, read record by record: no more than one is in memory."""
+        found: dict[tuple[int, str], dict[str, Any]] = {}
+        async for value in jobs.values(head.sequence):
+            if value["type"] == "tool.requested":
+                found[value["step"], value["call"]] = value
+            elif value["type"] == "tool.completed":
+                found.pop((value["step"], value["call"]), None)
+        return list(found.values())
+
+    async def _settle_calls(self, pen: Pen, open_calls: list[dict[str, Any]]) -> None:
+        """Have the ledger end each call and note what it says; what a tool said is in the ledger alone."""
+        for value in open_calls:
+            wanted = ToolCall(call=value["call"], tool=value["tool"], arguments=value["arguments"])
+            call = Call(wanted=wanted, key=value["key"], effect=Effect(value["effect"]))
+            reply = await self._hands.tools.settle(pen.job._replace(step=value["step"]), call, timeout_s=TOOL_TIMEOUT_S)
+            pen.note(
+                e.ToolCompleted,
+                e.SpanRef.model_validate(value["trace"]),
+                step=value["step"],
+                call=value["call"],
+                tool=value["tool"],
+                status="success" if reply.status == "success" else "failed",
+                error=reply.error,
+                cost_usd=reply.cost_usd,
+            )
 
     async def _put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
         """What follows a crash loop; told from the log's ends, because what lies between may be what kills."""
