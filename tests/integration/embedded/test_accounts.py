@@ -59,6 +59,12 @@ def effective_ids_and_rights(pid: int) -> tuple[int, int]:
     return int(status["Uid"].split()[1]), int(status["CapEff"], 16)
 
 
+def open_to_all(directory: Path) -> None:
+    """Let everybody read what is there, also where the installed files are closed."""
+    for path in directory.rglob("*"):
+        path.chmod(path.stat().st_mode | (0o055 if path.stat().st_mode & 0o100 else 0o044))
+
+
 def program_of(server: PostgresServer) -> Path:
     return Path(f"/proc/{server.pid}/exe").readlink()
 
@@ -135,6 +141,7 @@ async def test_readable_programs_run_where_they_are_installed(
     place: Path, open_dir: Path, monkeypatch: pytest.MonkeyPatch
 ):
     installed = install(open_dir / "site-packages", monkeypatch)
+    open_to_all(open_dir)
 
     async with PostgresServer(open_dir / "in-place") as server:
         assert program_of(server) == installed.root / installed.parts[0]

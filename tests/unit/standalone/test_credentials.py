@@ -12,9 +12,11 @@ import pytest
 from wayline.chassis.accounts import render_accounts
 from wayline.standalone.credentials import load_credentials
 from wayline.standalone.errors import DataDirInvalid
-from wayline.standalone.installation import Place
+from wayline.standalone.installation import Installation, Place, read_environment, write_environments
+from wayline.standalone.migrate import find_place
 from wayline.standalone.nats_config import render
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.settings import Settings
 
 
 def test_the_second_start_finds_the_credentials_of_the_first(tmp_path: Path):
@@ -80,3 +82,48 @@ def test_a_service_is_given_its_own_role_at_the_administrators_address(tmp_path:
 
     password = credentials.passwords["router"]
     assert dsn == f"postgresql://wayline_router:{password}@db:5433/wayline?sslmode=require"
+
+
+def secured(tmp_path: Path, **variables: str) -> tuple[Installation, Settings]:
+    installation = Installation(tmp_path)
+    installation.prepare()
+    return installation, Settings(nats_url="nats://theirs:4222", postgres_dsn="postgresql://root@db/w", **variables)  # type: ignore[arg-type]
+
+
+def kept_seeds(installation: Installation) -> dict[str, str | None]:
+    names = (*(member.identity for member in MEMBERS), "admin")
+    return {name: read_environment(installation, name).get("WAYLINE_NATS_SEED") for name in names}
+
+
+def test_the_administrators_seed_of_a_bus_of_ones_own_is_written_for_nobody_else(tmp_path: Path):
+    theirs = load_credentials(tmp_path / "theirs.json", identities=["admin"], roles=[]).seeds["admin"]
+    installation, settings = secured(tmp_path / "data", nats_seed=theirs)
+
+    place = find_place(settings, installation)
+    write_environments(installation, place)
+
+    own = installation.load_credentials().seeds
+    assert place.seed_of("admin") == theirs
+    assert kept_seeds(installation) == {**own, "admin": theirs}
+    # The second time nobody needs to say it again.
+    again = find_place(settings.model_copy(update={"nats_url": None, "nats_seed": None}), installation)
+    assert (again.nats_url, again.seed_of("admin"), again.own_bus) == ("nats://theirs:4222", theirs, False)
+
+
+def test_a_bus_that_asks_nobody_who_it_is_needs_no_seed(tmp_path: Path):
+    installation, settings = secured(tmp_path)
+
+    write_environments(installation, find_place(settings, installation))
+
+    assert set(kept_seeds(installation).values()) == {None}
+
+
+def test_a_bus_with_our_administrator_knows_all_of_us(tmp_path: Path):
+    own = Installation(tmp_path)
+    own.prepare()
+    installation, settings = secured(tmp_path, nats_seed=own.load_credentials().seeds["admin"])
+
+    place = find_place(settings, installation)
+
+    assert place.own_bus
+    assert place.environment_of(MEMBERS[0])["WAYLINE_NATS_SEED"] == own.load_credentials().seeds[MEMBERS[0].identity]

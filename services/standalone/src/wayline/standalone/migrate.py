@@ -38,11 +38,15 @@ def find_place(settings: Settings, installation: Installation) -> Place:
     nats_url = settings.nats_url or kept.get("WAYLINE_NATS_URL")
     if admin_dsn is None:
         raise NoServers(data_dir=installation.root)
-    own = nats_url is not None and nats_url == kept.get("WAYLINE_NATS_URL") and "WAYLINE_NATS_SEED" in kept
+    credentials = installation.load_credentials()
+    same_bus = nats_url is not None and nats_url == kept.get("WAYLINE_NATS_URL")
+    seed = settings.nats_seed or (kept.get("WAYLINE_NATS_SEED") if same_bus else None)
     return Place(
         nats_url=nats_url or BusSettings.model_fields["nats_url"].default,
         admin_dsn=admin_dsn,
-        credentials=installation.load_credentials(),
-        own_bus=(own or settings.nats_accounts_file is not None) and settings.nats_seed is None,
-        nats_seed=settings.nats_seed,
+        credentials=credentials,
+        # A bus whose administrator is ours, or that includes our accounts, was told of every identity of ours.
+        own_bus=seed == credentials.seeds[ADMIN]
+        or (settings.nats_accounts_file is not None and settings.nats_seed is None),
+        nats_seed=seed,
     )
