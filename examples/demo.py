@@ -16,11 +16,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import Any
+from typing import Any, TextIO
 
 import httpx2
 import nats
@@ -69,7 +70,9 @@ def platform() -> Iterator[dict[str, str]]:
             "WAYLINE_HTTP_PORT": str(http_port),
             "WAYLINE_NATS_PORT": str(nats_port),
         }
-        process = subprocess.Popen([WAYLINE, "up"], env={**os.environ, **ports}, stdout=sys.stderr)
+        process = subprocess.Popen([WAYLINE, "up"], env={**os.environ, **ports}, stdout=subprocess.PIPE, text=True)
+        shown = threading.Thread(target=show_start, args=(process.stdout,), daemon=True)
+        shown.start()
         try:
             url = f"http://127.0.0.1:{http_port}"
             wait_ready(url, process)
@@ -77,6 +80,15 @@ def platform() -> Iterator[dict[str, str]]:
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(30)
+            shown.join(5)
+    print("Stopped. Its data was temporary and is deleted; `make run` keeps what it is given.", file=sys.stderr)
+
+
+def show_start(said: TextIO) -> None:
+    """Show what the platform says, but for its last line: nothing is kept here."""
+    for line in said:
+        if not line.startswith("Stopped;"):
+            print(line, end="", file=sys.stderr)
 
 
 def wait_ready(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -26,6 +26,7 @@ from wayline.executor.prompt import Prints
 from wayline.executor.telling import compared, note_news, offered
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
+from wayline.llm.catalogue import bundled
 
 STEPS = 20
 BEGAN = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -34,22 +35,9 @@ WINDOW_MESSAGES = 16
 """What the sliding window keeps, as a framework with a fixed memory would."""
 
 CARDS = {
-    "anthropic": ModelCard(
-        provider="anthropic",
-        model="claude-sonnet-5-5",
-        tier="standard",
-        reasoning="adaptive",
-        system_messages=True,
-        bound_thinking=True,
-        cache=CacheRules(kind="breakpoints", min_tokens=512, breakpoints_max=4, lookback_blocks=20, ttl_s=300),
-    ),
-    "openai": ModelCard(
-        provider="openai",
-        model="gpt-6.1-terra",
-        tier="standard",
-        cache=CacheRules(kind="breakpoints", min_tokens=1_024, breakpoints_max=4, ttl_s=1_800),
-    ),
+    card.provider: card for card in bundled() if card.name in {"anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"}
 }
+"""The cards that jobs are routed by."""
 INSTRUCTIONS = "You help the support desk of a shop. Look things up before you answer, and quote order numbers. " * 12
 TASK = "Order 4711 arrived late, damaged and incomplete; find out why, and what the customer is owed. " * 42
 """About a thousand tokens."""

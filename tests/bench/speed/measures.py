@@ -31,7 +31,7 @@ PLACES, LEVEL_ROUNDS = (1.0, 1.3, 1.6, 1.9), 4
 CROWD, CROWD_MODEL_MS = 1_000, 12_000
 RECOVERY_JOBS, RECOVERY_MODEL_MS = 20, 1_000
 SPANS_LEAVE_S = 1.2
-"""Longer than a span exporter holds a batch."""
+"""Longer than a span exporter holds a batch: nothing new for so long means that all is stored."""
 OUTSIDE = ("model server", "floor")
 
 
@@ -86,12 +86,11 @@ async def _slice(stage: Stage, client: Client, engine: str) -> Sustained:
     before = stage.cpu_ms()
     load = await client.keep(engine, IN_FLIGHT, seconds=SLICE_S)
     ended = time.perf_counter()
-    if engine == OURS:
-        await _told(stage)
+    told = await _told(stage) if engine == OURS else ended
     after, jobs = stage.cpu_ms(), len(load.done_at)
     mine = [FLOOR, "nats"] if engine == FLOOR else [name for name in after if name not in OUTSIDE]
     cpu = {name: (after[name] - before.get(name, 0)) / jobs for name in mine}
-    return Sustained(load.rate(RAMP_S), cpu, time.perf_counter() - ended)
+    return Sustained(load.rate(RAMP_S), cpu, max(0.0, told - ended))
 
 
 def _mean(slices: Sequence[Sustained]) -> Sustained:
@@ -102,14 +101,17 @@ def _mean(slices: Sequence[Sustained]) -> Sustained:
     )
 
 
-async def _told(stage: Stage) -> None:
-    """Wait until tracing has stored all there is."""
-    await asyncio.sleep(SPANS_LEAVE_S)
-    while True:
+async def _told(stage: Stage) -> float:
+    """Wait until tracing has stored all there is; return when it had, not when that was certain."""
+    seen: tuple[int, ...] = ()
+    quiet_since = time.perf_counter()
+    while time.perf_counter() - quiet_since < SPANS_LEAVE_S:
         infos = [await stage.bus.js.consumer_info(c.stream, c.name) for c in (EVENTS_TRACING, TELEMETRY_TRACING)]
-        if not any((info.num_pending or 0) + (info.num_ack_pending or 0) for info in infos):
-            return
+        stored = tuple(info.ack_floor.stream_seq if info.ack_floor else 0 for info in infos)
+        if stored != seen or any((info.num_pending or 0) + (info.num_ack_pending or 0) for info in infos):
+            seen, quiet_since = stored, time.perf_counter()
         await asyncio.sleep(0.05)
+    return quiet_since
 
 
 async def most_in_flight(client: Client, before: Mapping[str, Sequence[int]]) -> dict[str, int]:

@@ -68,7 +68,7 @@ def _rows(results: Results) -> list[Row]:
             results.most[FLOOR],
             ratio_at_least=(1 / 3, 1 / 2),
         ),
-        _both("MB per 1,000 in flight", results.memory, "per_thousand_mb", digits=1, at_most=(30, 20)),
+        _both("executor alone: MB per 1,000 in flight", results.memory, "per_thousand_mb", digits=1, at_most=(30, 20)),
         Row("`wayline up`, initialised, s until ready", results.up_s, digits=1, at_most=(5, 2)),
         Row(
             f"kill -9 of one of two executors, ack_wait {ACK_WAIT_S:.0f} s: last job taken over after s",

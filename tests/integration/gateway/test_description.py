@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 
 import pytest
@@ -41,6 +42,20 @@ async def test_every_operation_names_its_problems_and_has_an_example(gateway: Ru
         assert operation["description"], name
     assert said["components"]["schemas"]["SubmitBody"]["examples"]
     assert "HTTPValidationError" not in str(said)
+
+
+async def test_generated_clients_get_the_names_of_the_code(gateway: Running):
+    said = (await gateway.client.get("/openapi.json")).json()
+    schemas = said["components"]["schemas"]
+
+    operations = [operation["operationId"] for methods in said["paths"].values() for operation in methods.values()]
+    assert len(set(operations)) == len(operations)
+    assert {"submit_job", "get_job", "put_model"} <= set(operations)
+    assert {"ModelCard", "Event", "Delta", "JobCompleted"} <= schemas.keys()
+    assert not [name for name in schemas if name.endswith(("-Input", "-Output"))]
+    put = said["paths"]["/v1/models/{provider}/{model}"]["put"]["requestBody"]["content"]["application/json"]["schema"]
+    assert "#/components/schemas/ModelCard" in str(put)
+    assert set(re.findall(r"#/components/schemas/(\w+)", str(said))) <= schemas.keys()
 
 
 @pytest.mark.timeout(RUN_MAX_S + 60)

@@ -17,6 +17,7 @@ import asyncpg
 import nats
 import pytest
 
+from wayline.contracts.jobs import INPUT_SHOWN_MAX
 from wayline.embedded.process import children_of
 from wayline.testkit import until
 
@@ -126,6 +127,19 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
     first = json.loads(wayline.wayline("jobs", "tail", "all-of-it", "--json").stdout.splitlines()[0])
     assert first["job"]["user_id"] == "ada"
     assert first["job"]["options"] == {**asked, "dry_run": False}
+
+
+def test_a_job_shows_the_beginning_of_its_input_wherever_it_is_shown(wayline: Installed):
+    question = "What is\na job? " + "Tell me all. " * 40
+    job = json.loads(wayline.wayline("run", question, "--json").stdout)["job_id"]
+    shown = wayline.said("jobs", "show", job)["input"]
+    listed = {row["job_id"]: row["input"] for row in wayline.said("jobs", "list")["jobs"]}
+
+    assert shown.startswith("What is a job? Tell me all.") and shown.endswith("…")
+    assert len(shown) == INPUT_SHOWN_MAX
+    assert listed[job] == shown
+    assert "What is a job? Tell me all." in wayline.wayline("jobs", "list").stdout
+    assert "What is a job? Tell me all." in wayline.wayline("jobs", "show", job).stdout
 
 
 def test_run_exits_with_1_when_the_agent_is_unknown(wayline: Installed):

@@ -48,16 +48,23 @@ async def test_a_cancelled_call_stays_cancelled_for_whoever_asks_again(world):
 
 
 async def test_another_tenants_cancel_is_not_heard(world):
-    registry = await world.registry()
-    ask = world.ask("effects__pay_once")
-    calling = asyncio.create_task(world.call(ask))
-    await until(lambda: ask.key in _requests(registry), why="the request is out")
+    slow = await world.server(delay_ms=30_000)
+    registry = await world.registry(slow.settings())
+    foreign, own = world.ask("effects__put_idempotent"), world.ask("effects__put_idempotent", job="j2")
+    calling, other = (asyncio.create_task(world.call(ask)) for ask in (foreign, own))
+    await until(lambda: {foreign.key, own.key} <= set(_requests(registry)), why="both requests are out")
 
-    own, world.tenant = world.tenant, "intruder"
-    await world.cancel(ask.key)
-    world.tenant = own
+    tenant, world.tenant = world.tenant, "intruder"
+    await world.cancel(foreign.key)
+    world.tenant = tenant
+    # Cancels are heard in their order: once the second has acted, the first was heard.
+    await world.cancel(own.key)
 
-    assert (await calling).status == "success"
+    assert (await other).error is not None
+    assert not calling.done()
+    assert foreign.key in _requests(registry)
+    await world.cancel(foreign.key)
+    await calling
 
 
 async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(world):

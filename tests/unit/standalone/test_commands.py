@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,12 @@ def test_a_wrong_address_is_named_by_its_variable(variable: str, value: str, mon
 
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"wayline: {variable}: ")
+
+
+def test_the_version_is_that_of_the_package():
+    done = CliRunner().invoke(app, ["--version"])
+
+    assert (done.exit_code, done.stdout) == (0, f"wayline {version('wayline-standalone')}\n")
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])

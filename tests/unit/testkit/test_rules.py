@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from wayline.testkit.simulator import Asked, Call, Offered, Say, Turn, by_rules, rounds, turns
+from wayline.testkit.simulator.reading import texts
 from wayline.testkit.simulator.values import value
 
 SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}, "k": {"type": "integer", "minimum": 3}}}
@@ -22,6 +23,15 @@ def test_a_tool_that_is_named_is_called_and_two_at_once():
     said = by_rules(asked("Use send_mail and then find docs.", tools=("search", "send_mail", "find_docs")))
 
     assert [name for name, _ in said.tools] == ["send_mail", "find_docs"]
+
+
+def test_a_tool_that_is_named_last_is_called_though_a_date_follows():
+    parts = [{"text": "Write it down with send_mail"}, {"text": "Sent on 2026-11-23, a Monday, at 01:30 UTC."}]
+
+    request = asked(texts(parts), tools=("search", "send_mail"))
+
+    assert request.text == "Write it down with send_mail"
+    assert [name for name, _ in by_rules(request).tools] == ["send_mail"]
 
 
 @pytest.mark.parametrize("others", [("send_mail", "find_docs"), ("recall_details", "find_docs")])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 from pydantic_core import from_json
 
 from wayline.contracts.errors import InvalidMessage
@@ -15,6 +16,16 @@ CATALOGUE: dict[str, type[Message]] = {}
 """Every message class by its subject template: proto/, permissions and the docs are made from it."""
 
 _PLACE = re.compile(r"\{(\w+)\}")
+
+
+def _plain(amount: Decimal) -> str:
+    """Write a number as people do: `0` and `0.000000123`, never `0E-9` or `1.23E-7`."""
+    text = str(amount)
+    return f"{amount.normalize():f}" if "E" in text and amount.is_finite() else text
+
+
+Usd = Annotated[Decimal, PlainSerializer(_plain, return_type=str, when_used="json-unless-none")]
+"""An amount of dollars, in JSON a text without an exponent."""
 
 
 class Frozen(BaseModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from wayline.contracts.base import Frozen, Request
+from wayline.contracts.base import Frozen, Request, Usd
 from wayline.contracts.ids import Name
 from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, TOKENS_MAX, Slot
 from wayline.contracts.money import Dollars
@@ -70,8 +70,8 @@ class BudgetAlert(Frozen):
 
     threshold: Decimal
     at: datetime
-    used_usd: Decimal
-    limit_usd: Decimal
+    used_usd: Usd
+    limit_usd: Usd
 
 
 class Budget(BudgetConfig):
@@ -83,13 +83,13 @@ class Budget(BudgetConfig):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: Name
-    spent_usd: Decimal = Decimal(0)
-    reserved_usd: Decimal = Field(default=Decimal(0), description="Held by jobs that have not ended.")
-    unsettled_usd: Decimal = Field(
+    spent_usd: Usd = Decimal(0)
+    reserved_usd: Usd = Field(default=Decimal(0), description="Held by jobs that have not ended.")
+    unsettled_usd: Usd = Field(
         default=Decimal(0), description="What may have been spent beside it: a price or the end of a call is unknown."
     )
     unsettled_jobs: int = Field(default=0, description="Ended jobs whose cost is unknown.")
-    left_usd: Decimal | None = Field(default=None, description="None: every job has it anew.")
+    left_usd: Usd | None = Field(default=None, description="None: every job has it anew.")
     waiting_jobs: int = Field(default=0, description="Jobs that it refused and that have not ended.")
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -100,7 +100,7 @@ class BudgetList(Frozen):
     """A tenant's budgets as they stand."""
 
     budgets: tuple[Budget, ...]
-    job_budget_usd: Decimal = Field(description="What a job may spend where neither it nor a budget says so.")
+    job_budget_usd: Usd = Field(description="What a job may spend where neither it nor a budget says so.")
 
 
 class BudgetDeleted(Frozen):
@@ -174,8 +174,8 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     """Turn a job's reservation into what it really cost; asking again changes nothing."""
 
     job_id: str
-    cost_usd: Decimal | None
-    unsettled_usd: Decimal = Field(
+    cost_usd: Usd | None
+    unsettled_usd: Usd = Field(
         default=Decimal(0), ge=0, description="The most that its calls without a known end can have cost beside it."
     )
     left_warm: LeftWarm | None = Field(default=None, description="None: nothing, or the job is of no session.")
@@ -186,8 +186,8 @@ class Extended(Frozen):
     """Whether a job may go on spending."""
 
     granted: bool
-    held_usd: Decimal = Field(description="What is held for the job now, spent and unspent together.")
-    left_usd: Decimal | None = Field(default=None, description="What the tightest budget has left; None: no budget.")
+    held_usd: Usd = Field(description="What is held for the job now, spent and unspent together.")
+    left_usd: Usd | None = Field(default=None, description="What the tightest budget has left; None: no budget.")
     limited_by: str = Field(
         default="", description="The budget that refused; `job`: its own; `ended`: it was settled already."
     )
@@ -201,12 +201,12 @@ class ExtendBudget(Request, subject="budgets.extend.{tenant}", replies=Extended)
 
     job_id: str
     attempt_id: str = Field(description="The call that needs it.")
-    total_usd: Decimal | None = Field(
+    total_usd: Usd | None = Field(
         ge=0,
         description="What the job has spent plus the most its next call can cost. None: the call's price is unknown, "
         "which only a job that no hard budget counts may do.",
     )
-    cap_usd: Decimal | None = Field(
+    cap_usd: Usd | None = Field(
         default=None, ge=0, description="The job's own budget as its log has it; None: what it was admitted with."
     )
     seq: int = Field(default=0, description="Where in the job's log this is asked.")
@@ -219,15 +219,15 @@ class HoldCharge(Request, subject="budgets.hold.{tenant}", replies=Extended):
     """Hold money for a call outside of any job, as an embedding of a document is; asking again changes nothing."""
 
     charge_id: ChargeId
-    usd: Decimal | None = Field(ge=0, description="The most that it can cost; None: its price is unknown.")
+    usd: Usd | None = Field(ge=0, description="The most that it can cost; None: its price is unknown.")
 
 
 class ChargeBudgets(Request, subject="budgets.charge.{tenant}", replies=Settled):
     """Count what a call outside of any job cost, whether it was held or not; asking again changes nothing."""
 
     charge_id: ChargeId
-    cost_usd: Decimal | None = Field(ge=0, description="None: unknown.")
-    unsettled_usd: Decimal = Field(
+    cost_usd: Usd | None = Field(ge=0, description="None: unknown.")
+    unsettled_usd: Usd = Field(
         default=Decimal(0), ge=0, description="The most that it can have cost beside it, where nobody knows."
     )
 
@@ -235,14 +235,14 @@ class ChargeBudgets(Request, subject="budgets.charge.{tenant}", replies=Settled)
 class Released(Frozen):
     """What was given back."""
 
-    released_usd: Decimal
+    released_usd: Usd
 
 
 class ReleaseBudget(Request, subject="budgets.release.{tenant}", replies=Released):
     """Give back what a parked job holds and has not spent."""
 
     job_id: str
-    spent_usd: Decimal = Field(ge=0, description="The most it can have cost; that much stays held.")
+    spent_usd: Usd = Field(ge=0, description="The most it can have cost; that much stays held.")
     seq: int = Field(
         default=0, description="Where in the job's log it parked: after a later ExtendBudget this changes nothing."
     )

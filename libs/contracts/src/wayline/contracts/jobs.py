@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId, new_id
 from wayline.contracts.models import Slot, Tier
@@ -59,6 +59,10 @@ class JobOptions(Frozen):
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
+INPUT_SHOWN_MAX = 200
+"""Characters of a job's input that lists and details show; its log has the whole."""
+
+
 class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
 
@@ -80,6 +84,17 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     def parts(self) -> tuple[Part, ...]:
         """The input as parts, whichever way it was written."""
         return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
+
+    def beginning(self) -> str:
+        """Return the beginning of the input on one line; an image or a file stands as its kind and its document."""
+        said = self.parts()[:INPUT_SHOWN_MAX]
+        # No more than can be shown is read: an input may have a million characters of white space.
+        texts = (
+            part.text[: 4 * INPUT_SHOWN_MAX] if isinstance(part, TextPart) else f"[{part.type} {part.document_id}]"
+            for part in said
+        )
+        line = " ".join(" ".join(texts).split())
+        return line if len(line) <= INPUT_SHOWN_MAX else f"{line[: INPUT_SHOWN_MAX - 1]}…"
 
 
 class Carried(Frozen):
@@ -207,8 +222,8 @@ class Route(Frozen):
         "change with its answer.",
     )
     complexity: Complexity | None = None
-    estimated_cost_usd: Decimal | None = Field(default=None, description="Expected; None: the price is unknown.")
-    estimated_cost_range_usd: tuple[Decimal, Decimal] | None = Field(
+    estimated_cost_usd: Usd | None = Field(default=None, description="Expected; None: the price is unknown.")
+    estimated_cost_range_usd: tuple[Usd, Usd] | None = Field(
         default=None, description="The least and the most it may cost."
     )
 
@@ -264,10 +279,13 @@ class JobView(Frozen):
     agent_version: int | None = None
     session_id: str | None = None
     user_id: str | None = None
+    input: str | None = Field(
+        default=None, description="The beginning of its input, on one line; null where nobody has it (yet)."
+    )
     route: Route | None = None
     steps: int = 0
     usage: Usage = Usage()
-    cost_usd: Decimal | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
+    cost_usd: Usd | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
     costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
     answer: str | None = None
     partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Attachment, Sha256
 
 DOCUMENT_ID_PATTERN = r"^[^\x00-\x1f\x7f]{1,200}$"
@@ -175,7 +174,7 @@ class SearchResult(Frozen):
     mode: str
     embedding_model: str | None = None
     note: str | None = Field(default=None, description="Why there are fewer or no hits, where that is not plain.")
-    cost_usd: Decimal | None = Field(
+    cost_usd: Usd | None = Field(
         default=None,
         description="What embedding the query cost, where its caller reports that; None: nothing is known.",
     )

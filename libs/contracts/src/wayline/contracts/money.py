@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wayline.contracts.base import Frozen
+from wayline.contracts.base import Frozen, Usd
 
 NANO_USD = Decimal("1e-9")
 
-Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000_000, decimal_places=9)]
+Dollars = Annotated[Usd, Field(ge=0, le=1_000_000_000, decimal_places=9)]
 """What somebody asks for, in USD; bounded, so that any sum of it is a number that Postgres and JSON take."""
 
 
@@ -34,20 +34,20 @@ def cost_sum(costs: list[Decimal | None]) -> Decimal | None:
 class JobCosts(Frozen):
     """What a job spent its money on. Each call is in one of `model`, `tool` and `aux`; together they are its cost."""
 
-    model: dict[str, Decimal | None] = Field(
+    model: dict[str, Usd | None] = Field(
         default_factory=dict, description="By `provider/model`, calls of the conversation; null: a price is unknown."
     )
-    tool: dict[str, Decimal | None] = Field(default_factory=dict, description="By tool, where it costs money.")
-    aux: dict[str, Decimal | None] = Field(
+    tool: dict[str, Usd | None] = Field(default_factory=dict, description="By tool, where it costs money.")
+    aux: dict[str, Usd | None] = Field(
         default_factory=dict, description="By purpose: classification, compaction, embedding and the like."
     )
-    saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
-    lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
+    saved_usd: Usd = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
+    lost_usd: Usd = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
     unsettled_calls: int = Field(
         default=0, description="Calls that the provider may have billed, and whose usage never arrived."
     )
-    unsettled_lower_usd: Decimal = Decimal(0)
-    unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="Null: a price is unknown.")
+    unsettled_lower_usd: Usd = Decimal(0)
+    unsettled_upper_usd: Usd | None = Field(default=Decimal(0), description="Null: a price is unknown.")
 
 
 class Usage(Frozen):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field
 
-from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation
 
 
@@ -76,7 +75,7 @@ class ToolReply(Frozen):
     duration_ms: float = 0
     size_bytes: int = 0
     tokens: int = Field(default=0, description="Estimated tokens of `content`.")
-    cost_usd: Decimal | None = Field(default=None, description="What the tool itself charged; None: it is free.")
+    cost_usd: Usd | None = Field(default=None, description="What the tool itself charged; None: it is free.")
 
 
 class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):

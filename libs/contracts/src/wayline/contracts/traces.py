@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.models import TOKENS_MAX
@@ -33,7 +33,7 @@ class Span(Frozen):
         default=(), description="What happened while it ran: `{name, at, attributes?}`, such as a claim or a wait."
     )
     usage: Usage | None = None
-    cost_usd: Decimal | None = None
+    cost_usd: Usd | None = None
     children: tuple[Span, ...] = ()
 
 
@@ -42,7 +42,7 @@ class Totals(Frozen):
 
     duration_ms: float | None
     tokens: int
-    cost_usd: Decimal | None = Field(description="None: a call whose price is unknown is part of it.")
+    cost_usd: Usd | None = Field(description="None: a call whose price is unknown is part of it.")
     spans: int = 0
     missing: int = Field(
         default=0,
@@ -132,15 +132,15 @@ class CostRow(Frozen):
     calls: int
     calls_unknown: int = Field(description="Calls whose price nobody knows: in no sum.")
     usage: Usage
-    cost_usd: Decimal
+    cost_usd: Usd
     cache_read_share: float | None = Field(
         default=None, description="Input tokens that came from a prompt cache; None: there were none."
     )
-    saved_usd: Decimal = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
-    lost_usd: Decimal = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
+    saved_usd: Usd = Field(default=Decimal(0), description="What prompt caches saved, over calls where they did.")
+    lost_usd: Usd = Field(default=Decimal(0), description="What writing to them cost in vain, over the others.")
     calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum but the next two.")
-    unsettled_lower_usd: Decimal = Decimal(0)
-    unsettled_upper_usd: Decimal | None = Field(default=Decimal(0), description="None: a price is unknown.")
+    unsettled_lower_usd: Usd = Decimal(0)
+    unsettled_upper_usd: Usd | None = Field(default=Decimal(0), description="None: a price is unknown.")
 
 
 class CostTable(Frozen):
@@ -165,7 +165,7 @@ class Spending(Frozen):
     provider: str
     model: str
     input_tokens: int = Field(default=0, ge=0, le=TOKENS_MAX)
-    cost_usd: Decimal | None = Field(default=None, description="None: unknown.")
+    cost_usd: Usd | None = Field(default=None, description="None: unknown.")
     unsettled: Bounds | None = Field(default=None, description="Between what it can have cost; None: it is settled.")
     at: datetime
 

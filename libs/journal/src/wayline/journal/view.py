@@ -19,6 +19,7 @@ def view(job: Job) -> JobView:
         agent_version=job.agent_version,
         session_id=submitted.session_id if submitted else None,
         user_id=submitted.user_id if submitted else None,
+        input=submitted.beginning() if submitted else None,
         route=job.route,
         steps=job.step,
         usage=job.usage,

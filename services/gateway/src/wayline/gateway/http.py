@@ -35,6 +35,9 @@ def application(door: Gateway) -> Front:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        # The names of the functions, and one schema a class: what generated clients are made of.
+        generate_unique_id_function=lambda route: route.name,
+        separate_input_output_schemas=False,
         max_body_size=door.settings.body_max_bytes,
         telemetry={
             "tracer_provider": door.telemetry.provider,

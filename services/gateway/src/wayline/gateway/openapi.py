@@ -6,9 +6,16 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import TypeAdapter
 
+from wayline.contracts.events import AnyEvent
+from wayline.contracts.jobs import Delta
 from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
 
+EVENT = {"$ref": "#/components/schemas/Event"}
+"""An event of a job's log."""
+STREAMED = {"anyOf": [EVENT, {"$ref": "#/components/schemas/Delta"}]}
+"""What an event stream of a job carries."""
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
 _EVERYWHERE = (401, 403, 422, 500, 503)
 """No operation is free of these."""
@@ -42,7 +49,17 @@ def describe(app: FastAPI) -> None:
             problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(problem.pop("$defs", {}))
             schemas["HttpProblem"] = problem
+            _add_events(schemas)
             app.openapi_schema = said
         return app.openapi_schema
 
     app.openapi = openapi  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _add_events(schemas: dict[str, Any]) -> None:
+    """Add what streams carry; FastAPI sees the models of requests and answers only."""
+    for name, kind in (("Event", TypeAdapter(AnyEvent)), ("Delta", TypeAdapter(Delta))):
+        said = kind.json_schema(ref_template="#/components/schemas/{model}")
+        for part, schema in said.pop("$defs", {}).items():
+            schemas.setdefault(part, schema)
+        schemas[name] = said

@@ -23,6 +23,23 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"wayline {version('wayline-standalone')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """AI agents as durable jobs on a message bus, every step traced and priced."""
+
+
 @app.command()
 def up(
     servers_only: Annotated[

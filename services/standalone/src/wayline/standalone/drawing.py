@@ -14,6 +14,8 @@ from wayline.standalone.money import job_costs, usd
 from wayline.standalone.tables import details, table
 
 QUOTE_MAX = 300
+INPUT_MAX = 60
+"""Characters of a job's input in a row of a list."""
 STATUS_STYLE = {
     "completed": "green",
     "ready": "green",
@@ -112,6 +114,7 @@ def job_details(job: dict[str, Any]) -> RenderableType:
             "model",
             f"{route['provider']}/{route['model']} ({route['tier']}): {escape(route['reason'])}" if route else None,
         ),
+        ("input", escape(job.get("input") or "")),
         ("created", job["created_at"]),
         ("ended", job["ended_at"]),
         ("trace", job["trace_id"]),
@@ -140,7 +143,7 @@ def waits_for(job: dict[str, Any]) -> RenderableType:
 def jobs_table(page: dict[str, Any]) -> RenderableType:
     """One row a job."""
     return table(
-        ("job", "status", "agent", "steps", "tokens", "cost", "created"),
+        ("job", "status", "agent", "steps", "tokens", "cost", "created", "input"),
         (
             (
                 job["job_id"],
@@ -150,11 +153,16 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
                 str(tokens(job["usage"])),
                 usd(job["cost_usd"]),
                 str(job["created_at"] or "")[:19],
+                escape(_shortened(job.get("input") or "")),
             )
             for job in page["jobs"]
         ),
         nothing="no jobs",
     )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= INPUT_MAX else f"{text[: INPUT_MAX - 1]}…"
 
 
 def trace_tree(trace: dict[str, Any]) -> RenderableType:

@@ -38,7 +38,8 @@ def next_job(gateway: str, nats_url: str) -> str:
 
   {program("wayline")} run "What is a job in Wayline?"
 
-  curl -s '{gateway}/v1/jobs?wait=30' --json '{{"agent": "assistant", "input": "What is a job in Wayline?"}}'
+  curl -s '{gateway}/v1/jobs?wait=30' -H 'Content-Type: application/json' \\
+       -d '{{"agent": "assistant", "input": "What is a job in Wayline?"}}'
 
   {program("python")} - <<'END'
 import asyncio, nats

@@ -47,6 +47,7 @@ class JobRow(NamedTuple):
     waiting_for: Json
     created_at: datetime
     ended_at: datetime | None
+    input: str | None
 
 
 class StepRow(NamedTuple):

@@ -114,6 +114,7 @@ class Story:
             # The first event's time where the submission itself could not be read.
             created_at=job.created_at or self._canvas.root.start,
             ended_at=job.ended_at,
+            input=clean(submitted.beginning()) if submitted else None,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation
 from wayline.contracts.events.event import Event
 from wayline.contracts.jobs import Failure, SubmitJob, Waiting
@@ -47,7 +48,7 @@ class JobParked(Event):
     type: Literal["job.parked"] = "job.parked"
     waiting: Waiting
     signals_seen: int
-    kept_usd: Decimal | None = Field(
+    kept_usd: Usd | None = Field(
         default=None, description="What stays held for it: no more than it can have cost; None: nothing was held."
     )
 
@@ -70,7 +71,7 @@ class BudgetRaised(Event):
     """Somebody lets the job spend more."""
 
     type: Literal["budget.raised"] = "budget.raised"
-    budget_usd: Decimal
+    budget_usd: Usd
     by: str = ""
 
 
@@ -79,7 +80,7 @@ class Ended(Event):
 
     steps: int = 0
     usage: Usage = Usage()
-    cost_usd: Decimal | None = Decimal(0)
+    cost_usd: Usd | None = Decimal(0)
 
 
 class JobCompleted(Ended):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Literal
 
 from pydantic import Field
 
-from wayline.contracts.base import Frozen
+from wayline.contracts.base import Frozen, Usd
 from wayline.contracts.chat import AssistantMessage
 from wayline.contracts.events.event import Event
 from wayline.contracts.jobs import Failure
@@ -48,8 +47,8 @@ class ModelRequested(Event):
     cache_break: CacheBreak | None = Field(
         default=None, description="Why the prompt does not continue the one before; None: it does, or it is the first."
     )
-    worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
-    held_usd: Decimal | None = Field(
+    worst_usd: Usd | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Usd | None = Field(
         default=None, description="What is held for the job from this call on; None: the same as before."
     )
     room_tokens: int | None = Field(
@@ -60,8 +59,8 @@ class ModelRequested(Event):
 class Bounds(Frozen):
     """Between what a call can have cost whose usage never arrived; None: its price is unknown."""
 
-    lower_usd: Decimal | None
-    upper_usd: Decimal | None
+    lower_usd: Usd | None
+    upper_usd: Usd | None
 
 
 class ModelCompleted(Event):
@@ -73,11 +72,11 @@ class ModelCompleted(Event):
     attempt_id: str
     message: AssistantMessage
     usage: Usage
-    cost_usd: Decimal | None
+    cost_usd: Usd | None
     stop_reason: str
     duration_ms: float
     first_token_ms: float | None = None
-    saved_usd: Decimal | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
+    saved_usd: Usd | None = Field(default=None, description="What the provider's cache saved; below 0: it cost.")
     notes: tuple[str, ...] = Field(default=(), description="What was not sent as configured, and why.")
     unsettled: Bounds | None = Field(
         default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
@@ -98,7 +97,7 @@ class ModelFailed(Event):
     error: Failure
     retryable: bool
     usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
-    cost_usd: Decimal | None = None
+    cost_usd: Usd | None = None
     unsettled: Bounds | None = Field(default=None, description="Set where the provider may have billed it.")
     retracted_chars: int = Field(default=0, description="Streamed characters that are void.")
     after_s: float | None = Field(default=None, description="When the provider said to come back.")
@@ -117,8 +116,8 @@ class AuxiliaryRequested(Event):
     attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
     provider: str
     model: str
-    worst_usd: Decimal | None = Field(default=None, description="The most this call can cost; None: price unknown.")
-    held_usd: Decimal | None = Field(
+    worst_usd: Usd | None = Field(default=None, description="The most this call can cost; None: price unknown.")
+    held_usd: Usd | None = Field(
         default=None, description="What is held for the job from this call on; None: the same as before."
     )
 
@@ -131,7 +130,7 @@ class AuxiliaryFailed(Event):
     attempt_id: str
     error: Failure
     usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
-    cost_usd: Decimal | None = None
+    cost_usd: Usd | None = None
     unsettled: Bounds | None = Field(default=None, description="Set where the provider may have billed it.")
     duration_ms: float = 0
 
@@ -145,7 +144,7 @@ class AuxiliaryCompleted(Event):
     provider: str
     model: str
     usage: Usage = Usage()
-    cost_usd: Decimal | None
+    cost_usd: Usd | None
     unsettled: Bounds | None = Field(
         default=None, description="Set where the provider told no usage: there is no cost then, and `usage` is empty."
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from functools import cached_property
 from typing import Literal, Self
 
 from pydantic import Field
 
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.base import Frozen
+from wayline.contracts.base import Frozen, Usd
 from wayline.contracts.chat import Attachment
 from wayline.contracts.events.event import Event
 from wayline.contracts.jobs import Route
@@ -22,7 +21,7 @@ class Limits(Frozen):
     max_steps: int
     max_seconds: float
     max_output_tokens: int
-    budget_usd: Decimal | None = None
+    budget_usd: Usd | None = None
 
 
 class Observed(Frozen):
@@ -104,8 +103,8 @@ class JobRouted(Event):
     limits: Limits
     candidates: Candidates = Candidates()
     policy: str = Field(default="", description="The policy that decided, by name and version.")
-    left_usd: Decimal | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
-    held_usd: Decimal | None = Field(default=None, description="What was held for the job at once; None: no budget.")
+    left_usd: Usd | None = Field(default=None, description="What the budgets left for the job; None: no budget.")
+    held_usd: Usd | None = Field(default=None, description="What was held for the job at once; None: no budget.")
     warm: Warm | None = None
     attachments: tuple[Attachment, ...] = Field(
         default=(), description="The documents that its messages and its agent name, by the bytes they had then."

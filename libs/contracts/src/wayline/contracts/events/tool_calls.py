@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import Field
 
+from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation
 from wayline.contracts.events.event import Event
 from wayline.contracts.tools import Effect, ToolDefinition, ToolError
@@ -47,7 +47,7 @@ class ToolCompleted(Event):
     duration_ms: float = 0
     size_bytes: int = 0
     tokens: int = 0
-    cost_usd: Decimal | None = None
+    cost_usd: Usd | None = None
 
 
 class ToolUnknown(Event):

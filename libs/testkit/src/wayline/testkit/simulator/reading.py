@@ -37,10 +37,10 @@ def arguments(text: str) -> dict[str, Any]:
 
 
 def texts(content: Any) -> str:
-    """The text in a content, whether a string or parts."""
+    """The text in a content, whether a string or parts: each part on a line of its own."""
     if isinstance(content, str):
         return content
-    return "".join(part.get("text") or "" for part in content or () if isinstance(part, dict))
+    return "\n".join(part["text"] for part in content or () if isinstance(part, dict) and part.get("text"))
 
 
 def check_window(facts: Facts, tokens: int, message: str, code: str | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from wayline.testkit.simulator.faults import NO_FAULT, Fault
 
 Wire = Literal["anthropic", "openai", "openai_chat", "embeddings"]
+SENT = re.compile(r"\n*Sent on \d{4}-\d\d-\d\d, a \w+, at \d\d:\d\d UTC\.\s*$")
 LABELLED = re.compile(r"\[[A-Z][A-Z ]*\]")
 Stop = Literal["end", "tools", "max_tokens", "stop_sequence", "refused"]
 
@@ -72,8 +73,9 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """What the user said last."""
-        return next((turn.text for turn in reversed(self.turns) if turn.asks), "")
+        """What the user said last, without the line that says when."""
+        said = next((turn.text for turn in reversed(self.turns) if turn.asks), "")
+        return SENT.sub("", said)
 
     @property
     def results(self) -> tuple[Turn, ...]:

@@ -9,7 +9,7 @@ from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
 
 from wayline.gateway.doors import Door, Reader
-from wayline.gateway.openapi import fails
+from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
 from wayline.gateway.reading import find_log
 from wayline.gateway.routes import StrictRoute
@@ -22,13 +22,13 @@ SEQ_MAX = 2**53
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The events",
+        "description": "The events; `data` of each is JSON: an `Event`, or a `Delta` where the event is `delta`",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": {"type": "string", "contentMediaType": "application/json", "contentSchema": STREAMED},
                 "example": 'event: job.submitted\ndata: {"type":"job.submitted","seq":1}\nid: 1\n\n',
             },
-            "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+            "application/json": {"schema": {"type": "array", "items": EVENT}},
         },
     },
     204: {"description": "The job has ended and this client has seen all of it: do not come back"},

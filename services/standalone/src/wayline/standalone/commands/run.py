@@ -13,8 +13,8 @@ from wayline.standalone.commands.output import AsJson, answer, console, conversa
 if TYPE_CHECKING:
     from wayline.standalone.client import Api
 
-WAITS = 2
-"""The exit code of `run` when the job waits for somebody."""
+WAITS = 3
+"""The exit code of `run` when the job waits for somebody; 2 is a command that was written wrong."""
 
 
 def run(
@@ -56,7 +56,7 @@ def run(
     wait: Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job and show it as it happens. Exit code 1: it failed; 2: it waits for somebody."""
+    """Run a job and show it as it happens. Exit code 1: it failed; 3: it waits for somebody."""
     options = {
         "model": model,
         "task_type": task_type,

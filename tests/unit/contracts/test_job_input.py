@@ -1,0 +1,40 @@
+"""What a job was asked is shown by its beginning; small amounts are written as people write them."""
+
+from decimal import Decimal
+
+import pytest
+
+from wayline.contracts.chat import FilePart, ImagePart, TextPart
+from wayline.contracts.jobs import INPUT_SHOWN_MAX, JobView, Status, SubmitJob
+
+
+def beginning(given: object) -> str:
+    return SubmitJob.model_validate({"tenant": "t", "agent": "a", "input": given}).beginning()
+
+
+def test_a_short_input_is_shown_whole_on_one_line():
+    assert beginning(" What is\n\ta job? ") == "What is a job?"
+
+
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "a b " * 300])
+def test_a_long_input_is_cut_at_its_limit_and_says_so(text: str):
+    shown = beginning(text)
+
+    assert len(shown) == INPUT_SHOWN_MAX
+    assert shown.endswith("…")
+
+
+def test_an_image_and_a_file_stand_as_their_documents():
+    parts = (ImagePart(document_id="photo"), FilePart(document_id="bill"), TextPart(text="What is this?"))
+
+    assert beginning(parts) == "[image photo] [file bill] What is this?"
+
+
+@pytest.mark.parametrize(
+    ("cost", "written"), [("0E-9", "0"), ("1.23E-7", "0.000000123"), ("0.031", "0.031"), ("1E+3", "1000")]
+)
+def test_an_amount_is_never_written_with_an_exponent(cost: str, written: str):
+    job = JobView(job_id="j", status=Status.COMPLETED, agent="a", cost_usd=Decimal(cost))
+
+    assert f'"cost_usd":"{written}"' in job.model_dump_json()
+    assert job.model_dump(mode="json")["cost_usd"] == written
