@@ -172,7 +172,10 @@ async def test_a_bus_that_is_away_is_a_503_and_comes_back(
 
     assert (away.status_code, away.json()["code"]) == (503, "unavailable")
     assert "retry-after" in away.headers
-    assert (unready.status_code, unready.json()["needs"]["bus"]) == (503, "reconnecting")
+    assert (unready.status_code, unready.json()["needs"]["bus"]) == (
+        503,
+        "the bus does not answer: reconnecting; try again",
+    )
     assert ready.json() == {"status": "ok", "needs": {"bus": "ok", "postgres": "ok"}}
 
 
