@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from wayline.chassis import Bus, asks
-from wayline.chassis import bus as chassis_bus
+from wayline.chassis import Bus, asks, topology
 from wayline.chassis.responder import Responder
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
+from wayline.gateway import submitting
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
@@ -158,9 +158,13 @@ async def test_a_full_stream_is_a_429_that_passes_without_help(gateway: Running,
 
 
 async def test_a_bus_that_is_away_is_a_503_and_comes_back(
-    gateway: Running, nats: Guarded, monkeypatch: pytest.MonkeyPatch
+    gateway: Running, nats: Guarded, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(chassis_bus, "PUBLISH_RETRY_S", 0.2)
+    monkeypatch.setattr(submitting, "SUBMIT_WITHIN_S", 0.2)
+
+    async def is_ready() -> bool:
+        return (await gateway.client.get("/health/ready")).status_code == 200
+
     await nats.server.stop()
     await until(lambda: not gateway.bus.nc.is_connected, why="the gateway to notice")
 
@@ -168,6 +172,11 @@ async def test_a_bus_that_is_away_is_a_503_and_comes_back(
     unready = await gateway.client.get("/health/ready")
     await nats.server.start()
     await until(lambda: gateway.bus.nc.is_connected, why="the gateway to be back")
+    await until(lambda: bus.nc.is_connected, why="the test to be back")
+    # They were in memory.
+    async for _ in topology.declare(bus.js, topology.Limits(memory=True)):
+        pass
+    await until(is_ready, why="the gateway to be ready")
     ready = await gateway.client.get("/health/ready")
 
     assert (away.status_code, away.json()["code"]) == (503, "unavailable")
