@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import JobRouted, Observed, SpanRef, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.router.attachments import naming
+from wayline.router.decision import Decision
 from wayline.router.policy import Policy, current
 from wayline.router.policy import named as policy_named
 from wayline.router.routing import choose_again, choose_limits, choose_route
@@ -102,6 +104,29 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+def as_recorded(asked: Asked, decision: Decision) -> JobRouted:
+    """What the log says of a decision, read again."""
+    job, config = asked.job, asked.config
+    recorded = JobRouted(
+        job_id="j1",
+        seq=2,
+        at=datetime(2026, 11, 22, tzinfo=UTC),
+        trace=SpanRef(trace_id="t", span_id="s"),
+        agent="a",
+        agent_version=1,
+        config=config,
+        route=decision.route,
+        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": asked.cap_usd}),
+        candidates=decision.candidates,
+        policy=decision.policy,
+        left_usd=asked.left_usd,
+        warm=asked.warm,
+        attachments=asked.attachments,
+        away=decision.away,
+    )
+    return JobRouted.model_validate_json(recorded.model_dump_json())
+
+
 @given(inputs())
 def test_a_decision_is_pure_total_and_refuses_only_with_the_errors_it_names(given_):
     try:
@@ -124,25 +149,8 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
     except Reject:
         return
     asked = given_["asked"]
-    job, config = asked.job, asked.config
-    recorded = JobRouted(
-        job_id="j1",
-        seq=2,
-        at=datetime(2026, 11, 22, tzinfo=UTC),
-        trace=SpanRef(trace_id="t", span_id="s"),
-        agent="a",
-        agent_version=1,
-        config=config,
-        route=decision.route,
-        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": asked.cap_usd}),
-        candidates=decision.candidates,
-        policy=decision.policy,
-        left_usd=asked.left_usd,
-        warm=asked.warm,
-        attachments=asked.attachments,
-        away=decision.away,
-    )
-    read = JobRouted.model_validate_json(recorded.model_dump_json())
+    job = asked.job
+    read = as_recorded(asked, decision)
 
     assert choose_again(job, read, policy=current()).route == decision.route
     for label, meant in decision.candidates.tasks.items():
@@ -155,3 +163,16 @@ def named_policy(name: str) -> Policy:
     policy = policy_named(name)
     assert policy is not None
     return policy
+
+
+def test_what_was_observed_then_decides_again_and_not_what_is_known_now():
+    job = SubmitJob(agent="a", input=PROOF)
+    config = AgentConfig(routing=Routing(reasoning="reasoning"))
+    dear = Observed(model="a/thinker", slot="reasoning", jobs=9, calls=5, output_tokens=900, longest_tokens=1_000)
+    asked = Asked(job, config, cap_usd=Decimal("0.10"), observed=(dear,), tools=ToolsObserved(count=9, tokens=900))
+
+    decision = choose_route(asked, cards=CARDS, default_model=OFFLINE)
+    again = choose_again(job, as_recorded(asked, decision), policy=current())
+
+    assert decision.route.slot == "escalation", "nine jobs have shown that the reasoning slot costs too much"
+    assert again.route == decision.route
