@@ -104,6 +104,8 @@ class Service:
     async def stop(self, grace_s: float | None = None) -> None:
         """Hear no more, finish what is in hand within the grace, send the last spans, leave the bus."""
         grace = self.settings.drain_grace_s if grace_s is None else grace_s
+        # What was well a moment ago says nothing of a service that is being stopped.
+        self._checked = 0.0, None
         parts = self._running[::-1]
         ended = await asyncio.gather(*(part.stop(grace) for part in parts), return_exceptions=True)
         for part, error in zip(parts, ended, strict=True):
