@@ -8,7 +8,7 @@ import time
 import structlog
 from nats import errors as nats_errors
 
-from wayline.chassis import Bus
+from wayline.chassis import Bus, stopped
 from wayline.contracts.errors import WaylineError
 from wayline.journal import SIGNALS, JobLog, State, signals_held
 from wayline.telemetry import metrics
@@ -39,6 +39,7 @@ class SignalShare:
         self._heard: dict[str, None] = {}
         self._swept: dict[str, float] = {}
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
 
     def note(self, tenant: str) -> None:
         """A tenant has signalled."""
@@ -48,12 +49,13 @@ class SignalShare:
         self._task = asyncio.create_task(self._run(), name="signal share")
 
     async def stop(self, grace_s: float) -> None:
+        self._stopping = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await stopped(self._task)
 
     async def _run(self) -> None:
-        while True:
+        # A cancellation can get lost in the client library.
+        while not self._stopping:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
                 await self.look()
