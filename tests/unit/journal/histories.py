@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolCall
+from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
@@ -35,7 +35,12 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 TENANT, JOB_ID = "default", "j1"
 ROUTE = Route(provider="p", model="m", tier="flash", reason="r", classifier="p/m")
 DEAR = Route(provider="p", model="n", tier="premium", reason="r", task_type="hard")
-CANDIDATES = e.Candidates(cards=(ModelCard(provider="p", model="m", tier="flash"),), tasks={"hard": DEAR, "easy": None})
+SISTER = ModelCard(provider="p", model="s", tier="flash")
+CANDIDATES = e.Candidates(
+    cards=(ModelCard(provider="p", model="m", tier="flash"), SISTER),
+    fallbacks=(SISTER.name,),
+    tasks={"hard": DEAR, "easy": None},
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Reply:
     text: str = ""
     calls: int = 0
     fails: bool = False
+    recovers: bool = False
+    """The model that the job falls back to answers all the same."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,10 @@ class World:
     decisions: tuple[str, ...] = ("succeeded",)
     cancel_after: int | None = None
     max_steps: int = 6
+    compacts: frozenset[int] = frozenset()
+    """Steps before whose first call a summary takes the place of what was said."""
+    waits: frozenset[int] = frozenset()
+    """Steps before whose first call the budget has no room until somebody raises it."""
     task: str = ""
     """What a classifier says of the job; empty: nobody asks, `-`: it fails."""
 
@@ -95,7 +106,7 @@ class Play:
             config=AgentConfig(),
             route=ROUTE,
             limits=e.Limits(max_steps=self.world.max_steps, max_seconds=1e6, max_output_tokens=10),
-            candidates=CANDIDATES if self.world.task else e.Candidates(),
+            candidates=CANDIDATES if self.world.task else CANDIDATES.model_copy(update={"tasks": {}}),
         )
 
     def claim(self) -> None:
@@ -147,15 +158,41 @@ class Play:
             case Cancel(reason, by):
                 self.note(e.JobCancelled, reason=reason, by=by)
 
+    def _has(self, kind: type[e.Event], *, since_step: int) -> bool:
+        """Whether such an event was noted since the step before this one was over."""
+        events = [event for record in self.records for event in record]
+        before = [
+            n for n, event in enumerate(events) if isinstance(event, e.ModelCompleted) and event.step < since_step
+        ]
+        return any(isinstance(event, kind) for event in events[before[-1] if before else 0 :])
+
+    def _waited(self, step: int) -> None:
+        """Park until the budget is raised, as a call does that has no room."""
+        self.note(e.JobParked, waiting=Waiting(why="budget", wait_id=f"budget-{step}"), signals_seen=0)
+        self.claim()
+        self.note(e.JobResumed)
+        self.note(e.BudgetRaised, budget_usd=Decimal(step), by="ann")
+
+    def _compacted(self, step: int) -> None:
+        """Let a summary stand for all but the first message, as the record of the next call does."""
+        note = NoteMessage(label="CONTEXT", text=f"What was said before step {step}, in short.")
+        self.note(e.ContextCompacted, note=note, kept=0)
+
     def _model(self, step: int, attempt: int) -> None:
+        if step in self.world.waits and not self._has(e.BudgetRaised, since_step=step):
+            return self._waited(step)
+        if step in self.world.compacts and step > 1 and not self._has(e.ContextCompacted, since_step=step):
+            self._compacted(step)
         named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id(TENANT, JOB_ID, step, attempt)}
-        self.note(e.ModelRequested, **named, provider="p", model="m")
+        route = self.job.route
+        assert route is not None
+        self.note(e.ModelRequested, **named, provider=route.provider, model=route.model)
         self.records.append([])
         reply = self.world.reply(step)
-        if reply.fails:
+        if reply.fails and (not reply.recovers or route.model != SISTER.model):
             error = Failure(code="http_400", message="no")
             self.note(e.ModelFailed, **named, error=error, retryable=False)
-            return
+            return None
         calls = tuple(ToolCall(call=str(n), tool="t", arguments={"step": step}) for n in range(1, reply.calls + 1))
         message = AssistantMessage(text=reply.text, tool_calls=calls)
         usage = Usage(input=10, output=2)
@@ -253,6 +290,7 @@ _replies = st.one_of(
     st.builds(Reply, text=st.just(""), calls=st.integers(1, 3)),
     st.builds(Reply, text=st.text(max_size=5), calls=st.just(0)),
     st.just(Reply(fails=True)),
+    st.builds(Reply, text=st.text(max_size=5), fails=st.just(True), recovers=st.just(True)),
 )
 _keys = st.builds(
     lambda step, call: ids.tool_key(TENANT, JOB_ID, step, str(call)), st.integers(1, 4), st.integers(1, 3)
@@ -264,5 +302,7 @@ worlds = st.builds(
     decisions=st.lists(st.sampled_from(["succeeded", "failed", "retry", "expired"]), min_size=1, max_size=2).map(tuple),
     cancel_after=st.one_of(st.none(), st.integers(1, 4)),
     max_steps=st.integers(1, 6),
+    compacts=st.frozensets(st.integers(1, 6), max_size=2),
+    waits=st.frozensets(st.integers(1, 6), max_size=2),
     task=st.sampled_from(["", "", "hard", "easy", "-"]),
 )

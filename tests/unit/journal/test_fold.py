@@ -196,3 +196,18 @@ def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
         asked.note(e.ModelCompleted, **call, **said, cost_usd=usd, duration_ms=1)
 
     assert (asked.job.cost_usd, asked.job.costs.model) == (None, {"p/m": None})
+
+
+def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
+    """What is generated is what the properties above speak of."""
+    recovering = histories.Reply(text="so", fails=True, recovers=True)
+    world = histories.World(
+        replies=(histories.Reply(calls=1), recovering), compacts=frozenset({2}), waits=frozenset({2})
+    )
+
+    played = histories.play(world)
+
+    kinds = [event.type for record in played.records for event in record]
+    assert {"context.compacted", "job.rerouted", "job.parked", "budget.raised", "job.completed"} <= set(kinds)
+    assert kinds.count("context.compacted") == 1
+    assert played.job.route.model == histories.SISTER.model
