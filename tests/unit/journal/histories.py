@@ -21,6 +21,7 @@ from wayline.executor.actions import (
     Cancel,
     Classify,
     Complete,
+    Correct,
     Fail,
     NoteLost,
     Park,
@@ -68,6 +69,8 @@ class World:
     """Steps before whose first call a summary takes the place of what was said."""
     waits: frozenset[int] = frozenset()
     """Steps before whose first call the budget has no room until somebody raises it."""
+    json_only: bool = False
+    """An answer has to be a JSON object: words are corrected."""
     task: str = ""
     """What a classifier says of the job; empty: nobody asks, `-`: it fails."""
 
@@ -103,7 +106,7 @@ class Play:
             e.JobRouted,
             agent="a",
             agent_version=1,
-            config=AgentConfig(),
+            config=AgentConfig(output_schema={"type": "object"} if self.world.json_only else None),
             route=ROUTE,
             limits=e.Limits(max_steps=self.world.max_steps, max_seconds=1e6, max_output_tokens=10),
             candidates=CANDIDATES if self.world.task else CANDIDATES.model_copy(update={"tasks": {}}),
@@ -138,6 +141,8 @@ class Play:
                 self._classify()
             case Reroute(route, cause):
                 self.note(e.JobRerouted, route=route, cause=cause)
+            case Correct(text):
+                self.note(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text))
             case RunTools(calls):
                 self._tools(calls)
             case Resolve(call):
@@ -288,7 +293,7 @@ def outcome(job: Job) -> tuple[object, ...]:
 
 _replies = st.one_of(
     st.builds(Reply, text=st.just(""), calls=st.integers(1, 3)),
-    st.builds(Reply, text=st.text(max_size=5), calls=st.just(0)),
+    st.builds(Reply, text=st.one_of(st.text(max_size=5), st.just("{}")), calls=st.just(0)),
     st.just(Reply(fails=True)),
     st.builds(Reply, text=st.text(max_size=5), fails=st.just(True), recovers=st.just(True)),
 )
@@ -304,5 +309,6 @@ worlds = st.builds(
     max_steps=st.integers(1, 6),
     compacts=st.frozensets(st.integers(1, 6), max_size=2),
     waits=st.frozensets(st.integers(1, 6), max_size=2),
+    json_only=st.booleans(),
     task=st.sampled_from(["", "", "hard", "easy", "-"]),
 )

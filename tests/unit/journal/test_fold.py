@@ -211,3 +211,13 @@ def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
     assert {"context.compacted", "job.rerouted", "job.parked", "budget.raised", "job.completed"} <= set(kinds)
     assert kinds.count("context.compacted") == 1
     assert played.job.route.model == histories.SISTER.model
+
+
+def test_histories_hold_corrections():
+    replies = (histories.Reply(text="words"), histories.Reply(text="{}"))
+
+    played = histories.play(histories.World(replies=replies, json_only=True))
+
+    notes = [event.note.label for record in played.records for event in record if isinstance(event, e.ContextInjected)]
+    assert notes == ["CORRECTION"]
+    assert played.job.status == "completed"
