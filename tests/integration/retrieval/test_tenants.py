@@ -42,7 +42,14 @@ async def test_every_tenant_table_forces_row_level_security(database: Database, 
             "SELECT table_name FROM information_schema.columns "
             "WHERE table_schema = 'retrieval' AND column_name = 'tenant'"
         )
-        assert {row["table_name"] for row in tables} == {"documents", "originals", "chunks", "terms", "corpora"}
+        assert {row["table_name"] for row in tables} == {
+            "documents",
+            "originals",
+            "chunks",
+            "terms",
+            "corpora",
+            "embedding_calls",
+        }
         assert await rls_gaps(conn) == []
     finally:
         await conn.close()

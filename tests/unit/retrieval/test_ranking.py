@@ -97,3 +97,9 @@ def test_coverage_weighs_words_by_rarity_and_not_those_that_ask():
     common, rare = rarity(20, of=100), rarity(0, of=100)
     assert coverage(asked, ["'capit'"], chunks=100) == pytest.approx(common / (common + rare))
     assert coverage([Term("tell", 3)], ["'tell'"], chunks=100) is None
+
+
+def test_in_a_small_corpus_a_missing_word_does_not_outweigh_those_that_are_there():
+    asked = [Term("leas", 1), Term("renew", 1), Term("hourly", 0)]
+
+    assert (coverage(asked, ["'leas'", "'renew'"], chunks=1) or 0) > 0.55

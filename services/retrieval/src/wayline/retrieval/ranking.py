@@ -21,10 +21,12 @@ RRF_K = 60
 MISSING_MAX = 0.5
 """The share of a query's weight that no passage may have before its words are distrusted."""
 ASKING = frozenset(
-    "also answer could describ explain find gave give happen like list look mani mean much name pleas say shall show "
-    "tell us use way would".split()
+    "also answer could describ explain find gave give happen like list look mani mean much name often pleas say shall "
+    "show tell us use way would".split()
 )
 """Words, as the index stems them, that ask and are asked for by nobody."""
+COVERAGE_CHUNKS_MIN = 100
+"""Fewer passages say nothing of how rare a word is: a word that none of them has would outweigh all that they have."""
 TERMS_MAX = 256
 """Of a longer query only the words that weigh most count: how often each is asked for, times how rare it is."""
 
@@ -100,10 +102,11 @@ def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> fl
     `held` are words of the query as `choose_words` quotes them.
     """
     words = [term for term in asked if term.word not in ASKING and not term.word.startswith(IDENTIFIER_SIGN)]
-    total = sum(rarity(term.chunks, of=chunks) for term in words)
+    of = max(chunks, COVERAGE_CHUNKS_MIN)
+    total = sum(rarity(term.chunks, of=of) for term in words)
     if total <= 0:
         return None
-    return sum(rarity(term.chunks, of=chunks) for term in words if quoted(term.word) in held) / total
+    return sum(rarity(term.chunks, of=of) for term in words if quoted(term.word) in held) / total
 
 
 def rarity(chunks: int, *, of: int) -> float:
