@@ -120,6 +120,16 @@ async def test_an_object_whose_content_never_comes_is_not_waited_for_without_end
         await asyncio.wait_for(bus.claims.check_out(body), 10)
 
 
+async def test_an_object_store_that_is_missing_says_to_migrate(nats_factory: NatsFactory):
+    server = await nats_factory()
+    bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
+
+    with pytest.raises(Unavailable, match="wayline migrate"):
+        await bus.uploads.check_in(orjson.dumps({"a": LARGE}), "acme/d1")
+
+    await bus.close()
+
+
 async def test_no_header_empties_the_object_store(bus: Bus):
     body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
 

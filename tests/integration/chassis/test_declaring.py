@@ -3,7 +3,7 @@
 from nats.js.api import KeyValueConfig, ObjectStoreConfig
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.topology import DAY_S, GIB, PAYLOADS, PROVIDERS, declare
+from wayline.chassis.topology import DAY_S, GIB, PAYLOADS, PROVIDERS, UPLOADS, declare
 
 
 async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_factory):
@@ -14,11 +14,13 @@ async def test_buckets_that_were_made_otherwise_are_corrected_like_streams(nats_
 
     said = [line async for line in declare(bus.js)]
 
-    assert said[-2:] == [
+    assert said[-3:] == [
         f"object store {PAYLOADS}: allow_rollup_hdrs, max_age, max_bytes corrected",
+        f"object store {UPLOADS} created",
         f"key-value bucket {PROVIDERS}: max_age corrected",
     ]
-    payloads = (await bus.js.stream_info(f"OBJ_{PAYLOADS}")).config
-    assert (payloads.max_age, payloads.max_bytes, payloads.allow_rollup_hdrs) == (30 * DAY_S, 8 * GIB, False)
+    for bucket in (PAYLOADS, UPLOADS):
+        objects = (await bus.js.stream_info(f"OBJ_{bucket}")).config
+        assert (objects.max_age, objects.max_bytes, objects.allow_rollup_hdrs) == (30 * DAY_S, 8 * GIB, False)
     assert [line async for line in declare(bus.js)] == []
     await bus.close()

@@ -16,10 +16,11 @@ from nats.errors import NoRespondersError, TimeoutError
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.accounts import render_accounts
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claims import MESSAGE_MAX, PayloadMissing, claimed
 from wayline.chassis.permissions import ANONYMOUS, IDENTITIES
 from wayline.chassis.topology import CONSUMERS, declare
 from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.knowledge import IndexDocument
 from wayline.embedded import NatsServer
 from wayline.journal import bulk_read
 from wayline.standalone.credentials import ADMIN, Credentials, load_credentials
@@ -42,6 +43,10 @@ NOBODY_MAY_SAY = (
     "$JS.API.CONSUMER.CREATE.OBJ_PAYLOADS",
     "$JS.API.CONSUMER.CREATE.OBJ_PAYLOADS.spy.$O.PAYLOADS.C.x1",
     "WAYLINE.API.CONSUMER.CREATE.OBJ_PAYLOADS",
+    "$JS.API.STREAM.PURGE.OBJ_PAYLOADS",
+    "$JS.API.STREAM.MSG.DELETE.OBJ_PAYLOADS",
+    "WAYLINE.API.STREAM.PURGE.OBJ_PAYLOADS",
+    "WAYLINE.API.STREAM.MSG.DELETE.OBJ_PAYLOADS",
     "WAYLINE.API.STREAM.CREATE.OTHER",
     "WAYLINE.API.STREAM.PURGE.EVENTS",
     "$SYS.REQ.SERVER.PING",
@@ -250,6 +255,30 @@ async def test_a_service_puts_a_large_field_aside_and_reads_it_back(guarded: Gua
             whole = await bus.claims.check_out(small)
 
     assert (moved, orjson.loads(whole)) == (True, orjson.loads(large))
+
+
+async def test_retrieval_deletes_uploads_and_cannot_purge_a_jobs_payloads(guarded: Guarded):
+    large = orjson.dumps({"text": "y" * (MESSAGE_MAX + 1)})
+    upload = IndexDocument(tenant="default", document_id="d1", name="d1", text="z" * (MESSAGE_MAX + 1))
+    async with guarded.bus("executor") as executor, guarded.bus("gateway") as gateway:
+        small, _ = await executor.claims.check_in(large, "default/j1")
+        body, _ = await gateway.wire(upload)
+
+    async with guarded.bus("retrieval") as retrieval:
+        whole = await retrieval.uploads.check_out(body)
+        await retrieval.uploads.drop(claimed(body))
+        with pytest.raises(PayloadMissing):
+            await retrieval.uploads.check_out(body)
+        for api in ("WAYLINE.API", "$JS.API"):
+            await retrieval.nc.publish(f"{api}.STREAM.PURGE.OBJ_PAYLOADS", b"{}")
+        await until(lambda: len(retrieval.denied) == 2, why="the server refuses both")
+        kept = await retrieval.claims.check_out(small)
+
+    assert IndexDocument.from_wire(whole, upload.subject) == upload
+    assert kept == large
+    async with guarded.bus(ADMIN) as admin:
+        stored = await admin.js.stream_info("OBJ_UPLOADS", subjects_filter=">")
+    assert [one for one in stored.state.subjects or {} if not one.endswith(".x1")] == []
 
 
 async def test_a_service_answers_whoever_asked_it_and_nobody_else(guarded: Guarded):

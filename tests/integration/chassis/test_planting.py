@@ -49,6 +49,8 @@ SUBJECTS = (
     "telemetry.traces",
     "$O.PAYLOADS.M.planted",
     "$O.PAYLOADS.C.planted",
+    "$O.UPLOADS.M.planted",
+    "$O.UPLOADS.C.planted",
     "$KV.PROVIDERS.planted",
     "tools.call.{t}",
     "documents.delete.{t}",
@@ -103,6 +105,8 @@ async def _declare(world: World) -> None:
     settings = BusSettings(nats_url=world.server.url, nats_seed=world.seed(ADMIN))
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
     assert [said async for said in declare(bus.js)]
+    # Only the gateway may store an upload, and only retrieval reads one in bulk.
+    await bus.request("$O.UPLOADS.C.carrier", b"+TERM", timeout_s=2, headers=RECORD)
     await bus.close()
 
 
@@ -122,19 +126,19 @@ def asking(who: Identity | Client) -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     for pattern in who.may_publish():
         subject = pattern.replace("*", "default").replace(">", "x.y")
-        bodies = [b"+ACK"]
+        bodies, bucket = [b"+ACK"], b"UPLOADS" if "UPLOADS" in subject else b"PAYLOADS"
         if ".MSG.GET." in subject or ".DIRECT.GET." in subject:
             bodies = [
                 b'{"seq":1}',
-                b'{"last_by_subj":"$O.PAYLOADS.C.carrier"}',
-                b'{"seq":1,"next_by_subj":"$O.PAYLOADS.C.carrier","batch":3}',
+                b'{"last_by_subj":"$O.%b.C.carrier"}' % bucket,
+                b'{"seq":1,"next_by_subj":"$O.%b.C.carrier","batch":3}' % bucket,
             ]
         elif ".MSG.NEXT." in subject:
             bodies = [b'{"batch":5,"no_wait":true}']
         elif ".INFO." in subject:
             bodies = [b""]
         elif ".PURGE." in subject:
-            bodies = [b'{"filter":"$O.PAYLOADS.C.nothing"}']
+            bodies = [b'{"filter":"$O.%b.C.nothing"}' % bucket]
         elif subject.startswith("$JS.ACK."):
             # Of no delivery of ours: what it asks for next would come to the reply subject.
             subject, bodies = subject.replace("x.y", "1.1.1.1.0"), [b"+NXT 1"]
@@ -250,7 +254,7 @@ async def test_the_server_refuses_its_own_reply_subjects(world: World, reply: st
     await nc.close()
 
 
-def test_no_service_may_create_a_consumer_or_purge_but_what_its_table_says():
+def test_nobody_may_create_a_consumer_or_purge_more_than_signals_and_uploads():
     allowed = {subject for identity in IDENTITIES.values() for subject in identity.uses()}
 
     assert [subject for subject in allowed if ".CONSUMER.CREATE" in subject or ".CONSUMER.DURABLE" in subject] == []
@@ -260,4 +264,4 @@ def test_no_service_may_create_a_consumer_or_purge_but_what_its_table_says():
         for identity in IDENTITIES.values()
         for subject in identity.uses()
         if ".PURGE." in subject
-    } == {("retrieval", "$JS.API.STREAM.PURGE.OBJ_PAYLOADS"), ("router", "$JS.API.STREAM.PURGE.SIGNALS")}
+    } == {("retrieval", "$JS.API.STREAM.PURGE.OBJ_UPLOADS"), ("router", "$JS.API.STREAM.PURGE.SIGNALS")}

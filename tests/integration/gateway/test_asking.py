@@ -44,7 +44,7 @@ async def indexed(bus: Bus) -> list[IndexDocument]:
     found = []
     for message in raw:
         body = message.data or b""
-        whole = await bus.claims.check_out(body) if b'"$claim"' in body else body
+        whole = await bus.uploads.check_out(body) if b'"$claim"' in body else body
         found.append(IndexDocument.from_wire(whole, message.subject or ""))
     return found
 

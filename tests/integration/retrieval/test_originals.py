@@ -8,6 +8,7 @@ import pytest
 
 from wayline.chassis import Service
 from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.topology import PAYLOADS, UPLOADS
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import (
@@ -43,6 +44,11 @@ async def kept(client: Any, document_id: str, digest: str, *, tenant: str = "acm
     return content
 
 
+async def stored_objects(client: Any) -> list[int]:
+    """Messages in each object store."""
+    return [(await client.bus.js.stream_info(f"OBJ_{bucket}")).state.messages for bucket in (PAYLOADS, UPLOADS)]
+
+
 async def refusal(client: Any, document_id: str, digest: str, *, tenant: str = "acme") -> str:
     with pytest.raises(Refused) as caught:
         await kept(client, document_id, digest, tenant=tenant)
@@ -67,13 +73,13 @@ async def test_an_image_is_ready_without_passages_and_says_what_it_is(service: S
 async def test_a_large_pdf_is_read_in_pieces_that_leave_nothing_in_the_object_store(service: Service, client: Any):
     content = pdf("A lease is renewed.") + b"%" + bytes(range(256)) * 3_000
     await upload(client, "big", content, "application/pdf")
-    objects = (await client.bus.js.stream_info("OBJ_PAYLOADS")).state.messages
+    objects = await stored_objects(client)
     digest = sha256(content).hexdigest()
 
     read = await kept(client, "big", digest)
 
     assert read == content and len(content) > 4 * PIECE_MAX_BYTES > MESSAGE_MAX
-    assert (await client.bus.js.stream_info("OBJ_PAYLOADS")).state.messages == objects
+    assert await stored_objects(client) == objects
     [about] = (await described(client, "big")).attachments
     assert (about.pages, about.media_type, about.text_bytes) == (1, "application/pdf", len("A lease is renewed."))
 

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from wayline.chassis import Service
 from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.topology import PAYLOADS
-from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted
+from wayline.chassis.topology import PAYLOADS, UPLOADS
+from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, IndexDocument
 from wayline.retrieval.adapters.documents import Documents
 from wayline.retrieval.adapters.queue import Queue
 from wayline.testkit import until
@@ -19,9 +21,9 @@ async def delete(client: Any, document_id: str) -> None:
     await client.bus.ask(DeleteDocument(tenant="acme", document_id=document_id), DocumentDeleted)
 
 
-async def kept(client: Any) -> int:
-    """Pieces of content in the object store; what says that an object is gone is none."""
-    info = await client.bus.js.stream_info(f"OBJ_{PAYLOADS}", subjects_filter=f"$O.{PAYLOADS}.C.>")
+async def kept(client: Any, bucket: str = UPLOADS) -> int:
+    """Objects whose content is in the object store."""
+    info = await client.bus.js.stream_info(f"OBJ_{bucket}", subjects_filter=f"$O.{bucket}.C.>")
     return len(info.state.subjects or {})
 
 
@@ -35,7 +37,25 @@ async def test_every_version_of_a_large_upload_goes_with_its_document_and_nobody
 
     assert (before, await kept(client)) == (3, 1)
     await delete(client, "d2")
-    assert await kept(client) == 0
+    assert (await client.bus.js.stream_info(f"OBJ_{UPLOADS}")).state.messages == 0
+    assert (await client.bus.js.stream_info(f"OBJ_{PAYLOADS}")).state.messages == 0
+
+
+async def test_an_upload_that_an_older_version_stored_in_payloads_is_read_and_left_to_age_out(
+    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+):
+    with monkeypatch.context() as older:
+        older.setattr(IndexDocument, "is_upload", False)
+        body, headers = await client.bus.wire(
+            IndexDocument(tenant="acme", document_id="d1", name="d1", text=large("first"))
+        )
+    await client.bus.store("documents.index.acme", body, headers)
+    said = await until(lambda: client.ended("d1"), within=30, why="d1 is indexed")
+
+    await delete(client, "d1")
+
+    assert (said.status, await kept(client), await kept(client, PAYLOADS)) == ("ready", 0, 1)
+    assert await client.get("d1") is None
 
 
 async def test_what_was_deleted_can_be_uploaded_again(service: Service, client: Any):

@@ -26,6 +26,7 @@ from wayline.chassis.letters import letter
 from wayline.chassis.payloads import Payloads
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
+from wayline.chassis.topology import UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of
 from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
@@ -79,7 +80,9 @@ class Bus:
         """The prefix under which this identity reaches JetStream."""
         self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S, prefix=self.api)
         self._answers = Answers(nc)
-        self.claims = Claims(Payloads(nc, self.api, self.request))
+        payloads = Payloads(nc, self.api, self.request)
+        self.claims = Claims(payloads)
+        self.uploads = Claims(Payloads(nc, self.api, self.request, bucket=UPLOADS), also_read=payloads)
         self.denied = link.denied
         self.reconnected = link.reconnected
         self.reconnected.append(self._answers.forget)
@@ -150,7 +153,8 @@ class Bus:
         said = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
         most = message.body_max or MESSAGE_MAX
         if len(body) > most:
-            body, _ = await self.claims.check_in(body, f"{message.tenant or '-'}/{message.owner}", most=most)
+            claims = self._claims_of(type(message))
+            body, _ = await claims.check_in(body, f"{message.tenant or '-'}/{message.owner}", most=most)
             said[h.CLAIMS] = "1"
         return body, said
 
@@ -298,11 +302,15 @@ class Bus:
         if not message.headers or h.CLAIMS not in message.headers:
             return kind.from_wire(message.data, subject)
         tenant = kind.address(subject).get("tenant") or "-"
+        claims = self._claims_of(kind)
         if not kind.from_clients:
-            return kind.from_wire(await self.claims.check_out(message.data, within=f"{tenant}/"), subject)
+            return kind.from_wire(await claims.check_out(message.data, within=f"{tenant}/"), subject)
         owner = kind.owner_of(message.data, subject)
-        data = await self.claims.check_out(message.data, within=f"{tenant}/{owner}/", bounds=CLIENT_BOUNDS)
+        data = await claims.check_out(message.data, within=f"{tenant}/{owner}/", bounds=CLIENT_BOUNDS)
         return kind.from_wire(data, subject)
+
+    def _claims_of(self, kind: type[Message]) -> Claims:
+        return self.uploads if kind.is_upload else self.claims
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""

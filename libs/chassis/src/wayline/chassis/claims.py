@@ -54,8 +54,10 @@ class PayloadMissing(Unavailable):
 class Claims:
     """Moves large fields out of encoded messages and back in; objects are named `<tenant>/<owner>/<sha256>`."""
 
-    def __init__(self, payloads: Payloads) -> None:
+    def __init__(self, payloads: Payloads, *, also_read: Payloads | None = None) -> None:
+        """`also_read`: where older versions stored such objects; they are still found there, and age out."""
         self._payloads = payloads
+        self._read_from = (payloads,) if also_read is None else (payloads, also_read)
 
     async def check_in(self, body: bytes, owner: str, *, most: int = MESSAGE_MAX) -> tuple[bytes, bool]:
         """Shrink a JSON body to `most` bytes; the flag says whether anything was moved.
@@ -116,28 +118,32 @@ class Claims:
         return await self._filled(moved, unfolding)
 
     async def _size(self, name: str) -> int:
-        try:
-            with _answering():
-                return await self._payloads.size(name)
-        except NotFoundError:
-            raise PayloadMissing(name) from None
+        for payloads in self._read_from:
+            with suppress(NotFoundError), _answering():
+                return await payloads.size(name)
+        raise PayloadMissing(name)
 
     async def _keep(self, name: str, data: bytes) -> None:
         # The name is the content's hash: an object that is there already is the same object.
-        with _answering():
-            if not await self._payloads.has(name):
-                await self._payloads.put(name, data)
-
-    async def _fetch(self, name: str) -> bytes:
         try:
             with _answering():
-                async with asyncio.timeout(FETCH_TIMEOUT_S):
-                    data = await self._payloads.get(name)
+                if not await self._payloads.has(name):
+                    await self._payloads.put(name, data)
         except NotFoundError:
-            raise PayloadMissing(name) from None
+            raise Unavailable("the object store", detail="it is not declared: run `wayline migrate`") from None
+
+    async def _fetch(self, name: str) -> bytes:
+        data = await self._get(name)
         if sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
             raise Bug(f"the payload {name!r} is not what was stored under its name")
         return data
+
+    async def _get(self, name: str) -> bytes:
+        for payloads in self._read_from:
+            with suppress(NotFoundError), _answering():
+                async with asyncio.timeout(FETCH_TIMEOUT_S):
+                    return await payloads.get(name)
+        raise PayloadMissing(name)
 
 
 class _Unfolding:

@@ -1,7 +1,8 @@
-"""The object store `PAYLOADS`: written and read in the format of NATS' own object stores, with fewer rights.
+"""The object stores `PAYLOADS` and `UPLOADS`: in the format of NATS' own object stores, used with fewer rights.
 
 The client library's object store creates a push consumer to read and purges to write. A consumer delivers on whatever
-subject its creator names and a purge takes what is not its own, so no service may do either.
+subject its creator names and a purge takes what is not its own, so no service may create one, and nobody may purge
+`PAYLOADS`. Retrieval may purge `UPLOADS`, which holds nothing but uploads of documents.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from nats.js.errors import APIError, NotFoundError
 from wayline.chassis.direct import read_batch
 from wayline.chassis.topology import PAYLOADS
 
-STREAM = f"OBJ_{PAYLOADS}"
 CHUNK_BYTES = 128 * 1024
 READS_MAX = 100
 READ_MAX_BYTES = 8 * 1024 * 1024
@@ -38,12 +38,14 @@ Ask = Callable[..., Awaitable[Msg]]
 
 
 class Payloads:
-    """Objects by name; whoever bounds how long a read may take is the caller."""
+    """Objects of a bucket by name; whoever bounds how long a read may take is the caller."""
 
-    def __init__(self, nc: Client, api: str, ask: Ask, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, nc: Client, api: str, ask: Ask, *, bucket: str = PAYLOADS, timeout_s: float = TIMEOUT_S) -> None:
         self._nc = nc
         self._api = api
         self._ask = ask
+        self._bucket = bucket
+        self._stream = f"OBJ_{bucket}"
         self._timeout_s = timeout_s
 
     async def has(self, name: str) -> bool:
@@ -62,11 +64,11 @@ class Payloads:
         nuid = secrets.token_hex(11)
         chunks = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
         for chunk in chunks:
-            await self._publish(_chunks(nuid), chunk)
+            await self._publish(self._chunks(nuid), chunk)
         # Its name comes last: an object that is there is whole.
         meta = {
             "name": name,
-            "bucket": PAYLOADS,
+            "bucket": self._bucket,
             "nuid": nuid,
             "size": len(data),
             "chunks": len(chunks),
@@ -74,7 +76,7 @@ class Payloads:
             "mtime": datetime.now(UTC).isoformat(),
             "options": {"max_chunk_size": CHUNK_BYTES},
         }
-        await self._publish(_meta(name), orjson.dumps(meta))
+        await self._publish(self._meta(name), orjson.dumps(meta))
 
     async def get(self, name: str) -> bytes:
         """The bytes of an object; waits for chunks that are not there. Raises NotFoundError where it has no name."""
@@ -84,7 +86,7 @@ class Payloads:
         chunks: list[bytes] = []
         size, after = 0, 0
         while size < meta["size"]:
-            found = await self._read(_chunks(meta["nuid"]), after=after)
+            found = await self._read(self._chunks(meta["nuid"]), after=after)
             if not found:
                 await asyncio.sleep(BEHIND_RETRY_S)
             for sequence, chunk in found:
@@ -93,23 +95,23 @@ class Payloads:
         return b"".join(chunks)
 
     async def delete(self, name: str) -> None:
-        """Let an object go. Raises NotFoundError where there is none."""
+        """Purge an object, its name first. Raises NotFoundError where there is none."""
         meta = await self._find(name)
         if meta is None:
             raise NotFoundError
-        gone = {**meta, "nuid": "", "size": 0, "chunks": 0, "digest": "", "deleted": True}
-        await self._publish(_meta(name), orjson.dumps(gone))
-        await self._call(f"{self._api}.STREAM.PURGE.{STREAM}", {"filter": _chunks(meta["nuid"])})
+        for subject in (self._meta(name), self._chunks(meta["nuid"])):
+            await self._call(f"{self._api}.STREAM.PURGE.{self._stream}", {"filter": subject})
 
     async def _find(self, name: str) -> dict[str, Any] | None:
         """What was last said of a name, from the leader: a record is read as soon as it is stored."""
-        answer = await self._call(f"{self._api}.STREAM.MSG.GET.{STREAM}", {"last_by_subj": _meta(name)}, missing=True)
+        request = {"last_by_subj": self._meta(name)}
+        answer = await self._call(f"{self._api}.STREAM.MSG.GET.{self._stream}", request, missing=True)
         meta = orjson.loads(b64decode(answer["message"].get("data", ""))) if answer else None
         return None if meta is None or meta.get("deleted") else meta
 
     async def _read(self, subject: str, *, after: int) -> list[tuple[int, bytes]]:
         request = {"seq": after + 1, "next_by_subj": subject, "batch": READS_MAX, "max_bytes": READ_MAX_BYTES}
-        got = await read_batch(self._nc, f"{self._api}.DIRECT.GET.{STREAM}", request, timeout_s=self._timeout_s)
+        got = await read_batch(self._nc, f"{self._api}.DIRECT.GET.{self._stream}", request, timeout_s=self._timeout_s)
         if got is None:
             raise nats_errors.TimeoutError
         return [(int((message.headers or {})["Nats-Sequence"]), message.data) for message in got.messages]
@@ -125,15 +127,13 @@ class Payloads:
         _raise_refusal(answer)
         return answer
 
+    def _chunks(self, nuid: str) -> str:
+        return f"$O.{self._bucket}.C.{nuid}"
+
+    def _meta(self, name: str) -> str:
+        return f"$O.{self._bucket}.M.{urlsafe_b64encode(name.encode()).decode()}"
+
 
 def _raise_refusal(answer: dict[str, Any]) -> None:
     if "error" in answer:
         APIError.from_error(answer["error"])
-
-
-def _chunks(nuid: str) -> str:
-    return f"$O.{PAYLOADS}.C.{nuid}"
-
-
-def _meta(name: str) -> str:
-    return f"$O.{PAYLOADS}.M.{urlsafe_b64encode(name.encode()).decode()}"

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, STREAMS
+from wayline.chassis.topology import CONSUMERS, PAYLOADS, PROVIDERS, STREAMS, UPLOADS
 
 STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
@@ -26,6 +26,9 @@ LEADER_READ_EVENTS = f"{OWN_API}.STREAM.MSG.GET.EVENTS"
 DIRECT_READ_EVENTS = f"{OWN_API}.DIRECT.GET.EVENTS"
 OBJECT_READ = (f"{OWN_API}.STREAM.MSG.GET.OBJ_{PAYLOADS}", f"{OWN_API}.DIRECT.GET.OBJ_{PAYLOADS}")
 OBJECT_WRITE = (*OBJECT_READ, f"$O.{PAYLOADS}.C.*", f"$O.{PAYLOADS}.M.*")
+UPLOAD_FIND = f"{OWN_API}.STREAM.MSG.GET.OBJ_{UPLOADS}"
+UPLOAD_WRITE = (UPLOAD_FIND, f"$O.{UPLOADS}.C.*", f"$O.{UPLOADS}.M.*")
+UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
 COMMON = ("telemetry.traces", "dead.*.*", *OBJECT_WRITE)
 
 
@@ -84,6 +87,7 @@ IDENTITIES = {
             "gateway",
             publish=(
                 *COMMON,
+                *UPLOAD_WRITE,
                 "jobs.submit.*",
                 "jobs.plan.*",
                 "signals.*.*",
@@ -173,8 +177,9 @@ IDENTITIES = {
                 *COMMON,
                 f"{OWN_API}.STREAM.INFO.INDEX",
                 *("budgets.hold.*", "budgets.charge.*", "costs.record.*"),
-                # It alone lets go of objects before their time: the texts of documents that are indexed.
-                f"{OWN_API}.STREAM.PURGE.OBJ_{PAYLOADS}",
+                *UPLOAD_READ,
+                # It deletes uploads with their documents; nothing else is in there.
+                f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read")),

@@ -25,12 +25,15 @@ from nats.js.errors import NotFoundError
 DAY_S = 86_400.0
 GIB = 1024**3
 PAYLOADS = "PAYLOADS"
+"""The object store of large fields; they age out, and nobody may purge it."""
+UPLOADS = "UPLOADS"
+"""The object store of uploaded documents' large fields; retrieval purges them with their document."""
 PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
 SIGNAL_MAX_BYTES = 16 * 1024
 """With its headers; what a service says beyond `Signal.body_max` is in the object store."""
 WITHOUT_ROLLUP = {"allow_rollup_hdrs": False}
-"""Of the object store: who may write there could empty it with one header. Our objects are not replaced."""
+"""Of an object store: who may write there could empty it with one header. Our objects are not replaced."""
 ADVISORIES = (
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>",
     "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
@@ -181,8 +184,10 @@ async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIt
     for consumer in consumers(limits):
         async for said in _declare_consumer(js, consumer):
             yield said
-    async for said in _declare_payloads(js, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas):
-        yield said
+    for bucket in (PAYLOADS, UPLOADS):
+        objects = _declare_objects(js, bucket, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas)
+        async for said in objects:
+            yield said
     async for said in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
         yield said
 
@@ -212,15 +217,15 @@ async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIter
         yield f"consumer {wanted.stream}/{wanted.name}: {', '.join(sorted(drifted))} corrected"
 
 
-async def _declare_payloads(
-    js: JetStreamContext, *, max_age_s: float, max_bytes: int, replicas: int
+async def _declare_objects(
+    js: JetStreamContext, bucket: str, *, max_age_s: float, max_bytes: int, replicas: int
 ) -> AsyncIterator[str]:
-    said = f"object store {PAYLOADS}"
+    said = f"object store {bucket}"
     try:
-        present = (await js.stream_info(f"OBJ_{PAYLOADS}")).config
+        present = (await js.stream_info(f"OBJ_{bucket}")).config
     except NotFoundError:
-        await js.create_object_store(PAYLOADS, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
-        present = (await js.stream_info(f"OBJ_{PAYLOADS}")).config
+        await js.create_object_store(bucket, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
+        present = (await js.stream_info(f"OBJ_{bucket}")).config
         await js.update_stream(present.evolve(**WITHOUT_ROLLUP))
         yield f"{said} created"
         return

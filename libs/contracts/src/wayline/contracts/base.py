@@ -81,6 +81,8 @@ class Message(Frozen):
 
     body_max: ClassVar[int | None] = None
     """Bytes of a body beyond which its largest fields travel by the object store; None: what every message may have."""
+    is_upload: ClassVar[bool] = False
+    """Whether its large fields travel by the object store of uploads, and are deleted there with their document."""
 
     tenant: str = Field(default="", exclude=True, description="Whose message this is; taken from the subject.")
 

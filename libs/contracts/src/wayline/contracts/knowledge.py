@@ -54,6 +54,8 @@ class DocumentPage(Frozen):
 class IndexDocument(Message, subject="documents.index.{tenant}"):
     """Read, chunk, embed and store a document; the same id again replaces it."""
 
+    is_upload = True
+
     document_id: DocumentId
     name: str = Field(min_length=1, max_length=500)
     media_type: str = "text/plain"
@@ -64,6 +66,8 @@ class IndexDocument(Message, subject="documents.index.{tenant}"):
 
 class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Document):
     """Note that a document is queued, so that it can be asked for before its turn; never undoes progress."""
+
+    is_upload = True
 
     document_id: DocumentId
     name: str

@@ -136,7 +136,7 @@ def _handlers(
             Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
         ),
         queue=partial(read_queue, bus),
-        drop=bus.claims.drop,
+        drop=bus.uploads.drop,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MAX_PAYLOAD = "1MB"
-# Streams reserve their limits, about 24 GiB together; the default is a share of the disk's free space, which on a small
+# Streams reserve their limits, about 32 GiB together; the default is a share of the disk's free space, which on a small
 # disk would refuse to declare them. What is stored is what counts, and the doctor watches that.
 MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
