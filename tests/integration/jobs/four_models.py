@@ -23,7 +23,8 @@ FOUR = (CLAUDE, GPT, OWN, IN_WORDS)
 BLIND = "chat/local-blind"
 """One more of ours, which is shown neither images nor files."""
 _RATES = {"input": Decimal("0.30"), "output": Decimal("1.20")}
-FACTS = {name: Facts(name=name, provider="local", rates=Rates(**_RATES)) for name in ("local-chat", "local-json")}
+OURS = ("local-chat", "local-json", "local-blind")
+FACTS = {name: Facts(name=name, provider="local", rates=Rates(**_RATES)) for name in OURS}
 """What the simulated provider bills for ours: it keeps its own prices."""
 
 _WRITES = ModelCard(

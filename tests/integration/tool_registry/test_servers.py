@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from base64 import b64decode
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
+from wayline.testkit.media import png
 from wayline.tool_registry.adapters import upstream
 from wayline.tool_registry.adapters.upstream import Upstream
 
@@ -53,6 +55,27 @@ async def act() -> str:
     return "done"
 
 server.run()
+"""
+CAMERA_SERVER = """
+import base64, pathlib
+import anyio, mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+async def tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name="shot", input_schema={"type": "object"})])
+
+async def call(ctx, params):
+    content = pathlib.Path(__file__).with_suffix(".png").read_bytes()
+    shown = types.ImageContent(type="image", data=base64.b64encode(content).decode(), mime_type="image/png")
+    return types.CallToolResult(content=[types.TextContent(type="text", text="Here it is."), shown])
+
+async def main():
+    server = Server("camera", on_list_tools=tools, on_call_tool=call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+anyio.run(main)
 """
 BAD_SCHEMA_SERVER = """
 import anyio, mcp_types as types
@@ -221,6 +244,21 @@ async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
 
     assert reply.status == ("success" if size < 1_000 else "failed")
     assert reply.error is None or "above the limit of 1000" in reply.error.message
+
+
+async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_asks_again(world):
+    content = png(640, 480).ljust(100_000, b"\xa5")
+    await world.registry(program(world, "camera", CAMERA_SERVER))
+    (world.tmp_path / "camera.png").write_bytes(content)
+    await connected(world, "camera")
+
+    replies = [await world.call(world.ask("camera__shot")) for _ in range(2)]
+
+    for reply in replies:
+        assert (reply.status, reply.content) == ("success", "Here it is.\n[image image/png, 640x480]")
+        [image] = reply.images
+        assert (b64decode(image.content_base64), image.size_bytes) == (content, len(content))
+    assert [reply.repeated for reply in replies] == [False, True]
 
 
 async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(world, monkeypatch):

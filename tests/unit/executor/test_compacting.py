@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
+from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolImage, ToolMessage, UserMessage, Verbatim
 from wayline.contracts.jobs import Failure, Route
-from wayline.contracts.models import ModelCard
+from wayline.contracts.models import MediaRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.executor import compacting
@@ -29,7 +29,7 @@ from wayline.executor.compacting import (
     note,
     question,
 )
-from wayline.llm.tokens import estimate
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
 from .logs import PRIMARY, Log, card
 
@@ -142,7 +142,7 @@ def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[lis
 def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypatch: pytest.MonkeyPatch):
     log, measured, size = Long(), list[object](), compacting._size
     log.until_due()
-    monkeypatch.setattr(compacting, "_size", lambda message: measured.append(message) or size(message))
+    monkeypatch.setattr(compacting, "_size", lambda message, card: measured.append(message) or size(message, card))
 
     assert isinstance(log.next, Compact)
     assert len(measured) <= 2 * len(log.job.messages)
@@ -269,3 +269,16 @@ def test_what_is_pinned_leaves_less_room_for_what_is_kept():
     pinned = AgentConfig(tools=("*",), pinned=(TextPart(text="rule " * 3_000),))
 
     assert until_due(config=pinned).kept < until_due(config=AgentConfig(tools=("*",))).kept
+
+
+def test_images_of_tools_are_words_in_a_summary_and_tokens_where_they_are_seen():
+    about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": 9, "width": 80, "height": 40}
+    image = ToolImage(content_base64="AAAA" * 9_999, **about)
+    seeing = PRIMARY.model_copy(update={"images": True, "media": MediaRules(patch_px=10, patches_max=50)})
+    seen = ToolMessage(call="1", tool="t", content=image.note, images=(image,))
+
+    beside = compacting._size(seen, seeing) - compacting._size(seen, None)
+
+    assert beside == 32 * BYTES_PER_TOKEN
+    assert compacting._size(seen, PRIMARY) == compacting._size(seen, None) < 500
+    assert [*compacting._lines([seen])] == ["RESULT OF t: [image image/png, 80x40]"]

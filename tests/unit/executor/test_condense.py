@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wayline.contracts.chat import Attachment, ToolImage, ToolMessage
 from wayline.contracts.tools import RECALL, ToolDefinition, ToolError, ToolReply
-from wayline.executor.condense import condense, cut, shown
+from wayline.executor.condense import JOB_IMAGES_MAX, JOB_IMAGES_MAX_BYTES, condense, cut, shown
 from wayline.journal import Job
 from wayline.llm.tokens import BYTES_PER_TOKEN
 
@@ -130,3 +131,45 @@ def test_what_nobody_could_read_back_and_what_was_read_back_stay_whole(job, tool
     fields = shown(job, tool, ToolReply(status="success", content=whole), step=1, call="1", tokens_max=300)
 
     assert fields == {"content": whole, "error": None}
+
+
+def image(size_bytes: int = 9) -> ToolImage:
+    about = {"media_type": "image/png", "width": 8, "height": 6, "content_base64": "AAAA"}
+    return ToolImage(sha256="0" * 64, size_bytes=size_bytes, **about)
+
+
+def with_images(job: Job, *images: ToolImage, content: str = "it") -> tuple[int, str]:
+    """How many images of a result the model is shown, and the text."""
+    fields = shown(
+        job, "read", ToolReply(status="success", content=content, images=images), step=1, call="1", tokens_max=300
+    )
+    return len(fields["images"]), fields["content"]
+
+
+def test_images_stay_with_a_text_that_is_shortened_and_are_still_named():
+    note = "[image image/png, 8x6]"
+    count, content = with_images(JOB, image(), content=f"{'word ' * 2_500}\n{note}\n{'word ' * 2_500}")
+
+    assert count == 1
+    assert content.count(note) == 1
+
+
+@pytest.mark.parametrize(
+    ("held", "attached", "new", "shown_now"),
+    [
+        ([9] * (JOB_IMAGES_MAX - 1), 0, [9], 1),
+        ([9] * (JOB_IMAGES_MAX - 1), 0, [9, 9], 1),
+        ([9] * (JOB_IMAGES_MAX - 1), 1, [9], 0),
+        ([JOB_IMAGES_MAX_BYTES - 9], 0, [10, 9], 1),
+    ],
+)
+def test_images_beyond_what_a_conversation_holds_are_named(held, attached, new, shown_now):
+    messages = tuple(ToolMessage(call="1", tool="t", content="", images=(image(size),)) for size in held)
+    about = {"document_id": "d", "name": "a", "media_type": "image/png", "sha256": "0" * 64, "size_bytes": 9}
+    job = Job(messages=messages, attachments=(Attachment(**about),) * attached)
+
+    count, content = with_images(job, *map(image, new))
+
+    left_out = len(new) - shown_now
+    assert count == shown_now
+    assert (f"[Not shown: {left_out} of {len(new)} images; a conversation holds at most" in content) == bool(left_out)

@@ -9,7 +9,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.budgets import Extended
-from wayline.contracts.chat import Attachment, ImagePart, TextPart, UserMessage
+from wayline.contracts.chat import Attachment, ImagePart, TextPart, ToolImage, ToolMessage, UserMessage
 from wayline.contracts.jobs import JobOptions
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates
 from wayline.contracts.money import Usage
@@ -91,6 +91,27 @@ def test_an_image_counts_by_its_models_rule_beside_the_densest_text():
     beside = most_tokens(with_image, Prints().segments(with_image)) - most_tokens(alone, Prints().segments(alone))
     # 8 by 5 squares, and the part itself as text: it is not what is sent, but it is less.
     assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 100
+
+
+def test_an_image_of_a_tool_counts_by_its_models_rule_and_not_by_its_bytes():
+    seeing = card("acme/primary", images=True, media=MediaRules(patch_px=10, patches_max=50))
+    about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": 99_999, "content_base64": "AAAA" * 33_333}
+    result = ToolMessage(call="1", tool="t", content="", images=(ToolImage(width=80, height=41, **about),))
+
+    alone = request(seeing)
+    with_image = replace(alone, messages=(*alone.messages, result))
+
+    estimated = sum(part.tokens for part in Prints().segments(with_image)) - 40
+    beside = most_tokens(with_image, Prints().segments(with_image)) - most_tokens(alone, Prints().segments(alone))
+    assert estimated < 200
+    assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 250
+    other = replace(with_image, messages=(*alone.messages, result.model_copy(update={"images": changed(result)})))
+    assert Prints().segments(other)[-1].hash != Prints().segments(with_image)[-1].hash
+
+
+def changed(result: ToolMessage) -> tuple[ToolImage, ...]:
+    """Its images with other bytes."""
+    return tuple(image.model_copy(update={"sha256": "1" * 64}) for image in result.images)
 
 
 def test_an_image_may_fill_the_window_of_a_model_that_nobody_knows_to_count_it():

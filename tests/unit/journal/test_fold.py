@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts import events as e
-from wayline.contracts.chat import AssistantMessage
+from wayline.contracts.chat import AssistantMessage, ToolCall, ToolImage, ToolMessage
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.money import Usage
-from wayline.journal import Job, State, encode, evolve, fold, read_record, unknown_types, view
+from wayline.journal import Call, Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
 
 _spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
@@ -53,6 +53,32 @@ def test_a_result_that_no_call_waits_for_counts_for_nothing():
     )
 
     assert evolve(Job(misread=1), done)._replace(seq=0, at=None) == Job(misread=1)
+
+
+def test_images_of_a_result_are_shown_with_it_and_a_record_without_the_field_has_none():
+    trace = e.SpanRef(trace_id="t", span_id="s")
+    image = ToolImage(media_type="image/png", sha256="0" * 64, size_bytes=3, width=8, height=6, content_base64="AAAA")
+    done = e.ToolCompleted(
+        job_id="j",
+        seq=2,
+        at=datetime.now(UTC),
+        trace=trace,
+        step=1,
+        call="1",
+        tool="t",
+        status="success",
+        content="[image image/png, 8x6]",
+        images=(image,),
+    )
+    waiting = Job(calls=(Call(wanted=ToolCall(call="1", tool="t")),))
+    old = orjson.loads(done.model_dump_json(exclude={"images"}))
+
+    [shown] = evolve(waiting, done).messages
+    [shown_before] = evolve(waiting, e.ToolCompleted.model_validate(old)).messages
+
+    assert isinstance(shown, ToolMessage) and isinstance(shown_before, ToolMessage)
+    assert (shown.content, shown.images) == ("[image image/png, 8x6]", (image,))
+    assert (shown_before.content, shown_before.images) == (shown.content, ())
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,6 +11,7 @@ from wayline.contracts.chat import (
     NoteMessage,
     TextPart,
     ToolCall,
+    ToolImage,
     ToolMessage,
     UserMessage,
     Verbatim,
@@ -244,4 +245,24 @@ def test_tools_are_said_in_the_order_given():
     assert said["tools"] == [
         {"type": "function", "function": {"name": "a", "description": "A.", "parameters": SCHEMA}},
         {"type": "function", "function": {"name": "b", "description": "", "parameters": {}}},
+    ]
+
+
+def test_images_of_tools_follow_all_results_as_the_users():
+    image = ToolImage(media_type="image/png", sha256="0" * 64, size_bytes=3, width=8, height=6, content_base64="AAAA")
+    said, _ = asked(
+        ASKED,
+        calling("a", "b"),
+        result("1", "[image image/png, 8x6]", images=(image,)),
+        result("2", "ok"),
+        NOTE,
+        card={"images": True},
+    )
+
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    assert said["messages"][3:] == [
+        {"role": "tool", "tool_call_id": "a", "content": "[image image/png, 8x6]"},
+        {"role": "tool", "tool_call_id": "b", "content": "ok"},
+        {"role": "user", "content": [{"type": "text", "text": "[IMAGES OF look, call a]"}, shown]},
+        {"role": "user", "content": "[CONTEXT]\nIt is raining."},
     ]

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from wayline.contracts.chat import Attachment, FilePart, ImagePart, NoteMessage, TextPart, UserMessage
+from wayline.contracts.chat import (
+    Attachment,
+    FilePart,
+    ImagePart,
+    NoteMessage,
+    TextPart,
+    ToolImage,
+    ToolMessage,
+    UserMessage,
+)
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm import media
 from wayline.llm.catalogue import bundled
@@ -128,3 +137,49 @@ def test_a_document_counts_as_often_as_messages_name_it():
 
     assert media.named(messages, {"one": one, "other": other}) == [one, other, one]
     assert media.named(messages, {}) == []
+
+
+def returned(*sizes: tuple[int, int], size_bytes: int = 9) -> ToolMessage:
+    """A tool's result with images."""
+    about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": size_bytes, "content_base64": "AAAA" * 9_999}
+    images = (ToolImage(width=width, height=height, **about) for width, height in sizes)
+    return ToolMessage(call="1", tool="t", content="it", images=tuple(images))
+
+
+@pytest.mark.parametrize("card", [CLAUDE, HAIKU, GPT, GEMINI, MINE])
+def test_an_image_of_a_tool_counts_as_one_that_is_attached(card: ModelCard):
+    alike = attachment(width=640, height=480)
+    messages = (NoteMessage(label="CONTEXT", text="x"), returned((640, 480)))
+
+    assert media.returned_tokens(card, messages) == media.tokens(card, alike) > 0
+    assert media.returned_most_tokens(card, messages, {}) == media.most_tokens(card, alike)
+
+
+@pytest.mark.parametrize("card", [OFFLINE, MINE.model_copy(update={"images": False})])
+def test_a_model_that_sees_nothing_is_sent_no_image_of_a_tool(card: ModelCard):
+    messages = (returned((640, 480)),)
+
+    assert media.returned(card, messages, {}) == {}
+    assert media.returned_tokens(card, messages) == media.returned_most_tokens(card, messages, {}) == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "widths"),
+    [
+        (MediaRules(images_max=4), [[10, 20], [30]]),
+        (MediaRules(image_max_px=25), [[10, 20]]),
+        (MediaRules(image_max_bytes=8), []),
+        (MediaRules(request_max_bytes=1_000 + 3 * 9), [[10, 20], [30]]),
+    ],
+)
+def test_images_beyond_what_a_model_takes_beside_its_attachments_are_left_to_their_words(rules, widths):
+    card = MINE.model_copy(update={"media": rules})
+    named = UserMessage(parts=(ImagePart(document_id="d"),))
+    messages = (named, returned((10, 9), (20, 9)), returned((30, 9), (40, 9)))
+
+    sent = media.returned(card, messages, {"d": attachment()})
+
+    assert [[image.width for image in images] for images in sent.values()] == widths
+    # What was sent once is sent again, whatever came since.
+    before = media.returned(card, messages[:2], {"d": attachment()})
+    assert before == {at: images for at, images in sent.items() if at < 2}

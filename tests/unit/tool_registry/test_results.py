@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any
 
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent
 
-from wayline.contracts.chat import Citation
+from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.tools import Effect, ToolReply
-from wayline.tool_registry.results import CITATIONS, COST, reconciled, reply_of, tokens_of
+from wayline.testkit.media import png
+from wayline.tool_registry.results import (
+    CITATIONS,
+    COST,
+    IMAGE_MAX_BYTES,
+    IMAGES_MAX,
+    reconciled,
+    reply_of,
+    tokens_of,
+)
 
 
 def result(*texts: str, meta: dict[str, Any] | None = None, **more: Any) -> CallToolResult:
@@ -41,6 +52,62 @@ def test_what_a_model_cannot_read_is_named():
     image = ImageContent(type="image", data="AAAA", mime_type="image/png")
 
     assert reply(CallToolResult(content=[image])).content == "[image image/png]"
+
+
+def picture(content: bytes, said: str = "image/png") -> ImageContent:
+    return ImageContent(type="image", data=b64encode(content).decode(), mime_type=said)
+
+
+def test_an_image_is_kept_beside_the_words_that_stand_for_it():
+    before, after = (TextContent(type="text", text=text) for text in ("before", "after"))
+
+    said = reply(CallToolResult(content=[before, picture(png(640, 480), "image/jpeg"), after]))
+
+    assert said.content == "before\n[image image/png, 640x480]\nafter"
+    content = png(640, 480)
+    assert said.images == (
+        ToolImage(
+            media_type="image/png",
+            sha256=sha256(content).hexdigest(),
+            size_bytes=len(content),
+            width=640,
+            height=480,
+            content_base64=b64encode(content).decode(),
+        ),
+    )
+
+
+@pytest.mark.parametrize("size", [IMAGE_MAX_BYTES, IMAGE_MAX_BYTES + 1, 3 * IMAGE_MAX_BYTES])
+def test_an_image_above_the_limit_is_named(size: int):
+    said = reply(CallToolResult(content=[picture(png(64, 48).ljust(size, b"\0"))]))
+
+    kept = size <= IMAGE_MAX_BYTES
+    assert [image.size_bytes for image in said.images] == ([size] if kept else [])
+    more = "" if kept else f", not shown: it is above the limit of {IMAGE_MAX_BYTES} bytes"
+    assert said.content == f"[image image/png, 64x48{more}]"
+
+
+def test_more_images_than_a_result_may_show_are_named():
+    said = reply(CallToolResult(content=[picture(png(n, 9)) for n in range(1, IMAGES_MAX + 2)]))
+
+    assert [image.width for image in said.images] == [*range(1, IMAGES_MAX + 1)]
+    assert said.content.splitlines()[-1] == (
+        f"[image image/png, {IMAGES_MAX + 1}x9, not shown: a result may show {IMAGES_MAX} images]"
+    )
+
+
+@pytest.mark.parametrize("content", [b"<svg/>", b"\x89PNG\r\n\x1a\n", b""])
+def test_what_is_no_image_that_models_take_is_named(content: bytes):
+    said = reply(CallToolResult(content=[picture(content, "image/svg+xml")]))
+
+    assert (said.content, said.images) == ("[image image/svg+xml]", ())
+
+
+def test_the_image_of_a_failure_is_named():
+    said = reply(CallToolResult(content=[picture(png(8, 6))], is_error=True))
+
+    assert said.error is not None
+    assert (said.error.message, said.images) == ("[image image/png, 8x6]", ())
 
 
 def test_a_structured_answer_without_text_is_given_as_json():

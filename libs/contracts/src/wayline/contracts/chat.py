@@ -129,6 +129,26 @@ class AssistantMessage(Frozen):
     verbatim: Verbatim | None = None
 
 
+class ToolImage(Frozen):
+    """An image that a tool returned, with its bytes."""
+
+    media_type: str = Field(description="What its bytes are, whatever the tool said.")
+    sha256: Sha256
+    size_bytes: int = Field(ge=0)
+    width: int = Field(ge=1, description="In pixels.")
+    height: int = Field(ge=1)
+    content_base64: str = Field(repr=False)
+
+    @property
+    def note(self) -> str:
+        """What stands for it in the text of its result."""
+        return f"[image {self.media_type}, {self.width}x{self.height}]"
+
+
+NO_TEXT = {"images": {"__all__": {"content_base64"}}}
+"""What of a message is no text: to be excluded where its size or its tokens are read."""
+
+
 class ToolMessage(Frozen):
     """What came of a tool call, as the model is shown it."""
 
@@ -136,6 +156,9 @@ class ToolMessage(Frozen):
     call: str
     tool: str
     content: str
+    images: tuple[ToolImage, ...] = Field(
+        default=(), description="Shown with `content`, which says in words where each stands."
+    )
     citations: tuple[Citation, ...] = ()
     failed: bool = False
     provider_id: str | None = None

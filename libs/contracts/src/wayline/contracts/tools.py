@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
-from wayline.contracts.chat import Citation
+from wayline.contracts.chat import Citation, ToolImage
 
 
 class Effect(StrEnum):
@@ -67,6 +67,9 @@ class ToolReply(Frozen):
 
     status: Literal["success", "failed", "in_progress", "unknown"]
     content: str = ""
+    images: tuple[ToolImage, ...] = Field(
+        default=(), description="What `content` says in words only: `[image image/png, 640x480]`."
+    )
     citations: tuple[Citation, ...] = ()
     error: ToolError | None = None
     effect: Effect = Effect.READ

@@ -242,6 +242,7 @@ def _shown(call: Call) -> ToolMessage:
         call=call.wanted.call,
         tool=call.wanted.tool,
         content=call.done.content if call.done.error is None else call.done.error.message,
+        images=call.done.images,
         citations=call.done.citations,
         failed=call.done.status != "success",
         provider_id=call.wanted.provider_id,

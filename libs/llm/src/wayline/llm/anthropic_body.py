@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,18 @@ from wayline.contracts.chat import (
     NoteMessage,
     TextPart,
     ToolCall,
+    ToolImage,
     ToolMessage,
     Verbatim,
 )
 from wayline.contracts.models import Effort
-from wayline.llm import inputs, knobs, schemas, structured
+from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
 
 Json = dict[str, Any]
+Images = Mapping[int, Sequence[ToolImage]]
+"""What tools returned, by the place of the message."""
 
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -109,11 +112,12 @@ def _tools(request: ModelRequest) -> list[Json]:
 
 def _spoken(request: ModelRequest) -> list[Spoken]:
     spoken: list[Spoken] = []
+    images = media.returned(request.card, request.messages, request.attachments)
     for turn in turns(request.messages, echoes=lambda verbatim: verbatim.provider == request.card.provider):
         if isinstance(turn, Answer):
             spoken.append(Spoken("assistant", _answer(turn, request)))
         else:
-            spoken.extend(_said(turn, request))
+            spoken.extend(_said(turn, request, images))
     return spoken
 
 
@@ -131,22 +135,33 @@ def _echo(verbatim: Verbatim | None, request: ModelRequest) -> list[Json]:
     return [block for block in verbatim.blocks if same or block.get("type") not in THINKING]
 
 
-def _said(turn: Said, request: ModelRequest) -> list[Spoken]:
+def _said(turn: Said, request: ModelRequest, images: Images) -> list[Spoken]:
     closing = turn.closing if request.card.system_messages else []
     others = turn.others[: len(turn.others) - len(closing)]
-    user = [_result(each) for each in turn.results] + [block for other in others for block in _other(other, request)]
+    user = [_result(each, images.get(each.index, ())) for each in turn.results]
+    user += [block for other in others for block in _other(other, request)]
     spoken = [Spoken("user", user)] if user else []
     if closing:
         spoken.append(Spoken("system", [block for other in closing for block in _other(other, request)]))
     return spoken
 
 
-def _result(result: Result) -> Block:
+def _result(result: Result, images: Sequence[ToolImage]) -> Block:
     said: Json = {"type": "tool_result", "tool_use_id": result.id}
     if result.message is None:
         return Block(result.index, {**said, "content": NO_RESULT, "is_error": True})
     failed = {"is_error": True} if result.message.failed else {}
-    return Block(result.index, {**said, "content": result.message.content, **failed})
+    text = result.message.content
+    content = [*([_text(text)] if text.strip() else []), *map(_tool_image, images)] if images else text
+    return Block(result.index, {**said, "content": content, **failed})
+
+
+def _tool_image(image: ToolImage) -> Json:
+    return {"type": "image", "source": _source(image.media_type, image.content_base64)}
+
+
+def _source(media_type: str, content_base64: str) -> Json:
+    return {"type": "base64", "media_type": media_type, "data": content_base64}
 
 
 def _other(other: Other, request: ModelRequest) -> list[Block]:
@@ -168,7 +183,7 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     kind, file = inputs.opened(part, request)
     if kind == "text":
         return _text(inputs.text(file))
-    source = {"type": "base64", "media_type": file.media_type, "data": file.content}
+    source = _source(file.media_type, file.content)
     if kind == "image":
         return {"type": "image", "source": source}
     return {"type": "document", "source": {**source, "media_type": PDF}, "title": file.name}

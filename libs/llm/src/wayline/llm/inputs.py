@@ -43,6 +43,11 @@ def encoded(media_type: str, data: bytes) -> str:
     return data.decode(errors="replace") if kind_of(media_type) == "text" else b64encode(data).decode()
 
 
+def data_url(media_type: str, content_base64: str) -> str:
+    """Bytes as both of OpenAI's wire formats have them."""
+    return f"data:{media_type};base64,{content_base64}"
+
+
 def text(file: File) -> str:
     """A file as text, under its name."""
     return f"[FILE {file.name}]\n{file.content}"

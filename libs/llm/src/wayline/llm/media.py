@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
-from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
+from wayline.contracts.chat import Attachment, ChatMessage, Part, ToolImage, UserMessage
 from wayline.contracts.models import MediaRules, ModelCard
 from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
@@ -16,6 +16,7 @@ from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
 
 IMAGE_TOKENS = 1_500
 """What is expected of an image where nobody has said how small it is made."""
+NOTHING: Mapping[str, Attachment] = {}
 BESIDE_TOKENS_MAX = 64
 """What a provider adds to an image or a page: Claude was measured to add 40 to one that it made smaller."""
 
@@ -68,7 +69,68 @@ def named(messages: Iterable[ChatMessage], attachments: Mapping[str, Attachment]
     return [attachments[document_id] for document_id in ids if document_id in attachments]
 
 
-def _image(rules: MediaRules, image: Attachment, *, unknown: int) -> int:
+def returned(
+    card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]
+) -> dict[int, tuple[ToolImage, ...]]:
+    """The images of tools' results that a model is sent, by the place of the message; the others are words to it.
+
+    What it takes is given to attachments first and then in the order of the history, so that what was sent once is sent
+    again, however long the history gets.
+    """
+    found: dict[int, tuple[ToolImage, ...]] = {}
+    if not card.images or card.provider in LOCAL:
+        return found
+    room: _Room | None = None
+    for at, message in enumerate(messages):
+        if message.role == "tool" and message.images:
+            room = room or _Room(card.media, named(messages, attachments))
+            if sent := tuple([image for image in message.images if room.takes(image)]):
+                found[at] = sent
+    return found
+
+
+def returned_tokens(
+    card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment] = NOTHING
+) -> int:
+    """What images of tools' results probably take of a model's prompt."""
+    sent = returned(card, messages, attachments).values()
+    return sum(_image(card.media, image, unknown=IMAGE_TOKENS) for images in sent for image in images)
+
+
+def returned_most_tokens(
+    card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]
+) -> int:
+    """The most they can take: all of the window where nobody has said how its model counts."""
+    images = [image for sent in returned(card, messages, attachments).values() for image in sent]
+    if images and card.media.patches_max is None:
+        return card.context_window
+    return sum(_image(card.media, image, unknown=card.context_window) + BESIDE_TOKENS_MAX for image in images)
+
+
+class _Room:
+    """What a model takes in one request beside what is attached to it."""
+
+    def __init__(self, rules: MediaRules, attached: Sequence[Attachment]) -> None:
+        self._rules = rules
+        self._images = sum(kind_of(one.media_type) == "image" for one in attached)
+        self._bytes = sum(one.size_bytes for one in attached)
+
+    def takes(self, image: ToolImage) -> bool:
+        """Whether there is room for one more image, which then has it."""
+        rules, images, size = self._rules, self._images + 1, self._bytes + image.size_bytes
+        limits = (
+            (images, rules.images_max),
+            (image.size_bytes, rules.image_max_bytes),
+            (max(image.width, image.height), rules.image_max_px),
+            (size, rules.request_max_bytes),
+        )
+        if any(most is not None and wanted > most for wanted, most in limits):
+            return False
+        self._images, self._bytes = images, size
+        return True
+
+
+def _image(rules: MediaRules, image: Attachment | ToolImage, *, unknown: int) -> int:
     if image.width is None or image.height is None:
         return unknown if rules.patches_max is None else ceil(rules.patches_max * rules.patch_tokens)
     patches = ceil(image.width / rules.patch_px) * ceil(image.height / rules.patch_px)

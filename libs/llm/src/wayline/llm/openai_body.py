@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -17,15 +17,18 @@ from wayline.contracts.chat import (
     NoteMessage,
     TextPart,
     ToolCall,
+    ToolImage,
     ToolMessage,
     Verbatim,
 )
-from wayline.llm import inputs, knobs, schemas, structured
+from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
 from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
 
 Json = dict[str, Any]
+Images = Mapping[int, Sequence[ToolImage]]
+"""What tools returned, by the place of the message."""
 
 MARK = {"mode": "explicit"}
 SCHEMA_NAME = "answer"
@@ -139,8 +142,9 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
         return (verbatim.provider, verbatim.model) == (request.card.provider, request.model)
 
     items = [Item(-1, _spoken("developer", [_text(request.system)]))] if marks and request.system.strip() else []
+    images = media.returned(request.card, request.messages, request.attachments)
     for turn in turns(request.messages, echoes=echoes):
-        items += _answer(turn) if isinstance(turn, Answer) else _said(turn, request, marks=marks)
+        items += _answer(turn) if isinstance(turn, Answer) else _said(turn, request, images, marks=marks)
     return items
 
 
@@ -150,15 +154,16 @@ def _answer(turn: Answer) -> list[Item]:
     return [Item(turn.index, each) for each in said or [_spoken("assistant", NO_ANSWER)]]
 
 
-def _said(turn: Said, request: ModelRequest, *, marks: bool) -> list[Item]:
-    results = [_result(each, marks=marks) for each in turn.results]
+def _said(turn: Said, request: ModelRequest, images: Images, *, marks: bool) -> list[Item]:
+    results = [_result(each, images.get(each.index, ()), marks=marks) for each in turn.results]
     return results + [_other(other, request) for other in turn.others]
 
 
-def _result(result: Result, *, marks: bool) -> Item:
+def _result(result: Result, images: Sequence[ToolImage], *, marks: bool) -> Item:
     content = result.message.content if result.message else NO_RESULT
     # The form does not depend on whether this one is marked, so that markers never change a prefix.
-    output = [_text(content)] if marks else content
+    shown = [_image(image.media_type, image.content_base64) for image in images]
+    output = [_text(content), *shown] if marks or shown else content
     return Item(result.index, {"type": "function_call_output", "call_id": result.id, "output": output})
 
 
@@ -181,11 +186,14 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     if kind == "text":
         return _text(inputs.text(file))
     if kind == "image":
-        url = f"data:{file.media_type};base64,{file.content}"
-        # `auto` has no limit that is told: a photo was measured to cost five times as much.
-        return {"type": "input_image", "image_url": url, "detail": "high"}
-    data = f"data:{PDF};base64,{file.content}"
-    return {"type": "input_file", "filename": file.name, "file_data": data}
+        return _image(file.media_type, file.content)
+    return {"type": "input_file", "filename": file.name, "file_data": inputs.data_url(PDF, file.content)}
+
+
+def _image(media_type: str, content_base64: str) -> Json:
+    url = inputs.data_url(media_type, content_base64)
+    # `auto` has no limit that is told: a photo was measured to cost five times as much.
+    return {"type": "input_image", "image_url": url, "detail": "high"}
 
 
 def _mark(request: ModelRequest, items: list[Item]) -> None:

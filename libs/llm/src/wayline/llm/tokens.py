@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from fractions import Fraction
 
+from wayline.contracts.chat import NO_TEXT
 from wayline.llm.model import ModelRequest
 
 BYTES_PER_TOKEN = 4
@@ -36,6 +37,6 @@ def most(estimated: int, *, pieces: int) -> int:
 
 def estimate_request(request: ModelRequest) -> int:
     """Tokens of everything a request sends."""
-    said = sum(estimate(message.model_dump_json()) for message in request.messages)
+    said = sum(estimate(message.model_dump_json(exclude=NO_TEXT)) for message in request.messages)
     offered = sum(estimate(tool.model_dump_json()) for tool in request.tools)
     return estimate(request.system) + said + offered

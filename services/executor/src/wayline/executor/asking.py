@@ -20,7 +20,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.executor import priced, spending
 from wayline.executor.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.failures import when_shut
-from wayline.executor.giving import given
+from wayline.executor.giving import given, returned_bytes
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.models import Heard
 from wayline.executor.priced import Lapse
@@ -54,7 +54,7 @@ async def call_model(hands: Hands, hold: Hold, action: CallModel) -> Action | No
 
 
 def _sends_files(job: Job) -> bool:
-    return bool(job.attachments) and job.card.provider not in LOCAL
+    return job.card.provider not in LOCAL and (bool(job.attachments) or returned_bytes(job) > 0)
 
 
 async def _call(

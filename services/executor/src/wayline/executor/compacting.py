@@ -9,7 +9,15 @@ from itertools import takewhile
 
 import orjson
 
-from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage, TextPart, ToolMessage, UserMessage
+from wayline.contracts.chat import (
+    NO_TEXT,
+    AssistantMessage,
+    ChatMessage,
+    NoteMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
 from wayline.contracts.models import ModelCard
 from wayline.executor.actions import Compact
 from wayline.executor.condense import cut
@@ -38,10 +46,11 @@ def due(job: Job) -> Compact | None:
         return None
     window = card.context_window
     since = list(takewhile(lambda message: message is not said, reversed(job.messages)))
-    if job.prompt_tokens + _tokens(since) <= START_SHARE * window:
+    if job.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
         return None
     heads = sum(part.tokens for part in asked.prefix if part.part != "messages") + _given(job)
-    kept = _kept(job.messages, room=int(END_SHARE * window) - heads - _tokens(job.messages[:1]) - SUMMARY_TOKENS_MAX)
+    room = int(END_SHARE * window) - heads - _tokens(job.messages[:1], card) - SUMMARY_TOKENS_MAX
+    kept = _kept(job.messages, card, room=room)
     middle = job.messages[1 : len(job.messages) - kept]
     return Compact(_summariser(job, middle), kept) if len(middle) > 1 else None
 
@@ -58,11 +67,11 @@ def _tried(job: Job) -> bool:
     return job.compacting_at is not None and job.step < job.compacting_at + AGAIN_AFTER_STEPS
 
 
-def _kept(messages: Sequence[ChatMessage], *, room: int) -> int:
+def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int:
     """How many messages stay at the end: whole steps, the last one always."""
     kept, size = 0, 0
     for at in range(len(messages) - 1, 0, -1):
-        size += _size(messages[at])
+        size += _size(messages[at], card)
         if not isinstance(messages[at], AssistantMessage):
             continue
         if kept and size // BYTES_PER_TOKEN > room:
@@ -73,7 +82,8 @@ def _kept(messages: Sequence[ChatMessage], *, room: int) -> int:
 
 def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
     """The flash model among the job's own that can read it all, else the one whose conversation it is."""
-    needed = _tokens(middle) + estimate(_instruction()) + SUMMARY_TOKENS_MAX
+    # Images are words to it.
+    needed = _tokens(middle, None) + estimate(_instruction()) + SUMMARY_TOKENS_MAX
     needed += task_tokens(job)
     able = (
         card
@@ -132,14 +142,17 @@ def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
             yield "\n".join(line for line in (f"ASSISTANT: {message.text}" if message.text else "", *calls) if line)
 
 
-def _tokens(messages: Iterable[ChatMessage]) -> int:
-    """About what messages take, with what is around their words."""
-    return sum(_size(message) for message in messages) // BYTES_PER_TOKEN
+def _tokens(messages: Iterable[ChatMessage], card: ModelCard | None) -> int:
+    """About what messages take, with what is around their words, and with images of tools where a model sees them."""
+    return sum(_size(message, card) for message in messages) // BYTES_PER_TOKEN
 
 
-def _size(message: ChatMessage) -> int:
+def _size(message: ChatMessage, card: ModelCard | None) -> int:
+    images = media.returned_tokens(card, (message,)) if card else 0
     # A provider's own blocks say the same once more, and are not kept.
-    return len(message.__pydantic_serializer__.to_json(message, exclude={"verbatim"}, exclude_defaults=True))
+    unsaid = {"verbatim": True, **NO_TEXT}
+    text = message.__pydantic_serializer__.to_json(message, exclude=unsaid, exclude_defaults=True)
+    return len(text) + images * BYTES_PER_TOKEN
 
 
 @cache

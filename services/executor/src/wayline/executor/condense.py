@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from wayline.contracts.chat import IMAGES, ToolImage
 from wayline.contracts.tools import RECALL, ToolReply
 from wayline.journal import Job
 from wayline.llm.tokens import BYTES_PER_TOKEN
 
+JOB_IMAGES_MAX = 20
+"""Images in one conversation, with those that the job itself was given; providers take larger ones only up to so many.
+
+What a tool returns beyond it is named in words."""
+JOB_IMAGES_MAX_BYTES = 8 * 1024 * 1024
+"""Of all images that tools returned in one conversation: they are in memory while the job is held."""
 RESULT_TOKENS_MAX = 4_000
 """Estimated; what a model is shown of one result, where nobody says otherwise."""
 DEPTH_MAX = 12
@@ -24,6 +31,34 @@ _LADDER = ((2, 80), (4, 120), (8, 200), (15, 400), (30, 800), (60, 2_000))
 
 def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
     """What of a reply the model is shown and what is kept beside it, as fields of `ToolCompleted`."""
+    fields = _texts(job, tool, reply, step=step, call=call, tokens_max=tokens_max)
+    if not reply.images:
+        return fields
+    images = _fitting(job, reply)
+    content: str = fields["content"]
+    # Where the words for an image were left out with the text around them.
+    content += "".join(f"\n{image.note}" for image in images if image.note not in content)
+    if len(images) < len(reply.images):
+        most = f"a conversation holds at most {JOB_IMAGES_MAX} images and {JOB_IMAGES_MAX_BYTES} bytes of them"
+        content += f"\n[Not shown: {len(reply.images) - len(images)} of {len(reply.images)} images; {most}]"
+    return {**fields, "content": content, "images": images}
+
+
+def _fitting(job: Job, reply: ToolReply) -> tuple[ToolImage, ...]:
+    """The images of a reply for which the conversation has room."""
+    held = [image for message in job.messages if message.role == "tool" for image in message.images]
+    held += [image for call in job.calls if call.done for image in call.done.images]
+    count = len(held) + sum(one.media_type in IMAGES for one in job.attachments)
+    size = sum(image.size_bytes for image in held)
+    fitting: list[ToolImage] = []
+    for image in reply.images:
+        if count < JOB_IMAGES_MAX and size + image.size_bytes <= JOB_IMAGES_MAX_BYTES:
+            fitting.append(image)
+            count, size = count + 1, size + image.size_bytes
+    return tuple(fitting)
+
+
+def _texts(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
     error = reply.error
     said = reply.content if error is None else error.message
     # What nobody could read back stays whole, and so does what was read back.

@@ -48,9 +48,14 @@ class Files:
         self._room = Room(sent_max_bytes)
         self._away_until = 0.0
 
-    def room(self, attachments: Sequence[Attachment]) -> AbstractContextManager[asyncio.Event]:
-        """Room for one call that sends these: its body is its own, however many jobs share the content."""
-        return self._room.wanted(sum(one.size_bytes for one in attachments))
+    def room(
+        self, attachments: Sequence[Attachment], *, beside_bytes: int = 0
+    ) -> AbstractContextManager[asyncio.Event]:
+        """Room for one call that sends these: its body is its own, however many jobs share the content.
+
+        `beside_bytes`: of images that tools returned.
+        """
+        return self._room.wanted(sum(one.size_bytes for one in attachments) + beside_bytes)
 
     async def of(self, tenant: str, attachments: Sequence[Attachment], *, again: bool = False) -> dict[str, File]:
         """Each attachment by document id; waits AWAY_MAX_S for a retrieval that is away.

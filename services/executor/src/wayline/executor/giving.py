@@ -11,14 +11,22 @@ from wayline.contracts.jobs import Failure
 from wayline.executor.actions import Fail
 from wayline.executor.hold import Cancelled, Hold
 from wayline.executor.steps import Hands
-from wayline.llm import File
+from wayline.journal import Job
+from wayline.llm import File, media
+
+
+def returned_bytes(job: Job) -> int:
+    """What its next call sends of images that tools returned, before it is encoded."""
+    attachments = {one.document_id: one for one in job.attachments}
+    sent = media.returned(job.card, job.messages, attachments).values()
+    return sum(image.size_bytes for images in sent for image in images)
 
 
 @asynccontextmanager
 async def given(hands: Hands, hold: Hold) -> AsyncIterator[dict[str, File] | Fail | None]:
     """What the job names, by document id, once there is room for it; or why not, None: it is being cancelled."""
     job = hold.pen.job
-    with hands.files.room(job.attachments) as turn:
+    with hands.files.room(job.attachments, beside_bytes=returned_bytes(job)) as turn:
         try:
             if not turn.is_set():
                 await hold.listening(turn.wait(), finish_when_draining=False)

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from wayline.contracts.base import slim
-from wayline.contracts.chat import Attachment, ChatMessage, Part, UserMessage
+from wayline.contracts.chat import NO_TEXT, Attachment, ChatMessage, Part, UserMessage
 from wayline.contracts.events import Segment
 from wayline.contracts.ids import RECENT
 from wayline.contracts.tools import ToolDefinition
@@ -110,9 +110,10 @@ class Prints:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
         self._read(prompt.messages, prompt.attachments)
         said = _segment("messages", self._hashes, self._sizes[-1])
-        if isinstance(prompt, ModelRequest) and prompt.attachments:
+        if isinstance(prompt, ModelRequest):
             named = media.named(prompt.messages, prompt.attachments)
             beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
+            beside += media.returned_tokens(prompt.card, prompt.messages, prompt.attachments)
             said = said.model_copy(update={"tokens": said.tokens + beside})
         return _tool_segment(prompt.tools), _system_segment(prompt.system), said
 
@@ -167,8 +168,11 @@ def _joined(hashes: Sequence[bytes]) -> str:
 
 
 def _said(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:
+    # Of images their hashes: what they take of a prompt is counted by rules of its own.
     # Without defaults: a field that a newer build adds leaves the hashes of older messages as they are.
-    said = message.role.encode() + message.__pydantic_serializer__.to_json(message, exclude_defaults=True)
+    said = message.role.encode() + message.__pydantic_serializer__.to_json(
+        message, exclude=NO_TEXT, exclude_defaults=True
+    )
     if not attachments:
         return said
     # A document's id does not say which bytes are sent.

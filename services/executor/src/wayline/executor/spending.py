@@ -40,6 +40,8 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCa
     for one in media.named(request.messages, request.attachments):
         estimated -= media.tokens(request.card, one)
         beside += media.most_tokens(card, one)
+    estimated -= media.returned_tokens(request.card, request.messages, request.attachments)
+    beside += media.returned_most_tokens(card, request.messages, request.attachments)
     if card.tools == "json":
         estimated += PROTOCOL_TOKENS_MAX
     if request.output_schema is not None:

@@ -84,7 +84,7 @@ class Bound:
         if not found:
             return None
         reply = reply_of(result, effect=Effect.RECONCILE, trusted=False, max_bytes=self.max_bytes)
-        return reply.model_copy(update={"content": content, "attempts": attempt})
+        return reply.model_copy(update={"content": content, "images": (), "attempts": attempt})
 
     async def _send(self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None) -> CallToolResult:
         said = {KEY: ask.key, **meta}

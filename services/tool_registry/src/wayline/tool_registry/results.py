@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import binascii
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from wayline.contracts.chat import Citation
+from wayline.contracts.chat import Citation, ToolImage
+from wayline.contracts.images import seen
 from wayline.contracts.money import usd
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, ImageContent
 
 KEY = "wayline/key"
 TENANT = "wayline/tenant"
@@ -25,6 +29,12 @@ CITATIONS = "wayline/citations"
 """Names in a call's `_meta`: the first three we say, the others a tool may answer."""
 
 BYTES_PER_TOKEN = 4
+IMAGES_MAX = 4
+"""Images of one result that a model can be shown; the others are named."""
+IMAGE_MAX_BYTES = 2 * 1024 * 1024
+"""Of one image; a larger one is named."""
+IMAGE_HEAD_CHARS = 64 * 1024
+"""In base64, of an image that is too large: enough to say what it is."""
 
 _CITATIONS = TypeAdapter(tuple[Citation, ...])
 
@@ -44,7 +54,7 @@ def reply_of(
     duration_ms: float = 0,
 ) -> ToolReply:
     """The reply for a tool's result; citations count only from a server that is trusted."""
-    content = text_of(result)
+    content, images = _read(result)
     meta = result.meta or {}
     size = len(content.encode())
     always: dict[str, Any] = {
@@ -60,16 +70,48 @@ def reply_of(
     if result.is_error:
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()
-    return ToolReply(status="success", content=content, citations=citations, **always)
+    return ToolReply(status="success", content=content, images=images, citations=citations, **always)
 
 
 def text_of(result: CallToolResult) -> str:
     """Everything a model can read in a result, in order; what it cannot is named."""
-    parts = [_part(block) for block in result.content]
+    return _read(result)[0]
+
+
+def _read(result: CallToolResult) -> tuple[str, tuple[ToolImage, ...]]:
+    """The text of a result, in which images are named, and those of them that a model can be shown."""
+    images: list[ToolImage] = []
+    parts = [_image(block, images) if block.type == "image" else _part(block) for block in result.content]
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     # Half a surrogate pair is not text: nothing downstream could encode it.
-    return "\n".join(parts).encode("utf-8", "replace").decode()
+    return "\n".join(parts).encode("utf-8", "replace").decode(), tuple(images)
+
+
+def _image(block: ImageContent, images: list[ToolImage]) -> str:
+    """The words for an image, which is added to `images` where a model can be shown it."""
+    large = len(block.data) > IMAGE_MAX_BYTES * 4 // 3 + 4
+    try:
+        content = b64decode(block.data[:IMAGE_HEAD_CHARS] if large else block.data, validate=True)
+    except (binascii.Error, ValueError):
+        content = b""
+    found = seen(content)
+    if found is None:
+        return f"[image {block.mime_type}]"
+    image = ToolImage(
+        media_type=found.media_type,
+        sha256=sha256(content).hexdigest(),
+        size_bytes=len(content),
+        width=found.width,
+        height=found.height,
+        content_base64=b64encode(content).decode(),
+    )
+    if large or len(content) > IMAGE_MAX_BYTES:
+        return f"{image.note[:-1]}, not shown: it is above the limit of {IMAGE_MAX_BYTES} bytes]"
+    if len(images) >= IMAGES_MAX:
+        return f"{image.note[:-1]}, not shown: a result may show {IMAGES_MAX} images]"
+    images.append(image)
+    return image.note
 
 
 def _part(block: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wayline.contracts.base import Usd
-from wayline.contracts.chat import Citation
+from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.events.event import Event
 from wayline.contracts.tools import Effect, ToolDefinition, ToolError
 
@@ -42,6 +42,7 @@ class ToolCompleted(Event):
     status: Literal["success", "failed", "skipped"]
     content: str = Field(default="", description="What the model is shown.")
     full: str | None = Field(default=None, description="The whole result, where the model was shown a shorter form.")
+    images: tuple[ToolImage, ...] = Field(default=(), description="What the model is shown with `content`.")
     citations: tuple[Citation, ...] = ()
     error: ToolError | None = None
     duration_ms: float = 0

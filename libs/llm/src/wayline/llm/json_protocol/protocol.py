@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from wayline.contracts.chat import AssistantMessage
+from wayline.llm import media
 from wayline.llm.json_protocol.ladder import needs_correction, read
 from wayline.llm.json_protocol.spoken import Spoken
 from wayline.llm.json_protocol.wording import instruction, rendered
-from wayline.llm.model import Finished, Model, ModelRequest, Piece, StopReason, TextDelta
+from wayline.llm.model import File, Finished, Model, ModelRequest, Piece, StopReason, TextDelta
 
 
 class JsonProtocol:
@@ -41,10 +42,17 @@ class JsonProtocol:
 def in_words(request: ModelRequest) -> ModelRequest:
     """The same request for a model that only knows text."""
     told = instruction(request.tools, output_schema=request.output_schema)
+    images = media.returned(request.card, request.messages, request.attachments)
+    shown = {
+        image.sha256: File(image.sha256, image.media_type, image.content_base64)
+        for sent in images.values()
+        for image in sent
+    }
     return replace(
         request,
         system=f"{request.system}\n\n{told}".lstrip(),
-        messages=rendered(request.messages),
+        messages=rendered(request.messages, images),
+        files={**request.files, **shown} if shown else request.files,
         tools=(),
         output_schema=None,
     )

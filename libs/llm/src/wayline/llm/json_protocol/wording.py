@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from wayline.contracts.chat import AssistantMessage, ChatMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.contracts.chat import (
+    AssistantMessage,
+    ChatMessage,
+    ImagePart,
+    TextPart,
+    ToolCall,
+    ToolImage,
+    ToolMessage,
+    UserMessage,
+)
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import structured
 
@@ -25,17 +34,24 @@ def instruction(tools: Iterable[ToolDefinition], *, output_schema: dict[str, Any
     return "\n\n".join(parts)
 
 
-def rendered(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """The conversation as such a model knows it: each message for itself, so that a longer one only adds to it."""
-    return tuple(_rendered(message) for message in messages)
+def rendered(
+    messages: Iterable[ChatMessage], images: Mapping[int, Sequence[ToolImage]] | None = None
+) -> tuple[ChatMessage, ...]:
+    """The conversation as such a model knows it: each message for itself, so that a longer one only adds to it.
+
+    `images`: what tools returned, by the place of the message; the request names them by their hashes.
+    """
+    shown = images or {}
+    return tuple(_rendered(message, shown.get(at, ())) for at, message in enumerate(messages))
 
 
-def _rendered(message: ChatMessage) -> ChatMessage:
+def _rendered(message: ChatMessage, images: Sequence[ToolImage]) -> ChatMessage:
     if isinstance(message, AssistantMessage):
         return AssistantMessage(text=_envelope(message))
     if isinstance(message, ToolMessage):
         heading = f"{'ERROR' if message.failed else 'RESULT'} of call {message.call}, {message.tool}"
-        return UserMessage(parts=(TextPart(text=f"[{heading}]\n{message.content}"),))
+        shown = (ImagePart(document_id=image.sha256) for image in images)
+        return UserMessage(parts=(TextPart(text=f"[{heading}]\n{message.content}"), *shown))
     return message
 
 

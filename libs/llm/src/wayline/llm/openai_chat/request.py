@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
-from wayline.llm import inputs, knobs, schemas, structured
+from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, ToolImage, UserMessage, Verbatim
+from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
 from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, turns, unasked
@@ -65,6 +66,7 @@ def _response_format(schema: Json) -> Json:
 
 def _messages(request: ModelRequest) -> list[Json]:
     said: list[Json] = [{"role": "system", "content": request.system}]
+    images = media.returned(request.card, request.messages, request.attachments)
     # Nothing goes back with its ids as they came: two answers of an endpoint may have numbered their calls alike.
     # In any characters, for some models' own templates read them.
     for turn in turns(request.messages, echoes=lambda _: False, fit=str):
@@ -72,6 +74,8 @@ def _messages(request: ModelRequest) -> list[Json]:
             said.append(_answer(turn, request))
             continue
         said.extend(map(_result, turn.results))
+        # A tool's message holds text alone, and nothing may stand between the results.
+        said.extend(_shown(result, images[result.index]) for result in turn.results if result.index in images)
         for other in turn.others:
             said.append(_other(other, request))
     return said
@@ -121,6 +125,13 @@ def _result(result: Result) -> Json:
     return {"role": "tool", "tool_call_id": result.id, "content": content}
 
 
+def _shown(result: Result, images: Sequence[ToolImage]) -> Json:
+    """The images of a tool's result, as the user's."""
+    assert result.message is not None
+    heading = {"type": "text", "text": f"[IMAGES OF {result.message.tool}, call {result.id}]"}
+    return {"role": "user", "content": [heading, *(_image(image.media_type, image.content_base64) for image in images)]}
+
+
 def _other(other: Other, request: ModelRequest) -> Json:
     _, message = other
     if message.role == "note":
@@ -145,7 +156,13 @@ def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
     kind, file = inputs.opened(part, request)
     if kind == "text":
         return {"type": "text", "text": inputs.text(file)}
-    data = f"data:{file.media_type};base64,{file.content}"
     if kind == "image":
-        return {"type": "image_url", "image_url": {"url": data}}
-    return {"type": "file", "file": {"filename": file.name, "file_data": data}}
+        return _image(file.media_type, file.content)
+    return {
+        "type": "file",
+        "file": {"filename": file.name, "file_data": inputs.data_url(file.media_type, file.content)},
+    }
+
+
+def _image(media_type: str, content_base64: str) -> Json:
+    return {"type": "image_url", "image_url": {"url": inputs.data_url(media_type, content_base64)}}

@@ -5,6 +5,7 @@ Cache markers are no content: two blocks that differ only in them are equal. The
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -63,9 +64,10 @@ def call(call_id: str, name: str, arguments: str) -> Block:
     return _block("messages", "call", name.encode() + compact, call_id, name, arguments)
 
 
-def result(call_id: str, said: str, failed: bool = False, images: int = 0) -> Block:
-    block = _block("messages", "result", said.encode(), call_id, failed, images)
-    return replace(block, tokens=block.tokens + images * IMAGE_TOKENS)
+def result(call_id: str, said: str, failed: bool = False, images: Sequence[tuple[Any, int]] = ()) -> Block:
+    """A tool's result; of each image its source and what it counts."""
+    block = _block("messages", "result", said.encode(), call_id, failed, [source for source, _ in images])
+    return replace(block, tokens=block.tokens + sum(tokens for _, tokens in images))
 
 
 def image(role: str, source: Any, tokens: int = IMAGE_TOKENS) -> Block:

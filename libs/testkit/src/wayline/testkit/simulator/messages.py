@@ -44,8 +44,7 @@ def read(body: Body, facts: Facts, envelope: Envelope, *, counting: bool = False
         stream=bool(body.get("stream")),
         output_limit=body.get("max_tokens"),
     )
-    images = any(block.kind == "image" for block in prompt)
-    settings = [body.get("tool_choice"), {key: thinking[key] for key in sorted(thinking)}, images]
+    settings = [body.get("tool_choice"), {key: thinking[key] for key in sorted(thinking)}, reader.images]
     return Prompt(
         asked,
         facts,
@@ -63,6 +62,8 @@ class _Reader:
         self._deferred = {tool["name"]: tool for tool in body.get("tools") or () if tool.get("defer_loading")}
         self.blocks: list[Block] = []
         self.turns: list[Turn] = []
+        self.images = False
+        """Whether there are any: the first one changes what its messages are kept under."""
         self.tools = [tool for tool in body.get("tools") or () if not tool.get("defer_loading")]
         """Those that the model knows of: a deferred one only once a tool_reference has named it."""
         for tool in self.tools:
@@ -106,6 +107,7 @@ class _Reader:
             elif kind == "tool_result":
                 self._read_result(block)
             elif kind == "image":
+                self.images = True
                 self._add(blocks.image(role, block.get("source"), media.claude_tokens(block, self._facts)), block)
             elif kind == "document" and (block.get("source") or {}).get("type") == "base64":
                 bare = {key: value for key, value in block.items() if key != "cache_control"}
@@ -126,7 +128,9 @@ class _Reader:
         content = block.get("content")
         parts = content if isinstance(content, list) else []
         call_id, failed = block.get("tool_use_id") or "", bool(block.get("is_error"))
-        images = sum(part.get("type") == "image" for part in parts)
+        shown = (part for part in parts if part.get("type") == "image")
+        images = [(part.get("source"), media.claude_tokens(part, self._facts)) for part in shown]
+        self.images = self.images or bool(images)
         said = texts(content)
         self._add(blocks.result(call_id, said, failed, images), block)
         self.turns.append(Turn("tool", said, call_id=call_id, failed=failed))

@@ -153,6 +153,11 @@ def _check_block(block: Body, role: str, at: str, facts: Facts) -> None:
         raise Refusal(f"{at}: `{kind}` blocks can only be in `user` messages")
     if kind == "image":
         check_claude_image(block, at)
+    elif kind == "tool_result":
+        parts = block.get("content")
+        for n, part in enumerate(parts if isinstance(parts, list) else ()):
+            if part.get("type") == "image":
+                check_claude_image(part, f"{at}.tool_result.content.{n}")
     elif kind == "document":
         check_claude_document(block, at, facts.pages_max)
 

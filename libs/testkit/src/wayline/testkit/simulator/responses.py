@@ -84,8 +84,10 @@ class _Reader:
             self.blocks.append(blocks.call(call_id, name, written))
             self.turns.append(Turn("assistant", calls=(Call(call_id, name, arguments(written)),)))
         elif kind == "function_call_output":
-            said = texts(item.get("output"))
-            block = blocks.result(item["call_id"], said)
+            output = item.get("output")
+            said, parts = texts(output), output if isinstance(output, list) else []
+            images = [self._image(part) for part in parts if part.get("type") == "input_image"]
+            block = blocks.result(item["call_id"], said, images=images)
             self.blocks.append(block.kept(_kept_in(item.get("output"))))
             self.turns.append(Turn("tool", said, call_id=item["call_id"]))
         elif kind == "reasoning":
@@ -101,9 +103,7 @@ class _Reader:
         parts: Sequence[Body] = [{"type": "input_text", "text": content}] if isinstance(content, str) else content or []
         for part in parts:
             if part.get("type") == "input_image":
-                url = part.get("image_url") or part.get("file_id")
-                tokens = media.gpt_image(url, part.get("detail") or "auto", self._facts)
-                self._add(blocks.image(role, url, tokens), part)
+                self._add(blocks.image(role, *self._image(part)), part)
             elif part.get("type") == "input_file":
                 bare = {key: value for key, value in part.items() if key != "prompt_cache_breakpoint"}
                 self._add(blocks.document(role, bare, media.gpt_file(part)), part)
@@ -113,6 +113,10 @@ class _Reader:
         if role == "system":
             self.system.append(said)
         self.turns.append(Turn(role, said))
+
+    def _image(self, part: Body) -> tuple[Any, int]:
+        url = part.get("image_url") or part.get("file_id")
+        return url, media.gpt_image(url, part.get("detail") or "auto", self._facts)
 
     def _add(self, block: Block, part: Body) -> None:
         self.blocks.append(block.kept(_kept(part)))

@@ -1,0 +1,177 @@
+"""From an MCP server to the provider's wire: models are shown the images that a tool returns."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.contracts import events as e
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.jobs import JobView
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit.media import png
+from wayline.testkit.simulator import Say, Simulator, rounds
+
+from .conftest import Platform, with_tools
+from .four_models import BLIND, CLAUDE, FACTS, FOUR, endpoints, put_own
+
+SMALL = png(640, 480)
+LARGE = png(1_280, 720) + Random(1).randbytes(400_000)
+"""More than one message of the bus may hold."""
+SERVER = """
+import base64, pathlib
+import anyio, mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+here = pathlib.Path(__file__).parent
+
+async def tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name="shot", input_schema={"type": "object"})])
+
+async def call(ctx, params):
+    content = (here / params.arguments["of"]).read_bytes()
+    shown = types.ImageContent(type="image", data=base64.b64encode(content).decode(), mime_type="image/png")
+    return types.CallToolResult(content=[types.TextContent(type="text", text="Here it is."), shown])
+
+async def main():
+    server = Server("camera", on_list_tools=tools, on_call_tool=call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+anyio.run(main)
+"""
+NOTES = ("Here it is.\n[image image/png, 640x480]", "Here it is.\n[image image/png, 1280x720]")
+TALK = (
+    Say(tools=(("camera__shot", {"of": "small.png"}),)),
+    Say(tools=(("camera__shot", {"of": "large.png"}),)),
+    Say(text="A wall."),
+)
+
+
+@dataclass
+class World:
+    """The platform with a tool that takes pictures, and the simulated providers."""
+
+    platform: Platform
+    simulator: Simulator
+
+    async def run(self, model: str) -> JobView:
+        await self.platform.publish(
+            {"agent": "looker", "input": "Look.", "job_id": "j1", "options": {"model": model, "budget_usd": "1"}}
+        )
+        return await self.platform.wait_for("j1")
+
+    def sent(self) -> list[list[bytes]]:
+        """The images in each request, as the provider got them."""
+        return [[*images_in(each.body)] for each in self.simulator.requests]
+
+    async def records(self) -> list[bytes]:
+        """The log as it is stored."""
+        js = self.platform.bus.js
+        state = (await js.stream_info("EVENTS")).state
+        stored = [await js.get_msg("EVENTS", n) for n in range(state.first_seq, state.last_seq + 1)]
+        return [message.data or b"" for message in stored]
+
+    def billed(self) -> Decimal:
+        return sum((charge.usd for charge in self.simulator.bill.charges), Decimal(0))
+
+
+def images_in(value: Any) -> Any:
+    """What is in a body in base64, whichever wire format has it."""
+    if isinstance(value, dict):
+        for key, held in value.items():
+            if key == "data" or (isinstance(held, str) and held.startswith("data:")):
+                yield base64.b64decode(held.rpartition(",")[2])
+            else:
+                yield from images_in(held)
+    elif isinstance(value, list):
+        for held in value:
+            yield from images_in(held)
+
+
+def unmarked(value: Any) -> Any:
+    """A body without its markers, which move from call to call."""
+    if isinstance(value, dict):
+        marks = ("cache_control", "prompt_cache_breakpoint")
+        return {key: unmarked(held) for key, held in value.items() if key not in marks}
+    return [unmarked(held) for held in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+async def world(platform: Platform, tmp_path: Path) -> AsyncIterator[World]:
+    (tmp_path / "camera.py").write_text(SERVER)
+    (tmp_path / "small.png").write_bytes(SMALL)
+    (tmp_path / "large.png").write_bytes(LARGE)
+    camera = {"name": "camera", "command": sys.executable, "args": [str(tmp_path / "camera.py")]}
+    camera["effects"] = {"shot": "read"}
+    async with Simulator(rounds(*TALK), models=FACTS) as simulator:
+        await platform.start(
+            "router",
+            "tool_registry",
+            "executor",
+            router=RouterSettings(**endpoints(simulator)),
+            tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
+            executor=ExecutorSettings(**endpoints(simulator)),
+        )
+        await put_own(platform)
+        config = AgentConfig(instructions="Look.", tools=("camera__shot",))
+        await platform.bus.ask(PutAgent(tenant="default", name="looker", config=config), Agent)
+        yield World(platform, simulator)
+
+
+@pytest.mark.parametrize("model", FOUR)
+async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(world: World, model: str):
+    ended = await world.run(model)
+
+    assert (ended.status, ended.answer, ended.error) == ("completed", "A wall.", None)
+    assert world.sent() == [[], [SMALL], [SMALL, LARGE]]
+    assert ended.cost_usd == world.billed() > 0
+    events = await world.platform.events("j1")
+    assert tuple(event.content for event in events if isinstance(event, e.ToolCompleted)) == NOTES
+    asked = [event for event in events if isinstance(event, e.ModelRequested)]
+    answered = [event for event in events if isinstance(event, e.ModelCompleted)]
+    for before, after in zip(asked, answered, strict=True):
+        assert before.worst_usd is not None and after.cost_usd is not None and before.worst_usd >= after.cost_usd
+    assert [event.cache_break for event in asked] == [None] * 3
+    assert LARGE in [base64.b64decode(i.content_base64) for event in events for i in getattr(event, "images", ())]
+    assert max([len(record) for record in await world.records()]) <= MESSAGE_MAX
+
+
+@pytest.mark.parametrize("model", FOUR)
+async def test_what_was_sent_with_an_image_is_sent_again_in_every_later_prompt(world: World, model: str):
+    await world.run(model)
+
+    _, second, third = (unmarked(each.body) for each in world.simulator.requests)
+    said = "messages" if "messages" in second else "input"
+    assert orjson.dumps(third[said][: len(second[said])]) == orjson.dumps(second[said])
+
+
+async def test_a_model_that_takes_no_images_is_told_what_was_there(world: World):
+    ended = await world.run(BLIND)
+
+    assert (ended.status, world.sent()) == ("completed", [[], [], []])
+    said = [
+        message["content"] for message in world.simulator.requests[-1].body["messages"] if message["role"] == "tool"
+    ]
+    assert tuple(said) == NOTES
+    assert ended.cost_usd == world.billed()
+
+
+async def test_the_third_call_on_claude_reads_what_the_second_wrote_with_its_image(world: World):
+    await world.run(CLAUDE)
+
+    second, third = (charge.usage for charge in world.simulator.bill.charges[1:])
+    written = second.cache_read + second.cache_write_5m + second.cache_write_1h
+    assert third.cache_read == written > 0
