@@ -43,7 +43,7 @@ def render_accounts(
     client: bool = True,
     clients: Iterable[Client] = (),
 ) -> str:
-    """The `accounts` part of a nats-server configuration.
+    """Render the `accounts` part of a nats-server configuration.
 
     `public_keys`: the nkey of each identity by name; `admin_key`: of the one that may declare streams; `system_key`: of
     the one that may have the server read its configuration again. `clients`: the users of tenants' accounts. With
@@ -64,7 +64,7 @@ def render_accounts(
 
 
 def _outside() -> list[Identity]:
-    """The identities that have an account of their own."""
+    """Return the identities that have an account of their own."""
     return [identity for identity in IDENTITIES.values() if identity.account != STREAMS_ACCOUNT]
 
 
@@ -114,7 +114,7 @@ def _tenant_account(tenant: str, clients: list[Client]) -> Values:
 
 
 def _exporter(subject: str) -> str:
-    """The account whose users, or whose streams, get what is published on a subject of the table."""
+    """Return the account whose users, or whose streams, get what is published on a subject of the table."""
     return next((one.account for one in IDENTITIES.values() if subject in one.answers), STREAMS_ACCOUNT)
 
 

@@ -124,7 +124,7 @@ class Bus:
 
     @property
     def stuck(self) -> str | None:
-        """The first word of subjects on which this process got no ack for a while; None: there are none."""
+        """Return the first word of subjects on which this process got no ack for a while; None: there are none."""
         now = time.monotonic()
         for word, (since, last) in self._unacked.items():
             if last - since >= UNACKED_AFTER_S and now - last < UNACKED_FORGET_S:
@@ -226,7 +226,7 @@ class Bus:
         await self.nc.publish(subject or message.subject, body, headers=said)
 
     def inbox_of(self, tenant: str, subject: str) -> str:
-        """Where to publish what is for a client's own subject: an inbox is in the account of the client's tenant."""
+        """Return where to publish for a client's own subject: an inbox is in the account of the client's tenant."""
         if self._link.accounts and subject.startswith(INBOX):
             return f"inbox.{tenant}.{subject.removeprefix(INBOX)}"
         return subject
@@ -279,7 +279,7 @@ class Bus:
         return replies.model_validate_json(data, extra="ignore")
 
     async def body(self, message: Msg, *, tenant: str | None = None) -> bytes:
-        """The body of a received message with its claimed fields put back; they must be its tenant's own.
+        """Return a received message's body with its claimed fields put back; they must be its tenant's own.
 
         A message that was read from a stream names its tenant here: it may have come on an inbox.
         """

@@ -57,7 +57,7 @@ class Link:
 
     @property
     def api(self) -> str:
-        """The prefix of JetStream's API in the account that this identity is a user of."""
+        """Return the prefix of JetStream's API in the account that this identity is a user of."""
         identity = IDENTITIES.get(self.service)
         return identity.api if self.accounts and identity else OWN_API
 

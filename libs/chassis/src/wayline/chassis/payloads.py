@@ -49,7 +49,7 @@ class Payloads:
         self._timeout_s = timeout_s
 
     async def has(self, name: str) -> bool:
-        """Whether there is an object of this name."""
+        """Return whether there is an object of this name."""
         return await self._find(name) is not None
 
     async def size(self, name: str) -> int:
@@ -79,7 +79,7 @@ class Payloads:
         await self._publish(self._meta(name), orjson.dumps(meta))
 
     async def get(self, name: str) -> bytes:
-        """The bytes of an object; waits for chunks that are not there. Raises NotFoundError where it has no name."""
+        """Read an object; waits for chunks that are not there. Raises NotFoundError where it has no name."""
         meta = await self._find(name)
         if meta is None:
             raise NotFoundError
@@ -103,7 +103,7 @@ class Payloads:
             await self._call(f"{self._api}.STREAM.PURGE.{self._stream}", {"filter": subject})
 
     async def _find(self, name: str) -> dict[str, Any] | None:
-        """What was last said of a name, from the leader: a record is read as soon as it is stored."""
+        """Read the newest metadata of a name from the leader: a record is read as soon as it is stored."""
         request = {"last_by_subj": self._meta(name)}
         answer = await self._call(f"{self._api}.STREAM.MSG.GET.{self._stream}", request, missing=True)
         meta = orjson.loads(b64decode(answer["message"].get("data", ""))) if answer else None

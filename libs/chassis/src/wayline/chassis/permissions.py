@@ -54,11 +54,11 @@ class Identity:
 
     @property
     def api(self) -> str:
-        """The prefix under which it reaches JetStream."""
+        """Return the prefix under which it reaches JetStream."""
         return OWN_API if self.writes_logs else IMPORTED_API
 
     def uses(self) -> list[str]:
-        """What it publishes on, as the account of the streams names it."""
+        """Return the subjects that it publishes on, as the account of the streams names them."""
         bound = [consumer for consumer in CONSUMERS if consumer.service == self.name]
         subjects = (
             *self.publish,
@@ -76,7 +76,7 @@ class Identity:
         return [f"{self.inbox}.>", *self.answers, *self.subscribe]
 
     def named_here(self, subject: str) -> str:
-        """A subject as this identity's own account names it."""
+        """Return a subject as this identity's own account names it."""
         return subject.replace(f"{OWN_API}.", f"{self.api}.", 1) if subject.startswith(f"{OWN_API}.") else subject
 
 
@@ -244,10 +244,10 @@ ANONYMOUS = Client(DEFAULT_TENANT)
 
 
 def tenant_account(tenant: str) -> str:
-    """The name of a tenant's account."""
+    """Return the name of a tenant's account."""
     return f"TENANT_{tenant}"
 
 
 def tenants_of(clients: Iterable[Client]) -> list[str]:
-    """The tenants that have a client."""
+    """Return the tenants that have a client."""
     return sorted({client.tenant for client in clients})

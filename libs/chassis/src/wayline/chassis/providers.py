@@ -51,7 +51,7 @@ class Word(BaseModel):
 
     @property
     def clause(self) -> str:
-        """The condition as people are told it."""
+        """Return the condition as people are told it."""
         return CLAUSES[self.condition]
 
     @model_validator(mode="before")

@@ -62,7 +62,7 @@ class TenantSlots:
 
     @asynccontextmanager
     async def turn(self, hand: Hand) -> AsyncIterator[None]:
-        """The message's turn to be handled."""
+        """Wait for the message's turn to be handled."""
         tenant = self._tenants[hand.tenant]
         if tenant.turns.locked():
             # More are taken in only to find other tenants' messages behind them, not to hoard this one's.

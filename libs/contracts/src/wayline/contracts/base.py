@@ -153,7 +153,7 @@ class Message(Frozen):
 
     @classmethod
     def owner_of(cls, body: bytes, subject: str) -> str:
-        """Whose job a body names whose large fields are still elsewhere; empty where it names none."""
+        """Return the job that a body names whose large fields are still elsewhere; empty where it names none."""
         said = {**cls._object(body), **cls.address(subject)}.get("job_id")
         return said if isinstance(said, str) else ""
 

@@ -141,7 +141,7 @@ class ToolImage(Frozen):
 
     @property
     def note(self) -> str:
-        """What stands for it in the text of its result."""
+        """Return what stands for it in the text of its result."""
         return f"[image {self.media_type}, {self.width}x{self.height}]"
 
 

@@ -19,7 +19,7 @@ class Image:
 
 
 def seen(content: bytes) -> Image | None:
-    """The image that some bytes are, whatever their sender said; None: none that models take, or it is damaged."""
+    """Recognise the image in some bytes, whatever their sender said; None: none that models take, or it is damaged."""
     try:
         media_type, (width, height) = _read(content)
     except (struct.error, IndexError, ValueError):
@@ -40,7 +40,7 @@ def _read(content: bytes) -> tuple[str, tuple[int, int]]:
 
 
 def _jpeg(content: bytes) -> tuple[int, int]:
-    """From the frame's header, which comes after any number of other segments."""
+    """Read the size from the frame's header, which comes after any number of other segments."""
     at = 2
     while True:
         if content[at] != 0xFF:
@@ -57,7 +57,7 @@ def _jpeg(content: bytes) -> tuple[int, int]:
 
 
 def _webp(content: bytes) -> tuple[int, int]:
-    """Of its three kinds: lossy, lossless, and one that begins with what it is made of."""
+    """Read the size from one of its three kinds: lossy, lossless, and one that begins with its parts."""
     kind = content[12:16]
     if kind == b"VP8 ":
         width, height = struct.unpack("<HH", content[26:30])

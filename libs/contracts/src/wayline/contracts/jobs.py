@@ -169,7 +169,7 @@ class Signal(Message, subject="signals.{tenant}.{job_id}"):
 
     @property
     def msg_id(self) -> str:
-        """A random one: an id that could be guessed could be used up by whoever says it first."""
+        """Return a random id: one that could be guessed could be spent by another sender first."""
         return new_id("signal")
 
 
@@ -310,7 +310,7 @@ _LITERAL = re.compile(r"[!-)+,/-=?-~-]+(\.[!-)+,/-=?-~-]+)+")
 
 
 def may_reply_to(tenant: str, subject: str) -> bool:
-    """Whether a result may be sent there: to an inbox or to the tenant's own replies, named in plain characters."""
+    """Return whether a result may be sent there: to an inbox or to the tenant's own replies, in plain characters."""
     literal = len(subject) <= REPLY_TO_MAX and _LITERAL.fullmatch(subject) is not None
     return literal and subject.startswith(("_INBOX.", f"replies.{tenant}."))
 

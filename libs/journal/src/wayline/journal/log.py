@@ -136,7 +136,7 @@ async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Got:
 
 
 async def record_read(bus: Bus, subject: str, *, after: int = 0, upto: int | None = None) -> AsyncGenerator[Msg]:
-    """Every record on a log's subject between two stream sequences; messages that are none are passed over, counted.
+    """Read every record on a log's subject between two stream sequences; other messages are passed over and counted.
 
     Raises Unavailable as `bulk_read` does.
     """
@@ -149,7 +149,7 @@ async def record_read(bus: Bus, subject: str, *, after: int = 0, upto: int | Non
 
 
 async def last_record(bus: Bus, subject: str) -> Stored | None:
-    """The last record on a log's subject: as the leader knows it, behind whatever is none. Raises Unavailable."""
+    """Read a log's last record as the leader knows it, passing over messages that are none. Raises Unavailable."""
     last = await leader_read(bus, STREAM, subject)
     if last is None or is_record(last.headers):
         return last
@@ -286,7 +286,7 @@ class JobLog:
         return found
 
     async def values(self, upto: int) -> AsyncIterator[dict[str, Any]]:
-        """Every event as decoded JSON, oldest first, up to a stream sequence; one record is in memory at a time."""
+        """Read every event as decoded JSON, oldest first, up to a stream sequence; one record is held at a time."""
         async for message in record_read(self._bus, self.subject, upto=upto):
             for value in decode(await self._bus.body(message, tenant=self.tenant)):
                 yield value

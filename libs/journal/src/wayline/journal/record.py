@@ -152,7 +152,7 @@ _HEADER = re.compile(
 
 
 def is_record(headers: Mapping[str, str] | None) -> bool:
-    """Whether a message of a log is a record; what else may lie there was not written by us and says nothing."""
+    """Return whether a message of a log is a record; we wrote nothing else there, so nothing else counts."""
     return headers is not None and _HEADER.fullmatch(headers.get(h.RECORD, "")) is not None
 
 

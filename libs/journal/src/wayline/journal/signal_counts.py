@@ -10,7 +10,7 @@ SIGNALS = "SIGNALS"
 
 
 async def signals_held(bus: Bus, tenant: str) -> dict[str, int]:
-    """The number of signals held for each job of a tenant, by subject. Raises Unavailable."""
+    """Count the signals held for each job of a tenant, by subject. Raises Unavailable."""
     try:
         info = await bus.js.stream_info(SIGNALS, subjects_filter=f"signals.{tenant}.*")
     except AWAY as error:

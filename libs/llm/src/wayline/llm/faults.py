@@ -116,12 +116,12 @@ def cut() -> ModelError:
 
 
 def empty() -> ModelError:
-    """An answer of nothing: not even an empty message."""
+    """Make the error of an answer of nothing: not even an empty message."""
     return ModelError("stream_cut", "the provider answered with nothing", retryable=True, billable=True)
 
 
 def unreadable(error: Exception) -> ModelError:
-    """An answer that is not built as this provider's are: another try may be answered better."""
+    """Make the error of a malformed answer: another try may be answered better."""
     said = f"the answer is malformed: {type(error).__name__}: {error}"[:SAID_MAX_CHARS]
     return ModelError("unreadable", said, retryable=True, billable=True)
 

@@ -44,7 +44,7 @@ def encoded(media_type: str, data: bytes) -> str:
 
 
 def data_url(media_type: str, content_base64: str) -> str:
-    """Bytes as both of OpenAI's wire formats have them."""
+    """Encode bytes as both of OpenAI's wire formats have them."""
     return f"data:{media_type};base64,{content_base64}"
 
 

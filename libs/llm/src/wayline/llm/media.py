@@ -72,7 +72,7 @@ def named(messages: Iterable[ChatMessage], attachments: Mapping[str, Attachment]
 def returned(
     card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]
 ) -> dict[int, tuple[ToolImage, ...]]:
-    """The images of tools' results that a model is sent, by the place of the message; the others are words to it.
+    """Return the images of tools' results that a model is sent, by the place of the message; the rest are words to it.
 
     What it takes is given to attachments first and then in the order of the history, so that what was sent once is sent
     again, however long the history gets.
@@ -92,7 +92,7 @@ def returned(
 def returned_tokens(
     card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment] = NOTHING
 ) -> int:
-    """What images of tools' results probably take of a model's prompt."""
+    """Estimate what images of tools' results take of a model's prompt."""
     sent = returned(card, messages, attachments).values()
     return sum(_image(card.media, image, unknown=IMAGE_TOKENS) for images in sent for image in images)
 
@@ -100,7 +100,7 @@ def returned_tokens(
 def returned_most_tokens(
     card: ModelCard, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]
 ) -> int:
-    """The most they can take: all of the window where nobody has said how its model counts."""
+    """Return the most they can take: the whole window where nobody has said how its model counts."""
     images = [image for sent in returned(card, messages, attachments).values() for image in sent]
     if images and card.media.patches_max is None:
         return card.context_window
@@ -116,7 +116,7 @@ class _Room:
         self._bytes = sum(one.size_bytes for one in attached)
 
     def takes(self, image: ToolImage) -> bool:
-        """Whether there is room for one more image, which then has it."""
+        """Return whether there is room for one more image, which then has it."""
         rules, images, size = self._rules, self._images + 1, self._bytes + image.size_bytes
         limits = (
             (images, rules.images_max),

@@ -122,7 +122,7 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
 
 
 def _answers(passage: Citation, whole: float) -> bool:
-    """Whether a passage holds enough of the question to be an answer."""
+    """Return whether a passage holds enough of the question to be an answer."""
     if passage.covered is None:
         return whole >= COVERED_MIN_UNWEIGHED
     return passage.covered >= COVERED_MIN
@@ -153,7 +153,7 @@ def _best_run(text: str, stretches: list[tuple[int, int]], wanted: frozenset[str
 
 
 def _prose(text: str) -> list[tuple[int, int]]:
-    """The stretches between headings, rows of tables, fences and titles that stand alone."""
+    """Split a passage into the stretches between headings, rows of tables, fences and titles that stand alone."""
     stretches: list[tuple[int, int]] = []
     begun: int | None = None
     for line in _LINE.finditer(text):
@@ -167,7 +167,7 @@ def _prose(text: str) -> list[tuple[int, int]]:
 
 
 def _is_fragment(text: str, start: int, end: int) -> bool:
-    """Whether a line is no part of a sentence."""
+    """Return whether a line is no part of a sentence."""
     line = text[start:end].strip()
     if _FRAGMENT.match(line):
         return True

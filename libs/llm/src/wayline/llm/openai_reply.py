@@ -88,7 +88,7 @@ class _Growing:
 
 
 def events(body: Json) -> list[Json]:
-    """A response that came in one piece, as the events of a stream: its text, then its end."""
+    """Turn a response that came in one piece into the events of a stream: its text, then its end."""
     items = [item for item in body.get("output") or () if isinstance(item, dict)]
     said = [
         {"type": "response.output_text.delta", "output_index": n, "delta": _text(each)} for n, each in enumerate(items)

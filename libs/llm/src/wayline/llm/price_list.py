@@ -61,7 +61,7 @@ def find_in(providers: Iterable[Provider], provider: str, model: str, *, source:
 
 
 def from_listed(info: ModelInfo, *, source: str) -> Prices | None:
-    """A model's prices in our terms; None where they have a part that ours cannot say, or say that it costs nothing."""
+    """Return a model's prices in our terms; None where ours cannot say a part of them, or where they are zero."""
     if not isinstance(info.prices, list):
         always, rest = info.prices, []
     elif info.prices:
@@ -77,7 +77,7 @@ def from_listed(info: ModelInfo, *, source: str) -> Prices | None:
 
 
 def _free(held: Tariff) -> bool:
-    """Whether a call costs nothing by these rates: the list says so of models whose price it does not know, too.
+    """Return whether a call costs nothing by these rates: the list says so of models whose price it does not know.
 
     Free is what its owner declares to be free, on a card of their own.
     """

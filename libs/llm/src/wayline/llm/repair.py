@@ -77,7 +77,7 @@ def _guessed(text: str) -> Any:
 
 
 def _stands(value: Any, text: str) -> bool:
-    """Whether all that a guess holds stands in the text as whole tokens: a part of one is another value."""
+    """Return whether all that a guess holds stands in the text as whole tokens: a part of one is another value."""
     numbers = {_number(found) for shape in (_NUMERIC, _THOUSANDS) for found in shape.findall(text)}
     words, at = set(_WORDS.findall(text.lower())), 0
     for leaf in _leaves(value):
@@ -94,7 +94,7 @@ def _stands(value: Any, text: str) -> bool:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Every key and every value that holds no other, in order."""
+    """Return every key and every value that holds no other, in order."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield key
@@ -107,7 +107,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _after(said: str, text: str, at: int) -> int:
-    """Where a string ends that stands in the text, from `at` on or before; -1: it does not stand there as a whole."""
+    """Find where a string ends that stands in the text from `at` on or before; -1: it is not there as a whole."""
     for form in dict.fromkeys((said, said.strip(), json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1])):
         for begin in (at, 0):
             found = text.find(form, begin)

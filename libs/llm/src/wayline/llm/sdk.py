@@ -95,7 +95,7 @@ class Sdk(ABC):
         return False
 
     def told(self, body: Json) -> list[Json]:
-        """The events of an answer that came in one piece, where a stream was not to be had."""
+        """Turn an answer in one piece into events, where a stream was not to be had."""
         return [body]
 
     async def warm(self) -> None:
@@ -137,7 +137,7 @@ class Sdk(ABC):
         yield replace(_finished(reply), notes=notes)
 
     async def _begin(self, request: ModelRequest) -> tuple[httpx2.Response, tuple[str, ...]]:
-        """The beginning of an answer, and what was not sent as asked for."""
+        """Begin an answer; return it with what was not sent as asked for."""
         # Its body is not kept: it may be large, and models take their time.
         said, notes = self.asked(request)
         try:
@@ -194,7 +194,7 @@ def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
 
 
 def _finished(reply: Reply) -> Finished:
-    """The message, of which any part may be other than it should be."""
+    """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished()
     except faults.MALFORMED as error:
@@ -206,7 +206,7 @@ def _is_one(response: httpx2.Response) -> bool:
 
 
 async def _whole(chunks: AsyncIterator[bytes]) -> Json:
-    """An answer that comes in one piece. Raises ModelError where it is longer than any."""
+    """Read an answer that comes in one piece. Raises ModelError where it is longer than any."""
     body = bytearray()
     async for chunk in chunks:
         body += chunk

@@ -137,7 +137,7 @@ class Store:
 
     @asynccontextmanager
     async def _connection(self, tenant: str | None = None) -> AsyncIterator[Connection]:
-        """A pooled connection, with what passes by itself told apart from a statement that is wrong.
+        """Lend a pooled connection; tell what passes by itself apart from a statement that is wrong.
 
         Its single statements act for the tenant that is given: one round trip where they did so before, else two.
         """

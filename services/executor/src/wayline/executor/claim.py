@@ -75,7 +75,7 @@ def wrote_nothing(head: Head, ticket: Ticket) -> bool:
 
 
 def wrote_nothing_at_all(head: Head, ticket: Ticket) -> bool:
-    """Whether the last who got this ticket left nothing in the log."""
+    """Return whether the last who got this ticket left nothing in the log."""
     return _silent(head, ticket) > 0
 
 

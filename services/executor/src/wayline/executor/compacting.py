@@ -94,7 +94,7 @@ def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
 
 
 def task_tokens(job: Job) -> int:
-    """Tokens of the user's first message as the question shows it."""
+    """Count the tokens of the user's first message as the question shows it."""
     return estimate(_task(job))
 
 

@@ -68,7 +68,7 @@ def _calls(job: Job) -> Action:
 
 
 def _begun(job: Job) -> tuple[Call, ...]:
-    """The calls whose intent is in the log and whose end is not, whoever asked for them."""
+    """Return the calls whose intent is in the log and whose end is not, whoever asked for them."""
     return tuple(call for call in job.calls if call.key is not None and call.done is None)
 
 

@@ -58,7 +58,7 @@ class Files:
         return self._room.wanted(sum(one.size_bytes for one in attachments) + beside_bytes)
 
     async def of(self, tenant: str, attachments: Sequence[Attachment], *, again: bool = False) -> dict[str, File]:
-        """Each attachment by document id; waits AWAY_MAX_S for a retrieval that is away.
+        """Describe each attachment by document id; waits AWAY_MAX_S for a retrieval that is away.
 
         Raises Unavailable after that, so that others can use the slot; Reject where a document was deleted or has other
         content by now: also one that is in memory, unless a job is given it `again`.

@@ -16,7 +16,7 @@ from wayline.llm import File, media
 
 
 def returned_bytes(job: Job) -> int:
-    """What its next call sends of images that tools returned, before it is encoded."""
+    """Count the bytes that its next call sends of images that tools returned, before they are encoded."""
     attachments = {one.document_id: one for one in job.attachments}
     sent = media.returned(job.card, job.messages, attachments).values()
     return sum(image.size_bytes for images in sent for image in images)

@@ -301,7 +301,7 @@ class Lane:
         await self._put_aside(jobs, [end], message)
 
     async def _open_calls(self, jobs: JobLog, head: Head) -> list[dict[str, Any]]:
-        """The intents of a log without an end, read record by record: no more than one is in memory."""
+        """Read the intents of a log without an end, record by record: no more than one is in memory."""
         found: dict[tuple[int, str], dict[str, Any]] = {}
         async for value in jobs.values(head.sequence):
             if value["type"] == "tool.requested":

@@ -82,13 +82,13 @@ def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) ->
 
 
 def _own_left(job: Job) -> Decimal | None:
-    """What is left of the job's own budget; None where no money is held for it, or nobody knows what it has cost."""
+    """Return what is left of the job's own budget; None where none is held for it, or its cost is not known."""
     cap = _own_cap(job)
     return None if job.held_usd is None or cap is None or job.spent_usd is None else cap - job.spent_usd
 
 
 def _own_cap(job: Job) -> Decimal | None:
-    """What the job may spend: what it was raised to, else what it was admitted with."""
+    """Return what the job may spend: what it was raised to, else what it was admitted with."""
     return job.budget_usd if job.budget_usd is not None or job.limits is None else job.limits.budget_usd
 
 

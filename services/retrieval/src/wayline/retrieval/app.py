@@ -100,7 +100,7 @@ def make_embedder(settings: Settings) -> Embedder:
 
 
 def price_of(settings: Settings) -> Price:
-    """What the embedder that the settings name costs: as they say, else as the price list does."""
+    """Return what the settings' embedder costs: as they say, else as the price list does."""
     if settings.embedding_model == LEXICAL_MODEL:
         return Price(ZERO)
     said = settings.embedding_usd_per_mtok

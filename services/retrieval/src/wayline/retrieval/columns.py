@@ -41,7 +41,7 @@ def in_columns(layout: str) -> str | None:
 
 
 def _gutters(rows: Sequence[str]) -> list[tuple[int, int]]:
-    """The stretches of characters that hardly a row has anything in, with text on both sides."""
+    """Find the stretches of characters that hardly a row has anything in, with text on both sides."""
     if len(rows) < ROWS_MIN:
         return []
     width = max(map(len, rows))
@@ -60,7 +60,7 @@ def _gutters(rows: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _cells(row: str, gutters: Sequence[tuple[int, int]]) -> list[str] | None:
-    """A row's cells; None where it runs over a gutter. Letters differ in width, so each row has its own gap there."""
+    """Cut a row into cells; None where it runs over a gutter. Letters differ in width, so gaps differ by row."""
     gaps = [gap.span() for gap in _GAP.finditer(row)]
     cells: list[str] = []
     begun = 0
@@ -78,7 +78,7 @@ def _cells(row: str, gutters: Sequence[tuple[int, int]]) -> list[str] | None:
 
 
 def _is_prose(table: Sequence[Sequence[str]], starts: Sequence[int], ends: Sequence[int]) -> bool:
-    """Whether each column holds running text: several words in most of its rows, over most of its width."""
+    """Return whether each column holds running text: several words in most of its rows, over most of its width."""
     for at, (start, end) in enumerate(zip(starts, ends, strict=True)):
         cells = [cells[at] for cells in table if cells[at]]
         if not cells or mean(len(cell.split()) for cell in cells) < WORDS_MIN:
@@ -89,7 +89,7 @@ def _is_prose(table: Sequence[Sequence[str]], starts: Sequence[int], ends: Seque
 
 
 def _blocks(rows: Sequence[str], split: Sequence[Sequence[str] | None]) -> list[str]:
-    """What is read one after the other: a row over all columns, and between two of them column after column."""
+    """Order what is read one after the other: a row over all columns, between two of them column after column."""
     blocks: list[str] = []
     open_rows: list[Sequence[str]] = []
 

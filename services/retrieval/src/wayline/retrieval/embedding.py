@@ -48,7 +48,7 @@ class Embedder(Protocol):
     """A cosine below this says nothing: such a passage is not found."""
 
     async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
-        """One row a text, each of length 1. Raises Retry while the provider is away, and what `payer` raises."""
+        """Embed texts as rows of length 1. Raises Retry while the provider is away, and what `payer` raises."""
         ...
 
     async def close(self) -> None: ...

@@ -29,12 +29,12 @@ class PaidCall:
     input_tokens: int = 0
 
     def answered(self, input_tokens: int | None) -> None:
-        """The provider has answered; without a count nobody knows what it bills."""
+        """Note that the provider has answered; without a count nobody knows what it bills."""
         if input_tokens is not None:
             self.outcome, self.input_tokens = "answered", input_tokens
 
     def refused(self) -> None:
-        """The provider has refused, or was never reached."""
+        """Note that the provider has refused, or was never reached."""
         self.outcome = "refused"
 
 
@@ -87,5 +87,5 @@ class Price:
         return None if self.usd_per_mtok is None else usd(tokens * self.usd_per_mtok / MILLION)
 
     def worst(self, texts: Sequence[str]) -> Decimal | None:
-        """The most that embedding these texts costs: a token is at least a byte."""
+        """Return the most that embedding these texts costs: a token is at least a byte."""
         return self.of(sum(len(text.encode(errors="replace")) + WIRE_TOKENS_MAX for text in texts))

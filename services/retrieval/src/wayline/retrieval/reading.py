@@ -190,7 +190,7 @@ def media_type_of(document: IndexDocument, content: str | bytes) -> str:
 
 
 def _seen_as(content: str | bytes) -> str | None:
-    """What a document is by its content alone; None: none of what we read."""
+    """Recognise a document by its content alone; None: none of what we read."""
     if isinstance(content, str):
         return "text/plain"
     if content.startswith(b"%PDF-"):
@@ -201,7 +201,7 @@ def _seen_as(content: str | bytes) -> str | None:
 
 
 def is_text(content: bytes) -> bool:
-    """Whether bytes are text: in UTF-8 or with a byte order mark, and hardly a control character in it."""
+    """Return whether bytes are text: UTF-8 or with a byte order mark, and hardly a control character in them."""
     encoding = next((encoding for bom, encoding in _BOMS if content.startswith(bom)), "utf-8")
     try:
         text = content.decode(encoding)

@@ -48,7 +48,7 @@ class Attachments:
         return given(named, await self._described(tenant, ids), self._limits)
 
     async def _described(self, tenant: str, ids: tuple[str, ...]) -> AttachmentList:
-        """What retrieval says of documents. Raises Unavailable; then for a moment without asking, as all would wait."""
+        """Ask retrieval about documents. Raises Unavailable; for a moment after that without asking."""
         if time.monotonic() < self._away_until:
             raise Unavailable("retrieval", detail="it did not a moment ago")
         try:

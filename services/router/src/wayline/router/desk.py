@@ -31,7 +31,7 @@ class Desk:
         self._admissions = Together(self._admit, apart_s=ADMISSIONS_APART_S)
 
     async def is_tenant(self, tenant: str) -> bool:
-        """Whether there is such a tenant, disabled or not."""
+        """Return whether there is such a tenant, disabled or not."""
         return await self._is_enabled(tenant) is not None
 
     async def require_tenant(self, tenant: str) -> None:

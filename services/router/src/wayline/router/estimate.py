@@ -78,11 +78,11 @@ class Shape:
         return min(most(estimated, pieces=self.pieces) + beside, card.context_window)
 
     def observed_on(self, card: ModelCard, slot: Slot) -> Observed | None:
-        """What the agent's recent jobs used of a model in a slot."""
+        """Return what the agent's recent jobs used of a model in a slot."""
         return self.observed.get((card.name, slot))
 
     def most_output(self, card: ModelCard, slot: Slot) -> int:
-        """The most that a call can write there, with what it thinks."""
+        """Return the most that a call can write there, with what it thinks."""
         return output_max(card, slot, self.output_max, effort=self.effort)
 
     def growth(self, output_tokens: int) -> int:
@@ -131,7 +131,7 @@ def first_prompt(
     prefix_tokens: int = 0,
     tools: ToolsObserved | None = None,
 ) -> int:
-    """Tokens of the instructions, the tools and the parts; the tools are guessed where nobody has counted them.
+    """Count the tokens of instructions, tools and parts; tools are guessed where nobody has counted them.
 
     Without the attachments: each model counts them its way.
     """
@@ -164,7 +164,7 @@ def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_to
 
 
 def _outputs(card: ModelCard, shape: Shape, slot: Slot) -> list[int]:
-    """What each call of a job writes, with what it thinks: as its agent's jobs did, else by guess."""
+    """Estimate what each call of a job writes, thinking included: as its agent's jobs did, else by guess."""
     most = shape.most_output(card, slot)
     observed = shape.observed_on(card, slot)
     if observed is not None:
@@ -183,12 +183,12 @@ def _usage(card: ModelCard, prompt: int, kept: int, output: int) -> Usage:
 
 
 def least_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
-    """What the job's first call can cost where it gets no more room for its output than it needs."""
+    """Price the job's first call where it gets no more room for its output than it needs."""
     return worst(card, shape.most_on(card, shape.known_tokens), _needed(card, shape, slot))
 
 
 def first_call(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> Decimal | None:
-    """What has to be held for a job's first call: it gets all the room that it wants, as far as the job's cap pays it.
+    """Price what is held for a job's first call: all the room that it wants, as far as the job's cap pays it.
 
     More than the cap where not even what it needs can be paid. The executor adds the tools where none were observed.
     """

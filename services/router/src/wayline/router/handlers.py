@@ -135,7 +135,7 @@ class Router:
             return head
 
     async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> Asked:
-        """What a job asks of its route, with what only others know: its files, its session's cache, its agent's use."""
+        """Gather what a job asks of its route: its files, its session's cache and its agent's use included."""
         agent, warm = admitted.agent, None
         seen = await self._usage.seen(tenant, agent.name, now=now())
         files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))

@@ -63,7 +63,7 @@ class Policy(Frozen):
         return f"{self.name}/{self.version}" + (f"+{self.digest}" if self.digest else "")
 
     def tier_of(self, task_type: str) -> Tier | None:
-        """The tier of a type of task, by its own name or another one; None: the policy knows no such type."""
+        """Return the tier of a type of task, by its own name or another one; None: the policy knows no such type."""
         name = task_name(task_type)
         return self.tiers.get(name) or self.tiers.get(self.aliases.get(name, ""))
 

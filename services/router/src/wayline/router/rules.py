@@ -78,7 +78,7 @@ class Asked:
 
     @property
     def last_text(self) -> str:
-        """The last of the texts: what stands before it is what it is about, or how to answer it."""
+        """Return the last of the texts: what stands before it is what it is about, or how to answer it."""
         return next((text for text in reversed(self._texts) if text.strip()), "")
 
     @property
@@ -236,7 +236,7 @@ class _Need:
 
 
 def _need(asked: Asked, shape: Shape, slots: Slots, slot: Slot) -> _Need | None:
-    """The first call, or the whole job where that is dearer and the agent's recent jobs have shown what it is.
+    """Price the first call, or the whole job where that is dearer and recent jobs of the agent have shown it.
 
     A whole job that is only guessed keeps nobody out: when money runs out on the way, the executor goes on with the
     next slot down whose call can be paid.

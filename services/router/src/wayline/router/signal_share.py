@@ -42,7 +42,7 @@ class SignalShare:
         self._stopping = False
 
     def note(self, tenant: str) -> None:
-        """A tenant has signalled."""
+        """Note that a tenant has signalled."""
         self._heard[tenant] = None
 
     async def start(self) -> None:

@@ -171,7 +171,7 @@ async def backtest(api: Api, policy: Policy, *, since: datetime) -> dict[str, An
 
 
 async def _logs(api: Api, since: datetime) -> AsyncIterator[list[dict[str, Any]] | None]:
-    """The log of every job since then, the newest first; None where it is not there any more."""
+    """Read the log of every job since then, newest first; None where it is not there any more."""
     cursor, seen = None, 0
     while seen < JOBS_MAX:
         page = await api.get("/v1/jobs", limit=PAGE, cursor=cursor)

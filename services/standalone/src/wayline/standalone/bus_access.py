@@ -47,7 +47,7 @@ def create(
 
 
 def kept(settings: Settings | None = None) -> list[BusClient]:
-    """Every client. Raises DataDirInvalid."""
+    """List every client. Raises DataDirInvalid."""
     _, installation = _place(settings)
     return read_clients(installation.clients)
 

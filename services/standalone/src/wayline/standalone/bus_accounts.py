@@ -30,7 +30,7 @@ FOR_THE_SERVER = 0o644
 
 
 def accounts_file(settings: Settings, installation: Installation) -> Path:
-    """Where the accounts are written."""
+    """Return where the accounts are written."""
     return settings.nats_accounts_file or installation.nats / ACCOUNTS_FILE
 
 

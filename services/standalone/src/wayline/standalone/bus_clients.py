@@ -46,7 +46,7 @@ class BusClient:
 
 
 def read_clients(path: Path) -> list[BusClient]:
-    """The clients kept in a file, by name; none where there is no file. Raises DataDirInvalid."""
+    """Read the clients kept in a file, by name; none where there is no file. Raises DataDirInvalid."""
     try:
         kept = json.loads(path.read_text())["clients"]
         return [

@@ -105,7 +105,7 @@ def _data_dir() -> Path:
 
 
 def _machine_key() -> str | None:
-    """The key that `wayline up` keeps for who may read its data directory."""
+    """Read the key that `wayline up` keeps for whoever may read its data directory."""
     try:
         return (_data_dir() / "credentials" / MACHINE_KEY).read_text().strip() or None
     except OSError:

@@ -68,11 +68,11 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
 
 
 def new_seed() -> str:
-    """A fresh nkey."""
+    """Make a fresh nkey seed."""
     return nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER).decode()
 
 
 def public_key(seed: str) -> str:
-    """What the bus is told of a seed."""
+    """Return the public key of a seed, which the bus is told."""
     public: Any = nkeys.from_seed(seed.encode()).public_key
     return public.decode()

@@ -13,7 +13,7 @@ NAMED_MAX = 10
 
 
 def document_path(document_id: str) -> str:
-    """Where the gateway has a document."""
+    """Return where the gateway has a document."""
     return f"/v1/documents/{quote(document_id, safe='')}"
 
 
@@ -34,7 +34,7 @@ async def find_document(api: Api, said: str) -> dict[str, Any]:
 
 
 async def _named(api: Api, name: str) -> list[dict[str, Any]]:
-    """All documents of exactly this name: what the gateway lists may be more, where the name holds a `*`."""
+    """Find all documents of exactly this name: the gateway lists more where the name holds a `*`."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     while True:

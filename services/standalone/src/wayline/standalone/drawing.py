@@ -253,7 +253,7 @@ def tools_table(tools: dict[str, Any]) -> RenderableType:
 
 
 def tenants_table(page: dict[str, Any]) -> RenderableType:
-    """One row a tenant."""
+    """Draw one row a tenant."""
     return table(
         ("tenant", "created", "state"),
         (
@@ -271,7 +271,7 @@ def tenants_table(page: dict[str, Any]) -> RenderableType:
 
 
 def keys_table(page: dict[str, Any]) -> RenderableType:
-    """One row an API key."""
+    """Draw one row an API key."""
     return table(
         ("id", "tenant", "name", "scopes", "created", "last used", "expires", "state"),
         (
@@ -292,7 +292,7 @@ def keys_table(page: dict[str, Any]) -> RenderableType:
 
 
 def credentials_table(kept: list[dict[str, Any]]) -> RenderableType:
-    """One row a credential of the bus."""
+    """Draw one row a credential of the bus."""
     return table(
         ("name", "tenant", "scopes", "created", "public key"),
         (
@@ -304,7 +304,7 @@ def credentials_table(kept: list[dict[str, Any]]) -> RenderableType:
 
 
 def new_key(key: dict[str, Any]) -> RenderableType:
-    """A key that is shown this once."""
+    """Draw a key that is shown this once."""
     return Text(
         f"{key['key']}\n\nkey {key['id']} of tenant {key['tenant']} ({', '.join(key['scopes'])}), expires "
         f"{str(key['expires_at'] or 'never')[:19]}. It is not shown again: keep it, and send it as "
@@ -325,7 +325,7 @@ def dead_letters_table(page: dict[str, Any]) -> RenderableType:
 
 
 def dismissed_table(page: dict[str, Any]) -> RenderableType:
-    """One row a dismissed dead letter."""
+    """Draw one row a dismissed dead letter."""
     return table(
         ("number", "dismissed", "code", "by", "why"),
         (

@@ -88,7 +88,7 @@ def _unreadable(path: Path) -> str | None:
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether the beginning of a file is text: with a byte order mark, or UTF-8 without a NUL."""
+    """Return whether the beginning of a file is text: with a byte order mark, or UTF-8 without a NUL."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return True
     try:

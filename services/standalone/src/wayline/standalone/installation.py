@@ -165,7 +165,7 @@ class Place:
         return urlunsplit(parts._replace(netloc=f"{who}@{host}"))
 
     def environment_of(self, member: Member) -> dict[str, str]:
-        """What a process of this service needs: on a bus that asks who it is, its own seed and nobody else's."""
+        """Return what a process of this service needs: on a secured bus its own seed and nobody else's."""
         seed = self.credentials.seeds[member.identity] if self.own_bus or self.nats_seed else None
         return {
             "WAYLINE_NATS_URL": self.nats_url,

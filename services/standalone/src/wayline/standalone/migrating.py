@@ -56,14 +56,14 @@ async def declare_streams(place: Place, limits: Limits) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def administering(place: Place, *, wait_s: float | None = None) -> AsyncIterator[JetStreamContext]:
-    """The streams of the bus, as the identity that may declare them."""
+    """Open the streams of the bus as the identity that may declare them."""
     async with connected_admin(place, wait_s=wait_s) as bus:
         yield bus.js
 
 
 @asynccontextmanager
 async def connected_admin(place: Place, *, wait_s: float | None = None) -> AsyncIterator[Bus]:
-    """The bus as the identity that may declare streams."""
+    """Connect to the bus as the identity that may declare streams."""
     settings = BusSettings(nats_url=place.nats_url, nats_seed=place.seed_of(ADMIN))
     if wait_s is not None:
         settings = settings.model_copy(update={"connect_wait_s": wait_s})

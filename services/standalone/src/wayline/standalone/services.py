@@ -115,7 +115,7 @@ class Fleet:
         self._aboard.pop(member, None)
 
     def stuck(self) -> str | None:
-        """The first word of subjects on which one of them gets no ack from the bus; None: there are none."""
+        """Return the first word of subjects on which one of them gets no ack from the bus; None: there are none."""
         return next((word for service in self._aboard.values() if (word := service.bus.stuck)), None)
 
     async def ready(self) -> dict[str, str]:

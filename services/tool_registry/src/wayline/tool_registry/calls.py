@@ -182,7 +182,7 @@ class Calls:
 
 
 def _read(task: asyncio.Task[ToolReply]) -> ToolReply | None:
-    """What a read brought: it is in no ledger."""
+    """Return what a read brought: it is in no ledger."""
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 

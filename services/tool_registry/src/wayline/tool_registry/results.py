@@ -79,7 +79,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 def _read(result: CallToolResult) -> tuple[str, tuple[ToolImage, ...]]:
-    """The text of a result, in which images are named, and those of them that a model can be shown."""
+    """Read the text of a result, in which images are named, and those of them that a model can be shown."""
     images: list[ToolImage] = []
     parts = [_image(block, images) if block.type == "image" else _part(block) for block in result.content]
     if not parts and result.structured_content is not None:
@@ -89,7 +89,7 @@ def _read(result: CallToolResult) -> tuple[str, tuple[ToolImage, ...]]:
 
 
 def _image(block: ImageContent, images: list[ToolImage]) -> str:
-    """The words for an image, which is added to `images` where a model can be shown it."""
+    """Name an image in words, and add it to `images` where a model can be shown it."""
     large = len(block.data) > IMAGE_MAX_BYTES * 4 // 3 + 4
     try:
         content = b64decode(block.data[:IMAGE_HEAD_CHARS] if large else block.data, validate=True)

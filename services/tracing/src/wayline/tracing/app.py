@@ -103,7 +103,7 @@ def _readers(
 
 
 def _drift_check(settings: Settings, bus: Bus, tables: Tables, collector: Collector | None) -> DriftCheck:
-    """What finds jobs whose tables differ from their logs; its stories are its own, and none is kept."""
+    """Build the check of tables against logs; its stories are its own, and none is kept."""
     forward = collector.forward_rows if collector else None
     projector = Projector(bus, tables, Owners(tables), stories_max=0, forward=forward)
     return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days)

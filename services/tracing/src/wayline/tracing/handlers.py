@@ -87,7 +87,7 @@ class Answers:
         )
 
     async def get_costs(self, asked: GetCosts) -> CostTable:
-        """What was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
+        """Sum what was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
         said = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
         try:
             rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *said)

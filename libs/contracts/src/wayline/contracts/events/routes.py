@@ -63,7 +63,7 @@ class Candidates(Frozen):
         return self._by_name.get(name)
 
     def observed_on(self, name: str, slot: Slot) -> Observed | None:
-        """What the agent's recent jobs used of a `provider/model` in a slot; None where too few did."""
+        """Return what the agent's recent jobs used of a `provider/model` in a slot; None where too few did."""
         return next((one for one in self.observed if (one.model, one.slot) == (name, slot)), None)
 
     def __copy__(self) -> Self:

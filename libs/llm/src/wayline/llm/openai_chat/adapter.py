@@ -96,7 +96,7 @@ class ChatCompletions:
 
 
 def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...]) -> Finished:
-    """The message, of which any part may be other than it should be."""
+    """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished(provider=request.card.provider, model=request.model, notes=notes)
     except faults.MALFORMED as error:

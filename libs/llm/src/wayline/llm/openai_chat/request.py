@@ -92,7 +92,7 @@ def _answer(turn: Answer, request: ModelRequest) -> Json:
 
 
 def _rebuilt(message: AssistantMessage, ids: tuple[str, ...]) -> Json:
-    """What our own fields can say of an answer."""
+    """Rebuild what our own fields can say of an answer."""
     said: Json = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
         named = zip(message.tool_calls, ids, strict=True)
@@ -126,7 +126,7 @@ def _result(result: Result) -> Json:
 
 
 def _shown(result: Result, images: Sequence[ToolImage]) -> Json:
-    """The images of a tool's result, as the user's."""
+    """Return the images of a tool's result as the user's."""
     assert result.message is not None
     heading = {"type": "text", "text": f"[IMAGES OF {result.message.tool}, call {result.id}]"}
     return {"role": "user", "content": [heading, *(_image(image.media_type, image.content_base64) for image in images)]}

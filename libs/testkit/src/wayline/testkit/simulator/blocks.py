@@ -65,7 +65,7 @@ def call(call_id: str, name: str, arguments: str) -> Block:
 
 
 def result(call_id: str, said: str, failed: bool = False, images: Sequence[tuple[Any, int]] = ()) -> Block:
-    """A tool's result; of each image its source and what it counts."""
+    """Read a tool's result; of each image its source and what it counts."""
     block = _block("messages", "result", said.encode(), call_id, failed, [source for source, _ in images])
     return replace(block, tokens=block.tokens + sum(tokens for _, tokens in images))
 

@@ -92,7 +92,7 @@ def _usual_effort(facts: Facts) -> str:
 
 
 def _check_reasoning(body: Body, facts: Facts, *, verified: bool) -> None:
-    """A model that does not reason takes no word about it; summaries are for verified organisations alone."""
+    """Refuse words on reasoning to a model that does not reason, and summaries to unverified organisations."""
     reasoning = body.get("reasoning") or {}
     if not facts.reasons and (told := [name for name in ("effort", "summary") if reasoning.get(name)]):
         raise _unsupported(f"reasoning.{told[0]}")

@@ -37,7 +37,7 @@ def arguments(text: str) -> dict[str, Any]:
 
 
 def texts(content: Any) -> str:
-    """The text in a content, whether a string or parts: each part on a line of its own."""
+    """Join the text in a content, whether a string or parts: each part on a line of its own."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content or () if isinstance(part, dict) and part.get("text"))

@@ -106,7 +106,7 @@ def compose(prompt: Prompt, say: Say, plan: Plan, *, fault: Fault, at_s: int) ->
 
 
 def _within(parts: Iterable[Part], limit: int) -> Iterator[Part]:
-    """What fits into the request's output limit: thinking is output like the rest, and comes first."""
+    """Cut a reply to the request's output limit: thinking is output like the rest, and comes first."""
     for part in parts:
         if part.tokens > limit:
             room = (limit - BLOCK_TOKENS) * TOKEN_BYTES - len(part.name.encode())

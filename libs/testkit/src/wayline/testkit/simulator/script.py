@@ -73,7 +73,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """What the user said last, without the line that says when."""
+        """Return what the user said last, without the line that says when."""
         said = next((turn.text for turn in reversed(self.turns) if turn.asks), "")
         return SENT.sub("", said)
 

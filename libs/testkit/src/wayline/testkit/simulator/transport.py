@@ -33,7 +33,7 @@ def owner(request: web.Request) -> str:
 
 
 def verified(request: web.Request) -> bool:
-    """Whether the key's organisation is verified: every one but that of a key that says of itself that it is not."""
+    """Return whether the key's organisation is verified: every one whose key does not say otherwise."""
     return not _key(request).startswith("unverified")
 
 

@@ -91,7 +91,7 @@ class DeadLetters:
         return DismissedLetter(**dict(row))
 
     async def dismissed(self, *, limit: int) -> DismissedLetterList:
-        """The letters that were dismissed, newest first."""
+        """List the letters that were dismissed, newest first."""
         rows = await self.store.fetch(self.tenant, self.store.sql.dismissed_letters, self.tenant, limit)
         return DismissedLetterList(dismissed=tuple(DismissedLetter(**dict(row)) for row in rows))
 

@@ -71,7 +71,7 @@ class Keys:
             await self._store.execute(key.caller.tenant, self._store.sql.use_key, key.id)
 
     async def any_operator(self) -> bool:
-        """Whether some valid key, the machine's own included, may administer tenants and keys."""
+        """Return whether some valid key, the machine's own included, may administer tenants and keys."""
         async with self._store.system() as conn:
             return bool(await conn.fetchval(self._store.sql.any_operator_key))
 
@@ -92,12 +92,12 @@ class Keys:
         return KeyCreated(**_shown(row).model_dump(), key=secret)
 
     async def listed(self, tenant: str, *, revoked: bool) -> list[Key]:
-        """A tenant's keys, newest first; with `revoked` also those that no longer work."""
+        """List a tenant's keys, newest first; with `revoked` also those that no longer work."""
         rows = await self._store.fetch(tenant, self._store.sql.list_keys, tenant, revoked, LISTED_MAX)
         return [_shown(row) for row in rows]
 
     async def get(self, wanted: str) -> Key | None:
-        """One key of any tenant."""
+        """Find one key of any tenant."""
         async with self._store.system() as conn:
             row = await conn.fetchrow(self._store.sql.get_key, wanted)
         return None if row is None else _shown(row)

@@ -47,7 +47,7 @@ class Submissions:
             await asyncio.sleep(CLAIM_POLL_S)
 
     async def was_accepted(self, job: SubmitJob, *, key: str | None) -> bool:
-        """Whether the bus has stored a job of this key or id before."""
+        """Return whether the bus has stored a job of this key or id before."""
         tenant = job.tenant
         if key is not None:
             row = await self._store.fetchrow(tenant, self._sql.submission_by_key, tenant, key)

@@ -41,7 +41,7 @@ async def list_dead_letters(
 async def list_dismissed_letters(
     door: Door, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> DismissedLetterList:
-    """The messages that were dismissed in the last 30 days, and why."""
+    """List the messages that were dismissed in the last 30 days, and why."""
     return await _letters(door, caller).dismissed(limit=limit)
 
 

@@ -205,7 +205,7 @@ def chunk_id(document_id: str, position: int) -> str:
 
 
 def _like(name: str) -> str:
-    """A name with `*` as a pattern of Postgres."""
+    """Turn a name with `*` into a pattern of Postgres."""
     escaped = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return escaped.replace("*", "%")
 

@@ -124,7 +124,7 @@ class OpenAICompatible:
 
 
 def _tokens(said: Any) -> int | None:
-    """What the endpoint counts; None: it does not say, or not so that anybody could pay it."""
+    """Read what the endpoint counts; None: it does not say, or not so that anybody could pay it."""
     usage = said.get("usage") if isinstance(said, dict) else None
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return tokens if isinstance(tokens, int) and 0 <= tokens <= TOKENS_MAX else None

@@ -166,7 +166,7 @@ class Reporter:
 
 
 def attempt_id(tenant: str, charge_id: str) -> str:
-    """What the provider is told of a call."""
+    """Return what the provider is told of a call."""
     return f"{tenant}/{charge_id}"
 
 

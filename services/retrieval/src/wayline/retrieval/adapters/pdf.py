@@ -56,7 +56,7 @@ def _texts(reader: object, seconds_max: float) -> list[str]:
 
 
 def _text(page: Any) -> str:
-    """A page in the order in which it is read: some files hold columns row by row."""
+    """Read a page in reading order: some files hold columns row by row."""
     plain = page.extract_text() or ""
     if plain.count("\n") < ROWS_MIN:
         return plain

@@ -37,7 +37,7 @@ class Content:
 
     @property
     def signs(self) -> frozenset[str]:
-        """The features that are signs of a task."""
+        """Return the features that are signs of a task."""
         return frozenset(name for name, weight in self.weights.items() if weight > 0) - {"words", "grams", "steps"}
 
 
@@ -115,18 +115,18 @@ class Classifier:
         return sum(weight * self.spread(name, found.get(name, 0.0)) for name, weight in self.weights.items())
 
     def content_of(self, found: Mapping[str, float]) -> float:
-        """How demanding the words are, from 0 to 1: the features of what they are about, and of how many hardly any."""
+        """Rate how demanding the words are, from 0 to 1: by what they are about, and by how many there are."""
         content = self.content
         capped = {**found, "words": min(found.get("words", 0.0), log1p(content.words_max))}
         total = sum(weight * self.spread(name, capped.get(name, 0.0)) for name, weight in content.weights.items())
         return _share(total, content.centre, content.width)
 
     def asked(self, text: str) -> str:
-        """What is asked in a text, without a preamble that says how to answer."""
+        """Return what is asked in a text, without a preamble that says how to answer."""
         return features.asked(features.excerpt(text), directs=self._directs, signs=self._signs_of_a_task)
 
     def _directs(self, sentence: str) -> bool:
-        """Whether a sentence says how to answer: it begins so, or has several words about answering."""
+        """Return whether a sentence says how to answer: it begins so, or has several words about answering."""
         if self.directions.match(sentence):
             return True
         whole = sentence.rstrip().endswith((".", "!", ":")) and not features.of_a_task(sentence)

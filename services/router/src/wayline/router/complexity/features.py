@@ -63,12 +63,12 @@ def asked(text: str, *, directs: Callable[[str], bool], signs: Callable[[str], i
 
 
 def of_a_task(sentence: str) -> bool:
-    """Whether a sentence has a number, a question, a name, a quotation, or somebody's own affairs."""
+    """Return whether a sentence has a number, a question, a name, a quotation, or somebody's own affairs."""
     return bool(_OF_A_TASK.search(sentence))
 
 
 def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Each sentence with the number of its line."""
+    """Split a text into sentences, each with the number of its line."""
     line, read = 0, 0
     for found in _SENTENCE.finditer(text):
         line += text.count("\n", read, found.start())

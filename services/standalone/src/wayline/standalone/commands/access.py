@@ -36,7 +36,7 @@ def list_tenants(
     after: Annotated[str | None, typer.Option(help="next_after of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """All tenants, by name."""
+    """List all tenants, by name."""
     from wayline.standalone.drawing import tenants_table
 
     answer(lambda api: api.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
@@ -44,7 +44,7 @@ def list_tenants(
 
 @tenants.command("show")
 def show_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
-    """One tenant."""
+    """Show one tenant."""
     _show(lambda api: api.get(f"/v1/tenants/{tenant}"), as_json=as_json)
 
 
@@ -101,7 +101,7 @@ def list_keys(
     revoked: Annotated[bool, typer.Option("--all", help="Also those that were revoked or have expired.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """A tenant's API keys, newest first, without their secrets."""
+    """List a tenant's API keys, newest first, without their secrets."""
     from wayline.standalone.drawing import keys_table
 
     answer(

@@ -122,7 +122,7 @@ def dismiss_dead_letters(
 
 @dead_letters.command("dismissed")
 def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
-    """Those that were dismissed in the last 30 days, and why."""
+    """List those that were dismissed in the last 30 days, and why."""
     from wayline.standalone.drawing import dismissed_table
 
     answer(lambda api: api.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)

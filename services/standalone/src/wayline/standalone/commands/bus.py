@@ -56,7 +56,7 @@ def write_accounts(as_json: AsJson = False) -> None:
 
 @credentials.command("list")
 def list_credentials(as_json: AsJson = False) -> None:
-    """Every credential, without its seed."""
+    """List every credential, without its seed."""
     from wayline.standalone.plainly import plainly
 
     with plainly():

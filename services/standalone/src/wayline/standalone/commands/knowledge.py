@@ -104,7 +104,7 @@ def list_documents(
     status: Annotated[str | None, typer.Option(help="Only those that are queued, indexing, ready or failed.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The documents there are, newest first."""
+    """List the documents, newest first."""
     from wayline.standalone.drawing import documents_table
 
     page = answer(
@@ -117,7 +117,7 @@ def list_documents(
 
 
 def _again(name: str | None, status: str | None) -> str:
-    """The filters of a list as its options."""
+    """Spell the filters of a list as its options."""
     said = [f"--name {shlex.quote(name)} "] if name else []
     return "".join([*said, f"--status {status} "] if status else said)
 

@@ -15,7 +15,7 @@ def moment(said: str, now: datetime) -> datetime:
 
 
 def time_to_come(said: str, now: datetime) -> datetime:
-    """The same from now on. Raises ValueError."""
+    """Read a moment, counting a span from now on. Raises ValueError."""
     return _moment(said, now, sign=1)
 
 

@@ -105,7 +105,7 @@ def citations(found: SearchResult) -> list[dict[str, Any]]:
 
 
 def cost(found: SearchResult) -> dict[str, Any]:
-    """What the search cost, as a tool says what it charged: the job's log tells of it."""
+    """Return the search's cost as a tool says what it charged: the job's log tells of it."""
     return {} if not found.cost_usd else {COST: str(found.cost_usd)}
 
 
@@ -117,7 +117,7 @@ def passages(found: SearchResult) -> str:
 
 
 def _in_place(hit: Hit) -> str:
-    """A passage under its section's heading or its table's columns, where it does not hold them itself."""
+    """Put a passage under its section's heading or its table's columns, where it does not hold them itself."""
     headings = hit.metadata.get("headings")
     last = headings[-1] if isinstance(headings, list) and headings else None
     return hit.text if not isinstance(last, str) or last in hit.text else f"{last}\n{hit.text}"
