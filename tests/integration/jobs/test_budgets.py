@@ -83,6 +83,11 @@ async def signals(platform: Platform, job: str) -> list[Signal]:
     return [Signal.from_wire(m.data or b"", m.subject or "") for m in raw if (m.subject or "").endswith(f".{job}")]
 
 
+async def handled(platform: Platform) -> bool:
+    consumer = await platform.bus.js.consumer_info("SIGNALS", "router")
+    return consumer.num_pending == consumer.num_ack_pending == 0
+
+
 async def test_sixty_jobs_over_two_routers_on_the_bus_are_thirty_three(platform: Platform):
     await platform.start("router", router=SLOW)
     other = platform.services.pop("router")
@@ -179,12 +184,13 @@ async def test_a_router_that_dies_before_it_could_wake_is_followed_by_one_that_d
     await woken(platform, "a", head)
 
 
-async def test_a_wake_up_that_was_said_twice_is_one_signal(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+async def test_a_wake_up_sent_twice_makes_one_run_ticket(platform: Platform):
     """A router that dies between the signal and its note that it was sent is followed by the same signal."""
     await platform.start("router", router=SLOW)
     await put(platform, "0.01")
     await begun(platform, "a")
     await extend(platform, "a", "0.04")
+    head = await parked(platform, "a")
     await platform.stop("router", 0.1)
     async with platform.admin() as conn:
         await conn.execute("UPDATE router.budgets SET limit_usd = 1")
@@ -199,9 +205,13 @@ async def test_a_wake_up_that_was_said_twice_is_one_signal(platform: Platform, m
                 return await conn.fetchval("SELECT waits_for FROM router.reservations") is None
 
             await until(noted, why="the router has noted that it woke the job")
+            await until(lambda: handled(platform), why="the router has handled every signal")
             await platform.stop("router", 0.1)
 
-    assert len(await signals(platform, "a")) == 1
+    assert set(map(Signal.model_dump_json, await signals(platform, "a"))) == {
+        Signal(tenant="default", job_id="a", signal=RaiseBudget(by="router")).model_dump_json()
+    }
+    assert await tickets(platform, "a", head) == 1
 
 
 async def test_a_job_whose_own_budget_is_raised_may_spend_it_as_soon_as_it_is_woken(platform: Platform):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +49,9 @@ class Reply:
 
 
 class Provider:
-    """Serves any POST with the next reply; keeps what it was asked."""
+    """Serves any POST with the next reply, or with the one made for its body; keeps what it was asked."""
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply | Callable[[dict[str, Any]], Awaitable[Reply]]) -> None:
         self._replies = list(replies)
         self.asked: list[tuple[str, dict[str, str], dict[str, Any]]] = []
         self.connections: set[int] = set()
@@ -71,10 +71,13 @@ class Provider:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         headers = {key.lower(): value for key, value in request.headers.items()}
-        self.asked.append((request.path, headers, orjson.loads(await request.read())))
+        body = orjson.loads(await request.read())
+        self.asked.append((request.path, headers, body))
         assert request.transport is not None
         self.connections.add(id(request.transport))
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        if callable(reply):
+            reply = await reply(body)
         if reply.deaf:
             request.transport.abort()
             return web.Response()

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import orjson
 import pytest
@@ -338,8 +339,15 @@ async def test_a_refused_summary_is_not_asked_for_again():
 
 
 async def test_calls_beside_each_other_all_learn_from_a_refused_summary():
-    refused = unverified("reasoning.summary")
-    async with Provider(refused, refused, refused, Reply([sse(*WHOLE)])) as provider:
+    all_asked = asyncio.Barrier(3)
+
+    async def reply(body: dict[str, Any]) -> Reply:
+        if "summary" not in body.get("reasoning", {}):
+            return Reply([sse(*WHOLE)])
+        await all_asked.wait()
+        return unverified("reasoning.summary")
+
+    async with Provider(reply) as provider:
         model = OpenAI(provider.url)
 
         async def last() -> Piece:
