@@ -38,7 +38,7 @@ def test_stop_words_do_not_make_two_texts_alike():
 
 
 def test_starting_the_service_imports_nothing_heavy():
-    heavy = ["numpy", "trafilatura", "pypdf", "httpx2", "lxml"]
+    heavy = ["numpy", "pgvector", "trafilatura", "pypdf", "httpx2", "lxml"]
     code = f"import sys, wayline.retrieval.app; print([name for name in {heavy} if name in sys.modules])"
 
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from importlib.resources import files
 from typing import Any
 
@@ -12,25 +11,19 @@ SCHEMA = "retrieval"
 
 
 async def open_store(dsn: str, *, pool_size: int, wait_s: float) -> Store:
-    """The service's own schema, with vectors going in and out as arrays."""
+    """Open the service's own schema, with vectors going in as arrays and coming out as `pgvector.Vector`."""
     return await Store.connect(
         dsn,
         schema=SCHEMA,
         queries=files("wayline.retrieval").joinpath("queries.sql"),
         max_size=pool_size,
         wait_s=wait_s,
-        init=_prepare,
+        init=_register_vectors,
     )
 
 
-async def _prepare(conn: Any) -> None:
-    await conn.set_type_codec("vector", schema="public", encoder=_packed, decoder=_unpacked, format="binary")
+async def _register_vectors(conn: Any) -> None:
+    # Here and not above: importing the service, which `wayline up` does for every service, does not pay for it.
+    from pgvector.asyncpg import register_vector
 
-
-# pgvector's own package does the same, and imports numpy for it: a quarter of a second of every start.
-def _packed(vector: Any) -> bytes:
-    return struct.pack(f">HH{len(vector)}f", len(vector), 0, *vector)
-
-
-def _unpacked(data: bytes) -> tuple[float, ...]:
-    return struct.unpack(f">{(len(data) - 4) // 4}f", data[4:])
+    await register_vector(conn)
