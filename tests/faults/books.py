@@ -11,7 +11,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.money import NANO_USD
-from wayline.testkit.simulator import Charge
+from wayline.simulator import Charge
 
 from .world import TENANT, World
 

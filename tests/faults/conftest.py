@@ -13,7 +13,7 @@ from nats.js import JetStreamContext
 from wayline.chassis import Bus
 from wayline.chassis.topology import CONSUMERS, Limits, declare
 from wayline.embedded import NatsServer, PostgresServer
-from wayline.testkit.chat_server import ChatServer, Say, turns
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import Database, clone, drop
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import ADMIN, Guarded, config, new_seeds

@@ -19,10 +19,10 @@ from wayline.contracts.events import TERMINAL_TYPES, JobClaimed
 from wayline.contracts.jobs import Cancel, JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.journal import read_record
+from wayline.simulator import Asked, Facts, Fault, Say, Simulator
+from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
-from wayline.testkit.simulator import Asked, Facts, Fault, Say, Simulator
-from wayline.testkit.simulator import Rates as BilledRates
 
 from .world import CLOCK, TENANT, World
 

@@ -15,8 +15,8 @@ import pytest_asyncio
 from wayline.contracts import events as e
 from wayline.embedded.ports import free_port
 from wayline.journal import read_record
+from wayline.simulator import Simulator
 from wayline.testkit import until
-from wayline.testkit.simulator import Simulator
 
 from .books import Books, Call, calls_of, exported
 from .conftest import MakeWorld

@@ -20,8 +20,8 @@ from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
 from wayline.embedded import NatsServer
 from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record, said_in
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Database, until
-from wayline.testkit.chat_server import ChatServer, Say
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet, ServiceProcess
 

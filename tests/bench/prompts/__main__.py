@@ -19,7 +19,7 @@ from typing import Any
 from wayline.llm import Model, ModelRequest
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.openai import OpenAI
-from wayline.testkit.simulator import Asked, Say, Simulator
+from wayline.simulator import Asked, Say, Simulator
 
 from .. import page
 from .scenario import (

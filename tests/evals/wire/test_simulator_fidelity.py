@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from wayline.testkit.simulator import Say, Simulator, turns
+from wayline.simulator import Say, Simulator, turns
 
 from ..recordings import recordings
 from ..shape import CUT_OFF, Shape, shape_of

@@ -24,9 +24,9 @@ from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.executor.app import build
 from wayline.executor.settings import Settings
 from wayline.journal import Head, Job, JobLog, fold, follow, view
+from wayline.simulator.chat_server import ChatServer
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer
 from wayline.testkit.guarded import ADMIN, Guarded
 
 PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(10)))

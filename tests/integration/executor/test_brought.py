@@ -13,8 +13,8 @@ from wayline.contracts.budgets import SettleJob
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.jobs import RunJob
 from wayline.journal import JobLog
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage, stamp
 

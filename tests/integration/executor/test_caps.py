@@ -9,8 +9,8 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import ExtendBudget, ReleaseBudget, SettleJob
 from wayline.contracts.jobs import Expire, JobOptions, RaiseBudget, Waiting
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import Stage, stamp
 

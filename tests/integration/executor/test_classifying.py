@@ -14,8 +14,8 @@ from wayline.contracts.budgets import ExtendBudget, SettleJob
 from wayline.contracts.jobs import Cancel, JobOptions, Route
 from wayline.executor import classifying
 from wayline.executor.gates import Gates
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage, stamp
 

@@ -19,9 +19,9 @@ from wayline.executor import lane, signals
 from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
 from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage, stamp
 

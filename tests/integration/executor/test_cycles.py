@@ -18,9 +18,9 @@ from wayline.chassis.responder import Responder
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import Cancel
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import Stage
 

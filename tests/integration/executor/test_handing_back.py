@@ -15,8 +15,8 @@ from wayline.executor import afterwards
 from wayline.executor.claim import CLAIMS_MAX
 from wayline.executor.lane import Lane
 from wayline.journal import Head, JobLog
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage, stamp
 

@@ -14,8 +14,8 @@ from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
 from wayline.executor import signals
 from wayline.executor.pen import Pen
 from wayline.journal import Job, JobLog
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage
 

@@ -15,8 +15,8 @@ from wayline.contracts.jobs import Cancel, RaiseBudget
 from wayline.executor import signals
 from wayline.executor.models import Models
 from wayline.journal import JobLog
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage, stamp
 

@@ -7,8 +7,8 @@ import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Cancel
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage
 

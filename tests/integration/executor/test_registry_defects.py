@@ -14,8 +14,8 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Bug
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
 from wayline.executor import tools
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import Stage
 

@@ -4,8 +4,8 @@ import asyncio
 
 from wayline.contracts.agents import AgentConfig
 from wayline.journal import Job
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Stage
 

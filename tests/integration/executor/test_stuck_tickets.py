@@ -11,7 +11,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Reject
 from wayline.executor import afterwards
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Stage
 

@@ -9,7 +9,7 @@ from wayline.chassis import Bus
 from wayline.contracts.jobs import Delta
 from wayline.contracts.models import ListProviders, ProviderList
 from wayline.executor.settings import Settings
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Stage
 

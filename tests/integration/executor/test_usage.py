@@ -11,9 +11,9 @@ from wayline.contracts.budgets import SettleJob
 from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.executor.settings import Settings
 from wayline.llm.catalogue import bundled
+from wayline.simulator import Asked, Charge, Facts, Fault, Say, Simulator
+from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Charge, Facts, Fault, Say, Simulator
-from wayline.testkit.simulator import Rates as BilledRates
 
 from .conftest import Stage
 

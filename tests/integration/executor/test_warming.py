@@ -6,8 +6,8 @@ from wayline.executor import warming
 from wayline.executor.settings import Settings
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.openai import OpenAI
+from wayline.simulator import Say, Simulator
 from wayline.testkit import until
-from wayline.testkit.simulator import Say, Simulator
 
 from .conftest import Stage
 from .test_usage import CARDS, GPT

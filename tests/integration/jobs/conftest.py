@@ -27,9 +27,9 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.server import HttpServer
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.journal import Job, JobLog, fold, follow, view
+from wayline.simulator.chat_server import ChatServer
 from wayline.store import migrate
 from wayline.testkit import Database, until
-from wayline.testkit.chat_server import ChatServer
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.tool_registry.settings import Settings as RegistrySettings

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from wayline.contracts.models import ModelCard, Prices, PutModel
 from wayline.contracts.models import Rates as CardRates
-from wayline.testkit.simulator import Facts, Rates, Simulator
+from wayline.simulator import Facts, Rates, Simulator
 
 from .conftest import Platform
 

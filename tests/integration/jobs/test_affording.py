@@ -12,7 +12,7 @@ from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.contracts.models import DeleteModel, ModelCard, ModelDeleted, Prices, PutModel, Rates
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 

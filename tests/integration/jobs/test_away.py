@@ -12,8 +12,8 @@ from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.router.policy import current
 from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 

@@ -16,10 +16,10 @@ from wayline.router.decision import Decision
 from wayline.router.policy import current
 from wayline.router.routing import choose_route
 from wayline.router.rules import Asked
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.client import Address, Api
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting
 

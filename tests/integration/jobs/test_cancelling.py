@@ -4,8 +4,8 @@ import asyncio
 
 from wayline.executor.tools import Tools
 from wayline.journal import JobLog
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import chatting, with_tools
 

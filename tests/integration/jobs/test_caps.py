@@ -21,9 +21,9 @@ from wayline.contracts.jobs import JobView
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Facts, Fault, Say, Simulator
+from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Facts, Fault, Say, Simulator
-from wayline.testkit.simulator import Rates as BilledRates
 
 from .conftest import Platform
 

@@ -13,8 +13,8 @@ from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 

@@ -15,7 +15,7 @@ from wayline.executor.compacting import AGAIN_AFTER_STEPS, END_SHARE, START_SHAR
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
-from wayline.testkit.simulator import Asked, Fault, Say, Simulator
+from wayline.simulator import Asked, Fault, Say, Simulator
 
 from .conftest import Platform
 

@@ -16,8 +16,8 @@ from wayline.router.policy import current
 from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
 from wayline.router.usage import JOBS_MIN
+from wayline.simulator import Asked, Say, Simulator, rounds
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Say, Simulator, rounds
 
 from .conftest import Platform, with_tools
 from .test_discovering import box, listing

@@ -16,7 +16,7 @@ from wayline.contracts.money import Usage
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
-from wayline.testkit.simulator import NO_FAULT, Asked, Fault, Say, Script, Simulator, rounds
+from wayline.simulator import NO_FAULT, Asked, Fault, Say, Script, Simulator, rounds
 
 from .conftest import Platform, with_tools
 from .test_discovering import box, listing

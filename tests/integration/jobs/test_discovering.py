@@ -14,8 +14,8 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.tools import ListTools, ToolList
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting, with_tools
 

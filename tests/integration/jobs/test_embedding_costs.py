@@ -16,8 +16,8 @@ from wayline.contracts.traces import CostRow, CostTable, GetCosts
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Fault, Say, Simulator, rounds
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Fault, Say, Simulator, rounds
 
 from .conftest import Platform
 from .four_models import CLAUDE, endpoints

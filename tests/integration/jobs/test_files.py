@@ -29,10 +29,10 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.llm import File
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Fault, Say, Simulator, rounds
 from wayline.testkit import until
 from wayline.testkit.media import pdf, png
 from wayline.testkit.processes import Fleet
-from wayline.testkit.simulator import Asked, Fault, Say, Simulator, rounds
 
 from .conftest import Platform
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own

@@ -7,7 +7,7 @@ import orjson
 from wayline.contracts import ids
 from wayline.contracts.jobs import RunJob
 from wayline.journal import Head, JobLog
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import chatting
 

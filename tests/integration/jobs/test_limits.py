@@ -2,7 +2,7 @@
 
 import asyncio
 
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import chatting
 

@@ -9,8 +9,8 @@ from mcp.server import MCPServer
 
 from wayline.chassis.probes import server as http_server
 from wayline.journal import JobLog
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting, with_tools
 

@@ -7,8 +7,8 @@ import orjson
 from wayline.contracts import headers as h
 from wayline.contracts.jobs import RunJob
 from wayline.journal import JobLog, State
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting
 

@@ -4,8 +4,8 @@ import gc
 
 from wayline.executor.hold import Hold
 from wayline.executor.pen import Pen
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import chatting, with_tools
 

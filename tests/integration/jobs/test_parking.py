@@ -3,8 +3,8 @@
 import pytest
 
 from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say, turns
 
 from .conftest import chatting, with_tools
 

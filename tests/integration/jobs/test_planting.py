@@ -8,8 +8,8 @@ import pytest
 
 from wayline.contracts import headers as h
 from wayline.journal import Head, JobLog, State
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import chatting
 

@@ -17,8 +17,8 @@ from wayline.contracts.jobs import JobView
 from wayline.contracts.money import Usage
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Charge, Say, Simulator
 from wayline.testkit import until
-from wayline.testkit.simulator import Asked, Charge, Say, Simulator
 
 from ..simulator.jobs import JOBS
 from .conftest import Platform, with_tools

@@ -10,7 +10,7 @@ import httpx2
 
 from wayline.contracts.jobs import Delta
 from wayline.gateway.settings import Settings as GatewaySettings
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 

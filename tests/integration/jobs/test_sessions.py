@@ -10,7 +10,7 @@ from wayline.contracts.models import CacheRules, ModelCard, Prices, PutModel, Ra
 from wayline.router.policy import current
 from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 

@@ -8,7 +8,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
-from wayline.testkit.simulator import Say, Simulator, turns
+from wayline.simulator import Say, Simulator, turns
 
 from .conftest import Platform
 from .four_models import CLAUDE, GPT, endpoints

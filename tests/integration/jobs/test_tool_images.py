@@ -20,8 +20,8 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Say, Simulator, rounds
 from wayline.testkit.media import png
-from wayline.testkit.simulator import Say, Simulator, rounds
 
 from .conftest import Platform, with_tools
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, endpoints, put_own

@@ -13,7 +13,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.llm import ModelError
 
-simulator = pytest.importorskip("wayline.testkit.simulator", reason="the provider simulator is not here")
+simulator = pytest.importorskip("wayline.simulator", reason="the provider simulator is not here")
 anthropic = pytest.importorskip("wayline.llm.anthropic", reason="the adapters are not here")
 openai = pytest.importorskip("wayline.llm.openai", reason="the adapters are not here")
 

@@ -8,7 +8,7 @@ from anthropic import DefaultAioHttpClient as AnthropicHttp
 from openai import AsyncOpenAI
 from openai import DefaultAioHttpClient as OpenAIHttp
 
-from wayline.testkit.simulator import Simulator, StillClock
+from wayline.simulator import Simulator, StillClock
 
 
 class World:

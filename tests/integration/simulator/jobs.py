@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from wayline.testkit.simulator import Say, Script, rounds
+from wayline.simulator import Say, Script, rounds
 
 SEARCH_SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 CITY_SCHEMA = {

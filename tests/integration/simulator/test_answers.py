@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from wayline.testkit.simulator import Say
+from wayline.simulator import Say
 
 ASK: Any = [{"role": "user", "content": "What is JetStream?"}]
 TOOL = {"name": "search", "description": "Finds.", "input_schema": {"type": "object", "properties": {}}}

@@ -11,9 +11,9 @@ import pytest
 from anthropic import AsyncAnthropic
 from anthropic import DefaultAioHttpClient as AnthropicHttp
 
+from wayline.simulator import BLOCK_TOKENS, TOKEN_BYTES, Fault, Say, turns
 from wayline.testkit import until
 from wayline.testkit.media import png
-from wayline.testkit.simulator import BLOCK_TOKENS, TOKEN_BYTES, Fault, Say, turns
 
 MARK = {"type": "ephemeral"}
 HOUR = {"type": "ephemeral", "ttl": "1h"}

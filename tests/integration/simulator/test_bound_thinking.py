@@ -5,7 +5,7 @@ from __future__ import annotations
 import anthropic
 import pytest
 
-from wayline.testkit.simulator import Say, turns
+from wayline.simulator import Say, turns
 
 TOOL = {"name": "search", "description": "Finds.", "input_schema": {"type": "object", "properties": {}}}
 BOUND = "bound to a different conversation"

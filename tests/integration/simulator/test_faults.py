@@ -11,8 +11,8 @@ import anthropic
 import openai
 import pytest
 
+from wayline.simulator import BLOCK_TOKENS, NO_FAULT, Fault, Say, Simulator, block_tokens, seeded
 from wayline.testkit import until
-from wayline.testkit.simulator import BLOCK_TOKENS, NO_FAULT, Fault, Say, Simulator, block_tokens, seeded
 
 TEXT = "word " * 100
 ASK: Any = [{"role": "user", "content": "hi"}]

@@ -9,8 +9,8 @@ import anthropic
 import openai
 import pytest
 
+from wayline.simulator import BLOCK_TOKENS, PAGE_TOKENS, block_tokens
 from wayline.testkit.media import pdf, png
-from wayline.testkit.simulator import BLOCK_TOKENS, PAGE_TOKENS, block_tokens
 
 JPEG = b"\xff\xd8\xff\xe0 and so on"
 

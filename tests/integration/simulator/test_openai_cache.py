@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wayline.testkit.simulator import BLOCK_TOKENS, TOKEN_BYTES, Say
+from wayline.simulator import BLOCK_TOKENS, TOKEN_BYTES, Say
 
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 EXPLICIT = {"prompt_cache_options": {"mode": "explicit"}}

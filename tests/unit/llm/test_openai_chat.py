@@ -17,7 +17,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat import ChatCompletions
-from wayline.testkit.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import ChatServer, Say
 
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
 LOOK = ToolDefinition(name="look", description="Look.", input_schema={"type": "object"})

@@ -1,4 +1,4 @@
-"""Real NATS and Postgres fixtures, scripted models and fault injectors."""
+"""Real NATS and Postgres fixtures, and fault injectors."""
 
 from wayline.testkit.databases import Database
 from wayline.testkit.waiting import until

@@ -13,10 +13,9 @@ import typer
 from wayline.standalone.commands.output import AsJson
 
 if TYPE_CHECKING:
-    from wayline.testkit.simulator import Script, Simulator
+    from wayline.simulator import Script, Simulator
 
 DEFAULT_PORT = 8090
-MISSING = "the simulator is in wayline-testkit, which is not installed here: install it beside wayline-standalone"
 
 
 def simulate(
@@ -33,12 +32,6 @@ def simulate(
     import asyncio
 
     try:
-        import wayline.testkit.simulator  # noqa: F401
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("wayline.testkit"):
-            raise
-        _end(MISSING)
-    try:
         asyncio.run(_serve(port, latency_ms, script, as_json=as_json))
     except OSError as error:
         _end(f"127.0.0.1:{port} cannot be listened on ({error.strerror}): choose another with --port")
@@ -48,8 +41,8 @@ async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: 
     import asyncio
     import time
 
+    from wayline.simulator import Fault, Simulator, by_rules
     from wayline.standalone.stopping import ends
-    from wayline.testkit.simulator import Fault, Simulator, by_rules
 
     late = Fault(latency_s=latency_ms / 1_000)
     chosen = by_rules if script is None else _script_in(script)
@@ -57,12 +50,12 @@ async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: 
     for name in ends():
         asyncio.get_running_loop().add_signal_handler(name, asked_to_end.set)
     async with Simulator(chosen, faults=lambda asked: late, clock=time.time, port=port) as simulator:
-        print(json.dumps(_said(simulator)) if as_json else _shown(simulator), flush=True)
+        print(json.dumps(_described(simulator)) if as_json else _pasteable(simulator), flush=True)
         await asked_to_end.wait()
     print(f"{len(simulator.bill.charges)} requests; they would have cost ${simulator.bill.usd:f}", file=sys.stderr)
 
 
-def _said(simulator: Simulator) -> dict[str, Any]:
+def _described(simulator: Simulator) -> dict[str, Any]:
     return {
         "url": simulator.url,
         "models": sorted(simulator.models),
@@ -70,7 +63,7 @@ def _said(simulator: Simulator) -> dict[str, Any]:
     }
 
 
-def _shown(simulator: Simulator) -> str:
+def _pasteable(simulator: Simulator) -> str:
     """What to paste into the shell that runs Wayline."""
     variables = "\n".join(f"export {name}={value}" for name, value in simulator.environment.items())
     models = ", ".join(sorted(simulator.models))
@@ -86,7 +79,7 @@ def _script_in(path: Path) -> Script:
     spec.loader.exec_module(module)
     script = getattr(module, "script", None)
     if not callable(script):
-        _end(f"{path} has no function `script(asked)` that returns a wayline.testkit.simulator.Say")
+        _end(f"{path} has no function `script(asked)` that returns a wayline.simulator.Say")
     return cast("Script", script)
 
 

@@ -1,0 +1,1 @@
+"""A prompt as caches and token counters see it."""

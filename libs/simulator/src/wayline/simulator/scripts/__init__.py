@@ -1,0 +1,1 @@
+"""What is answered: scripts, rules and faults."""
