@@ -19,7 +19,7 @@ from wayline.contracts.events import TERMINAL_TYPES
 from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
 from wayline.embedded import NatsServer
-from wayline.journal import Job, JobLog, bulk_read, fold, leader_read, read_record, said_in
+from wayline.journal import Job, JobLog, State, bulk_read, fold, leader_read, read_record, said_in
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Database, until
 from wayline.testkit.effects_server import EffectsServer
@@ -157,6 +157,19 @@ class World:
             stories = [f"{job_id}:\n{story(await self.records(job_id))}" for job_id in job_ids]
             raise AssertionError("\n".join([str(error), *stories])) from None
         assert process.killed, f"ended with {process.child.process.returncode}:\n{process.tail}"
+
+    async def until_parked_and_acked(self, job_id: str, within: float = 30.0) -> None:
+        """Wait until a job is parked and its ticket acked: from then on only the router can wake it.
+
+        Whoever parked it looks for signals once more before the ack, and wakes it where there is one.
+        """
+
+        async def parked() -> bool:
+            head = await JobLog(self.bus, TENANT, job_id).last()
+            tickets = (await self.bus.js.stream_info("RUN")).state.messages
+            return head is not None and head.state is State.PARKED and tickets == 0
+
+        await until(parked, within=within, why=f"{job_id} is parked and no ticket is left")
 
     async def led_on(self, *job_ids: str) -> set[str]:
         """The jobs that have ended; those that wait for a human get an answer."""
