@@ -69,6 +69,8 @@ class Books:
 
     calls: Mapping[str, Call]
     charges: list[Charge]
+    given_up: frozenset[str] = frozenset()
+    """Jobs that ended as a crash loop: all that was held for them counts as not settled, also what is known."""
     billed: Mapping[str, Decimal] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,14 +144,24 @@ class Books:
 
     async def against_the_reservations(self, world: World) -> None:
         """The log and what budgets were settled with, job by job and in sum."""
-        rows = await world.sql("SELECT * FROM router.reservations")
-        assert {row["state"] for row in rows} == {"settled"}
-        jobs = {row["job_id"] for row in rows}
-        nothing = dict.fromkeys(jobs, NOTHING)
-        assert {row["job_id"]: row["settled_usd"] for row in rows} == nothing | self.by_job(self.settled)
-        assert {row["job_id"]: row["unsettled_usd"] for row in rows} == nothing | self.by_job(self.upper())
-        [window] = await world.sql("SELECT spent_usd, reserved_usd, unsettled_usd FROM router.budget_windows")
-        assert tuple(window) == (self.total, NOTHING, sum(self.upper().values(), NOTHING))
+        rows = {row["job_id"]: row for row in await world.sql("SELECT * FROM router.reservations")}
+        assert {row["state"] for row in rows.values()} == {"settled"}
+        nothing = dict.fromkeys(rows, NOTHING)
+        settled, upper = nothing | self.by_job(self.settled), nothing | self.by_job(self.upper())
+        unknown, known = dict.fromkeys(self.given_up), rows.keys() - self.given_up
+        assert {job_id: row["settled_usd"] for job_id, row in rows.items()} == settled | unknown
+        assert {job_id: rows[job_id]["unsettled_usd"] for job_id in known} == {
+            job_id: upper[job_id] for job_id in known
+        }
+        held = {job_id: rows[job_id]["reserved_usd"] for job_id in self.given_up}
+        assert {job_id: usd for job_id, usd in held.items() if usd < settled[job_id] + upper[job_id]} == {}, (
+            "less is held for a job that was given up than it may have cost"
+        )
+        [window] = await world.sql("SELECT * FROM router.budget_windows")
+        spent = sum((settled[job_id] for job_id in known), NOTHING)
+        unsure = sum((upper[job_id] for job_id in known), sum(held.values(), NOTHING))
+        assert (window["spent_usd"], window["reserved_usd"], window["unsettled_usd"]) == (spent, NOTHING, unsure)
+        assert window["unsettled_jobs"] == len(self.given_up)
 
 
 def exported(page: str) -> dict[str, Decimal]:

@@ -32,6 +32,7 @@ METERED = tuple(f"metered-{n}" for n in range(6))
 CHAT = tuple(f"chat/{name}" for name in METERED)
 FAMILIES = (CLAUDE, GPT, CHAT)
 SORTER = "sorter"
+DOOM = "doom"
 EXECUTORS = 2
 ROUNDS_MAX = 4
 OUTPUT_MAX = 300
@@ -55,7 +56,8 @@ DEADLY_AFTER = 15
 """So many times a failpoint is passed at least: later it is one of many jobs that are hit."""
 
 Draw = random.Random
-FAULTS: tuple[tuple[float, Callable[[Draw], Fault]], ...] = (
+MakeFault = Callable[[Draw], Fault]
+FAULTS: tuple[tuple[float, MakeFault], ...] = (
     (0.06, lambda draw: Fault(cut_at_byte=draw.randrange(4_000))),
     (0.05, lambda draw: Fault(overload_after_events=draw.randrange(1, 12))),
     (0.02, lambda _: Fault(error="overloaded")),
@@ -80,7 +82,7 @@ class Fate:
     rounds: int
     strikes_in: int
     strike: str = ""
-    """`cancel`, `kill` or `stop`, in the middle of that round's answer."""
+    """`cancel`, `kill` or `stop`, in the middle of that round's answer; `doom`: in each try of it, a kill."""
     budget_usd: Decimal | None = None
     classified: bool = False
     """Whether a flash model is asked first what type of task it is; a cancel then comes in the middle of that."""
@@ -110,6 +112,7 @@ class Riot:
     """How many jobs are cancelled, and how many have their executor killed or stopped, in the middle of a stream."""
     deaths: int
     """Executors that die at a failpoint."""
+    faults: tuple[tuple[float, MakeFault], ...] = FAULTS
     fates: dict[str, Fate] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     killed: list[ServiceProcess] = field(default_factory=list)
@@ -141,7 +144,7 @@ class Riot:
     def _fault(self, asked: Asked) -> Fault:
         draw = random.Random(f"{self.seed}:{asked.attempt}")
         at = draw.random()
-        for share, fault in FAULTS:
+        for share, fault in self.faults:
             if at < share:
                 return fault(draw)
             at -= share
@@ -155,7 +158,7 @@ class Riot:
             return self._classify(job_id, draw.choice(LABELS))
         text = WORDS * draw.randrange(1, 12)
         tools = ((CLOCK, {}),) if done + 1 < fate.rounds else ()
-        if fate.strike and done == fate.strikes_in and job_id not in self._struck:
+        if fate.strike and done == fate.strikes_in and (fate.strike == DOOM or job_id not in self._struck):
             held = Struck(lambda: self._strike(job_id, fate.strike))
             return Say(text=text, tools=tools, fault=Fault(hold=held, hold_at="middle"))
         return Say(text=text, tools=tools)
@@ -180,7 +183,7 @@ class Riot:
         pid = int(claims[-1].executor.rpartition("-")[2])
         victim = next(process for process in self.world.fleet.processes if process.pid == pid)
         self.killed.append(victim)
-        if strike == "kill":
+        if strike in {"kill", DOOM}:
             return victim.kill()
         # Asked twice, it ends at once, and says of every call how much it had heard. Two of the same might come as one.
         victim.drain()
@@ -202,9 +205,11 @@ class Riot:
 
         heard_ends = await self.world.bus.nc.subscribe("live.*.*", cb=heard)
         self._replace()
-        names = list(self.fates)
+        # Alone: whoever is held beside a doomed job dies as often.
+        doomed = [name for name, fate in self.fates.items() if fate.strike == DOOM]
+        names = [name for name in self.fates if name not in doomed]
         # Most accidents befall the first ones: the last ones meet executors that live long enough to answer.
-        for some in (names[:-LATE], names[-LATE:]):
+        for some in (doomed, names[:-LATE], names[-LATE:]):
             for name in some:
                 await self._submit(name)
 

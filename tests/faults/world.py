@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import asyncpg
 from nats.aio.msg import Msg
+from nats.js.api import RawStreamMsg
 
 from wayline.chassis import Bus
 from wayline.contracts import headers as h
@@ -214,13 +215,14 @@ class World:
         finally:
             await conn.close()
 
+    async def letters(self) -> list[RawStreamMsg]:
+        """Everything that was put aside."""
+        state = (await self.bus.js.stream_info("DEAD")).state
+        return [await self.bus.js.get_msg("DEAD", n) for n in range(max(1, state.first_seq), state.last_seq + 1)]
+
     async def dead_letters(self) -> list[dict[str, str]]:
         """The headers of everything that was put aside."""
-        info = await self.bus.js.stream_info("DEAD")
-        found = []
-        for sequence in range(max(1, info.state.first_seq), info.state.last_seq + 1):
-            found.append((await self.bus.js.get_msg("DEAD", sequence)).headers or {})
-        return found
+        return [letter.headers or {} for letter in await self.letters()]
 
     async def until_quiet(self, within: float = 30.0) -> None:
         """Wait until every ticket and submission is acked, every signal heard and every reservation settled."""
