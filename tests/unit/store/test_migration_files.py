@@ -1,23 +1,29 @@
-"""What is a migration, and what is said about a file that is none."""
+"""What is a migration or a function file, and what is said about a file that is neither."""
 
 from pathlib import Path
 
 import pytest
 
 from wayline.store import MigrationInvalid
-from wayline.store.migration_files import parse, read_migrations
+from wayline.store.migration_files import parse_functions, parse_migration, read_functions, read_migrations
 
 GOOD = "-- Why.\n-- migrate:up\nCREATE TABLE a (id int);\n-- migrate:down\nDROP TABLE a;\n"
+FUNCTION = "-- Why.\nCREATE OR REPLACE FUNCTION one() RETURNS int LANGUAGE sql RETURN 1;\n"
 
 
 def test_only_the_part_between_up_and_down_is_applied():
-    migration = parse("0007_add_a.sql", GOOD)
+    migration = parse_migration("0007_add_a.sql", GOOD)
 
-    assert (migration.version, migration.up.strip()) == ("0007", "CREATE TABLE a (id int);")
+    assert (migration.version, migration.statements.strip()) == ("0007", "CREATE TABLE a (id int);")
 
 
 def test_the_line_endings_of_a_checkout_change_no_checksum():
-    assert parse("0001_a.sql", GOOD).checksum == parse("0001_a.sql", GOOD.replace("\n", "\r\n")).checksum
+    windows = GOOD.replace("\n", "\r\n")
+
+    assert parse_migration("0001_a.sql", GOOD).checksum == parse_migration("0001_a.sql", windows).checksum
+    assert (
+        parse_functions("a.sql", FUNCTION).checksum == parse_functions("a.sql", FUNCTION.replace("\n", "\r\n")).checksum
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ def test_the_line_endings_of_a_checkout_change_no_checksum():
 )
 def test_a_file_that_is_no_migration_is_named(file: str, text: str, problem: str):
     with pytest.raises(MigrationInvalid, match=problem) as refused:
-        parse(file, text)
+        parse_migration(file, text)
 
     assert str(refused.value).startswith(file)
 
@@ -42,3 +48,31 @@ def test_two_files_with_one_number_are_refused(tmp_path: Path):
 
     with pytest.raises(MigrationInvalid, match=r"0001_b.sql: 0001_a.sql has the same number"):
         read_migrations(tmp_path)
+
+
+def test_function_files_are_read_in_the_order_of_their_names(tmp_path: Path):
+    (tmp_path / "functions").mkdir()
+    for name in ("b.sql", "a.sql", "notes.md"):
+        (tmp_path / "functions" / name).write_text(FUNCTION)
+
+    assert [file.file for file in read_functions(tmp_path / "migrations")] == ["functions/a.sql", "functions/b.sql"]
+
+
+def test_a_service_without_function_files_has_none(tmp_path: Path):
+    assert read_functions(tmp_path / "migrations") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("0001_a.sql", FUNCTION, "named like budget_windows.sql"),
+        ("a.sql", "-- Nothing.\n", "CREATE OR REPLACE FUNCTION and no other CREATE"),
+        ("a.sql", FUNCTION.replace(" OR REPLACE", ""), "CREATE OR REPLACE FUNCTION and no other CREATE"),
+        ("a.sql", FUNCTION + "CREATE TABLE a (id int);\n", "CREATE OR REPLACE FUNCTION and no other CREATE"),
+    ],
+)
+def test_a_file_that_cannot_be_applied_twice_is_named(name: str, text: str, problem: str):
+    with pytest.raises(MigrationInvalid, match=problem) as refused:
+        parse_functions(name, text)
+
+    assert str(refused.value).startswith(f"functions/{name}")

@@ -1,6 +1,5 @@
-"""Bring one service's schema up to date: its role, its grants, its tables."""
+"""Bring one service's schema up to date: its role, its grants, its tables, its functions."""
 
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from wayline.store.errors import (
     RoleTooPowerful,
     VectorMissing,
 )
-from wayline.store.migration_files import Migration, read_migrations
+from wayline.store.migration_files import SqlFile, is_function_file, read_functions, read_migrations
 
 # One lock a database: two services' migrations create the same extension.
 LOCK_KEY = 0x7761796C696E65
@@ -30,11 +29,14 @@ async def migrate(
     schema: str,
     role: str,
     password: str,
-    directory: Path | Traversable,
+    directory: Path,
     vector: bool = False,
 ) -> list[str]:
-    """Create the schema and the service's role, and apply the files that are new; the answer names them."""
-    migrations = read_migrations(directory)
+    """Create the schema and the service's role, apply the files that are new, and return their names.
+
+    Function files are beside the directory of the migrations. They are applied again when their text has changed.
+    """
+    migrations, functions = read_migrations(directory), read_functions(directory)
     conn = await connect_admin(admin_dsn)
     try:
         await conn.execute("SELECT pg_advisory_lock($1)", LOCK_KEY)
@@ -42,27 +44,36 @@ async def migrate(
             await _create_vector(conn)
         await _create_role(conn, role=role, password=password)
         await _create_schema(conn, schema=schema, role=role)
-        pending = _pending(migrations, await _applied(conn, schema), schema=schema)
+        applied = await _applied(conn, schema)
+        pending = _pending(migrations, applied, schema=schema)
         for migration in pending:
-            await _apply(conn, migration, schema=schema, role=role)
-        return [migration.file for migration in pending]
+            await _apply(conn, [migration], schema=schema, role=role)
+        # All of them after a migration: it may have dropped what a fresh database has.
+        changed = [file for file in functions if pending or applied.get(file.version) != (file.file, file.checksum)]
+        # In one transaction: functions call each other.
+        await _apply(conn, changed, schema=schema, role=role)
+        # A file that comes back with a version of before is then applied again.
+        gone = {version for version in applied if is_function_file(version)} - {file.version for file in functions}
+        await _forget(conn, sorted(gone), schema=schema)
+        return [file.file for file in (*pending, *changed)]
     finally:
         # Ends the session, and the lock with it.
         await conn.close()
 
 
-def _pending(migrations: list[Migration], applied: dict[str, tuple[str, str]], *, schema: str) -> list[Migration]:
-    """The migrations still to apply, after checking that history is as it was."""
+def _pending(migrations: list[SqlFile], applied: dict[str, tuple[str, str]], *, schema: str) -> list[SqlFile]:
+    """Return the migrations still to apply, after checking that history is as it was."""
     known = {migration.version: migration for migration in migrations}
-    for version, (file, checksum) in applied.items():
+    history = {version: row for version, row in applied.items() if not is_function_file(version)}
+    for version, (file, checksum) in history.items():
         if version not in known:
             raise MigrationUnknown(file=file, schema=schema)
         if known[version].checksum != checksum:
             raise MigrationChanged(file=known[version].file, schema=schema)
-    latest = max(applied, default="")
-    pending = [migration for migration in migrations if migration.version not in applied]
+    latest = max(history, default="")
+    pending = [migration for migration in migrations if migration.version not in history]
     if pending and pending[0].version < latest:
-        raise MigrationOutOfOrder(file=pending[0].file, latest=applied[latest][0])
+        raise MigrationOutOfOrder(file=pending[0].file, latest=history[latest][0])
     return pending
 
 
@@ -71,23 +82,39 @@ async def _applied(conn: Any, schema: str) -> dict[str, tuple[str, str]]:
     return {row["version"]: (row["file"], row["checksum"]) for row in rows}
 
 
-async def _apply(conn: Any, migration: Migration, *, schema: str, role: str) -> None:
+async def _apply(conn: Any, files: list[SqlFile], *, schema: str, role: str) -> None:
+    """Run the files in one transaction, and remember each with its checksum."""
+    if not files:
+        return
+    current = files[0]
     try:
         async with conn.transaction():
             # Forced row-level security binds an owner that is no superuser too: migrations act for all tenants.
             await conn.execute(
                 f"SET LOCAL search_path TO {_quote(schema)}, public; SELECT set_config('wayline.tenant', '*', true)"
             )
-            await conn.execute(migration.up)
+            for current in files:
+                await conn.execute(current.statements)
+                await _remember(conn, current, schema=schema)
             await _close_functions(conn, schema=schema, role=role)
-            await conn.execute(
-                f"INSERT INTO {_quote(schema)}.{APPLIED_TABLE} (version, file, checksum) VALUES ($1, $2, $3)",
-                migration.version,
-                migration.file,
-                migration.checksum,
-            )
     except asyncpg.PostgresError as error:
-        raise MigrationFailed(file=migration.file, line=_line(error, migration), cause=str(error)) from error
+        raise MigrationFailed(file=current.file, line=_line(error, current), cause=str(error)) from error
+
+
+async def _remember(conn: Any, file: SqlFile, *, schema: str) -> None:
+    await conn.execute(
+        f"""
+        INSERT INTO {_quote(schema)}.{APPLIED_TABLE} (version, file, checksum) VALUES ($1, $2, $3)
+        ON CONFLICT (version) DO UPDATE SET checksum = excluded.checksum, applied_at = now()
+        """,
+        file.version,
+        file.file,
+        file.checksum,
+    )
+
+
+async def _forget(conn: Any, versions: list[str], *, schema: str) -> None:
+    await conn.execute(f"DELETE FROM {_quote(schema)}.{APPLIED_TABLE} WHERE version = ANY ($1::text[])", versions)
 
 
 async def _close_functions(conn: Any, *, schema: str, role: str) -> None:
@@ -102,12 +129,12 @@ async def _close_functions(conn: Any, *, schema: str, role: str) -> None:
     """)
 
 
-def _line(error: asyncpg.PostgresError, migration: Migration) -> int | None:
-    """The line of the file that Postgres objects to, when it says where."""
+def _line(error: asyncpg.PostgresError, file: SqlFile) -> int | None:
+    """Return the line of the file that Postgres objects to, when it says where."""
     position = getattr(error, "position", None)
     if not position:
         return None
-    return migration.up_starts_at_line + migration.up.count("\n", 0, int(position) - 1)
+    return file.starts_at_line + file.statements.count("\n", 0, int(position) - 1)
 
 
 async def _create_vector(conn: Any) -> None:

@@ -1,4 +1,4 @@
-"""Read migrations from dbmate-format SQL files named `0001_words.sql`."""
+"""Read a schema's SQL files: numbered migrations in dbmate's format, and function files that are applied again."""
 
 import hashlib
 import re
@@ -8,39 +8,51 @@ from pathlib import Path
 
 from wayline.store.errors import MigrationInvalid
 
+FUNCTIONS = "functions"
+"""The directory of function files, beside that of the migrations."""
+
 _FILE_NAME = re.compile(r"(?P<version>\d{4})_[a-z0-9_]+\.sql")
 _UP = re.compile(r"^--\s*migrate:up(?P<options>.*)$", re.MULTILINE)
 _DOWN = re.compile(r"^--\s*migrate:down\b.*$", re.MULTILINE)
+_FUNCTION_FILE_NAME = re.compile(r"[a-z][a-z0-9_]*\.sql")
+_CREATE = re.compile(r"^CREATE\b(?P<replaces>\s+OR\s+REPLACE\s+FUNCTION\b)?", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Migration:
-    """One step of a schema's history."""
+class SqlFile:
+    """Statements that are applied together, and how the schema remembers that they were."""
 
     version: str
+    """The number of a migration; `functions/words.sql` of a function file."""
     file: str
-    up: str
-    up_starts_at_line: int
+    statements: str
+    starts_at_line: int
     checksum: str
 
 
-def read_migrations(directory: Path | Traversable) -> list[Migration]:
-    """All migrations of a directory, in the order of their numbers."""
-    found: dict[str, Migration] = {}
-    for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
-        if not entry.name.endswith(".sql"):
-            continue
-        migration = parse(entry.name, entry.read_text(encoding="utf-8"))
+def read_migrations(directory: Path | Traversable) -> list[SqlFile]:
+    """Return all migrations of a directory, in the order of their numbers."""
+    found: dict[str, SqlFile] = {}
+    for name, text in _read_sql(directory):
+        migration = parse_migration(name, text)
         if twin := found.get(migration.version):
-            raise MigrationInvalid(file=entry.name, problem=f"{twin.file} has the same number")
+            raise MigrationInvalid(file=name, problem=f"{twin.file} has the same number")
         found[migration.version] = migration
     if not found:
         raise MigrationInvalid(file=str(directory), problem="there is no migration in this directory")
     return list(found.values())
 
 
-def parse(file: str, text: str) -> Migration:
-    """The migration in one file's text."""
+def read_functions(migrations: Path) -> list[SqlFile]:
+    """Return the function files beside a directory of migrations, in the order of their names."""
+    directory = migrations.parent / FUNCTIONS
+    if not directory.is_dir():
+        return []
+    return [parse_functions(name, text) for name, text in _read_sql(directory)]
+
+
+def parse_migration(file: str, text: str) -> SqlFile:
+    """Return the migration in one file's text."""
     name = _FILE_NAME.fullmatch(file)
     if not name:
         raise MigrationInvalid(file=file, problem="a migration is named like 0001_create_chunks.sql")
@@ -50,10 +62,39 @@ def parse(file: str, text: str) -> Migration:
         raise MigrationInvalid(file=file, problem="it needs a line `-- migrate:up`, then a line `-- migrate:down`")
     if up["options"].strip():
         raise MigrationInvalid(file=file, problem=f"option {up['options'].strip()!r}: each file is one transaction")
-    return Migration(
+    return SqlFile(
         version=name["version"],
         file=file,
-        up=text[up.end() : down.start()],
-        up_starts_at_line=text.count("\n", 0, up.end()) + 1,
-        checksum=hashlib.sha256(text.encode()).hexdigest(),
+        statements=text[up.end() : down.start()],
+        starts_at_line=text.count("\n", 0, up.end()) + 1,
+        checksum=_checksum(text),
     )
+
+
+def parse_functions(name: str, text: str) -> SqlFile:
+    """Return the functions in one file's text."""
+    file = f"{FUNCTIONS}/{name}"
+    if not _FUNCTION_FILE_NAME.fullmatch(name):
+        raise MigrationInvalid(file=file, problem="a function file is named like budget_windows.sql")
+    text = text.replace("\r\n", "\n")
+    created = list(_CREATE.finditer(text))
+    if not created or not all(found["replaces"] for found in created):
+        raise MigrationInvalid(
+            file=file,
+            problem="it is applied whenever it changes, so it holds CREATE OR REPLACE FUNCTION and no other CREATE",
+        )
+    return SqlFile(version=file, file=file, statements=text, starts_at_line=1, checksum=_checksum(text))
+
+
+def is_function_file(version: str) -> bool:
+    """Whether what a schema remembers is a function file, not a migration."""
+    return version.startswith(f"{FUNCTIONS}/")
+
+
+def _read_sql(directory: Path | Traversable) -> list[tuple[str, str]]:
+    entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
+    return [(entry.name, entry.read_text(encoding="utf-8")) for entry in entries if entry.name.endswith(".sql")]
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

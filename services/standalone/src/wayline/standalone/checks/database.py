@@ -1,4 +1,4 @@
-"""The database: reachable, new enough, pgvector, every migration applied, every table guarded."""
+"""The database: reachable, new enough, pgvector, every migration and function applied, every table guarded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wayline.standalone.services import MEMBERS, Member
 from wayline.standalone.settings import Settings
 from wayline.store import rls_gaps
 from wayline.store.connecting import POSTGRES_MAJOR_MIN
-from wayline.store.migration_files import read_migrations
+from wayline.store.migration_files import is_function_file, read_functions, read_migrations
 
 WAIT_S = 2
 MIGRATE = "run `wayline migrate`"
@@ -69,12 +69,15 @@ async def _migrations(conn: Any, member: Member) -> Finding:
     if not await conn.fetchval(sql.applied, schema):
         return problem(about, "was never migrated", MIGRATE)
     rows = await conn.fetch(await conn.fetchval(sql.applied_statement, schema))
-    applied = {row["version"]: row["checksum"] for row in rows}
+    rows = {row["version"]: row["checksum"] for row in rows}
+    applied = {version: checksum for version, checksum in rows.items() if not is_function_file(version)}
     known = {migration.version: migration for migration in read_migrations(member.migrations())}
     if unknown := sorted(applied.keys() - known.keys()):
         return problem(about, f"has migrations {', '.join(unknown)} of a newer Wayline", "upgrade Wayline")
     if edited := [known[version].file for version, checksum in applied.items() if known[version].checksum != checksum]:
         return problem(about, f"{', '.join(edited)} was edited after it was applied", "restore the file")
-    if pending := [migration.file for version, migration in known.items() if version not in applied]:
+    pending = [migration.file for version, migration in known.items() if version not in applied]
+    pending += [file.file for file in read_functions(member.migrations()) if rows.get(file.version) != file.checksum]
+    if pending:
         return problem(about, f"{', '.join(pending)} not applied", MIGRATE)
     return ok(about, f"{len(applied)} migration{'s' if len(applied) != 1 else ''} applied")

@@ -1,0 +1,151 @@
+-- Text as a search compares it: without signs of any script, accents, or the spelling variants of Arabic; identifiers
+-- also whole; Chinese, Japanese and the scripts of South-East Asia, which put no spaces between words, as pairs of
+-- characters. Stored passages hold what these functions returned: a change of the words raises the default of
+-- `documents.words_version` in a migration, and the service stores the passages of before anew.
+
+-- The inside of a bracket expression: what ends a word beyond ASCII. All characters of the Unicode categories P, S, Z,
+-- Cc and Cf, with superior and circled numbers; ranges run on over code points that stand for nothing.
+CREATE OR REPLACE FUNCTION word_breaks() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    '\u0080-\u00a9\u00ab-\u00b4\u00b6-\u00b9\u00bb\u00bf\u00d7\u00f7\u02c2-\u02c5\u02d2-\u02df\u02e5-\u02eb'
+    '\u02ed\u02ef-\u02ff\u0375\u037e\u0384-\u0385\u0387\u03f6\u0482\u055a-\u055f\u0589-\u058f\u05be\u05c0'
+    '\u05c3\u05c6\u05f3-\u060f\u061b-\u061f\u066a-\u066d\u06d4\u06dd-\u06de\u06e9\u06fd-\u06fe\u0700-\u070f'
+    '\u07f6-\u07f9\u07fe-\u07ff\u0830-\u083e\u085e\u0888\u0890-\u0891\u08e2\u0964-\u0965\u0970\u09f2-\u09f3'
+    '\u09fa-\u09fb\u09fd\u0a76\u0af0-\u0af1\u0b70\u0bf3-\u0bfa\u0c77\u0c7f\u0c84\u0d4f\u0d79\u0df4\u0e3f'
+    '\u0e4f\u0e5a-\u0e5b\u0f01-\u0f17\u0f1a-\u0f1f\u0f34\u0f36\u0f38\u0f3a-\u0f3d\u0f85\u0fbe-\u0fc5'
+    '\u0fc7-\u0fda\u104a-\u104f\u109e-\u109f\u10fb\u1360-\u1368\u1390-\u1399\u1400\u166d-\u166e\u1680'
+    '\u169b-\u169c\u16eb-\u16ed\u1735-\u1736\u17d4-\u17d6\u17d8-\u17db\u1800-\u180a\u180e\u1940-\u1945'
+    '\u19de-\u19ff\u1a1e-\u1a1f\u1aa0-\u1aa6\u1aa8-\u1aad\u1b5a-\u1b6a\u1b74-\u1b7e\u1bfc-\u1bff\u1c3b-\u1c3f'
+    '\u1c7e-\u1c7f\u1cc0-\u1cc7\u1cd3\u1fbd\u1fbf-\u1fc1\u1fcd-\u1fcf\u1fdd-\u1fdf\u1fed-\u1fef\u1ffd-\u2070'
+    '\u2074-\u207e\u208a-\u208e\u20a0-\u20c0\u2100-\u2101\u2103-\u2106\u2108-\u2109\u2114\u2116-\u2118'
+    '\u211e-\u2123\u2125\u2127\u2129\u212e\u213a-\u213b\u2140-\u2144\u214a-\u214d\u214f\u218a-\u2775'
+    '\u2794-\u2bff\u2ce5-\u2cea\u2cf9-\u2cfc\u2cfe-\u2cff\u2d70\u2e00-\u2e2e\u2e30-\u3004\u3008-\u3020\u3030'
+    '\u3036-\u3037\u303d-\u303f\u309b-\u309c\u30a0\u30fb\u3190-\u3191\u3196-\u319f\u31c0-\u31e3\u3200-\u321e'
+    '\u322a-\u3247\u3250\u3260-\u327f\u328a-\u32b0\u32c0-\u33ff\u4dc0-\u4dff\ua490-\ua4c6\ua4fe-\ua4ff'
+    '\ua60d-\ua60f\ua673\ua67e\ua6f2-\ua716\ua720-\ua721\ua789-\ua78a\ua828-\ua82b\ua836-\ua839\ua874-\ua877'
+    '\ua8ce-\ua8cf\ua8f8-\ua8fa\ua8fc\ua92e-\ua92f\ua95f\ua9c1-\ua9cd\ua9de-\ua9df\uaa5c-\uaa5f\uaa77-\uaa79'
+    '\uaade-\uaadf\uaaf0-\uaaf1\uab5b\uab6a-\uab6b\uabeb\ufb29\ufbb2-\ufbc2\ufd3e-\ufd4f\ufdcf\ufdfc-\ufdff'
+    '\ufe10-\ufe19\ufe30-\ufe6b\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\uffe0-\ufffd'
+    '\U00010100-\U00010102\U00010137-\U0001013f\U00010179-\U00010189\U0001018c-\U000101fc\U0001039f\U000103d0'
+    '\U0001056f\U00010857\U00010877-\U00010878\U0001091f\U0001093f\U00010a50-\U00010a58\U00010a7f\U00010ac8'
+    '\U00010af0-\U00010af6\U00010b39-\U00010b3f\U00010b99-\U00010b9c\U00010ead\U00010f55-\U00010f59'
+    '\U00010f86-\U00010f89\U00011047-\U0001104d\U000110bb-\U000110c1\U000110cd\U00011140-\U00011143'
+    '\U00011174-\U00011175\U000111c5-\U000111c8\U000111cd\U000111db\U000111dd-\U000111df\U00011238-\U0001123d'
+    '\U000112a9\U0001144b-\U0001144f\U0001145a-\U0001145d\U000114c6\U000115c1-\U000115d7\U00011641-\U00011643'
+    '\U00011660-\U0001166c\U000116b9\U0001173c-\U0001173f\U0001183b\U00011944-\U00011946\U000119e2'
+    '\U00011a3f-\U00011a46\U00011a9a-\U00011a9c\U00011a9e-\U00011aa2\U00011c41-\U00011c45'
+    '\U00011c70-\U00011c71\U00011ef7-\U00011ef8\U00011fd5-\U00011fff\U00012470-\U00012474'
+    '\U00012ff1-\U00012ff2\U00013430-\U00013438\U00016a6e-\U00016a6f\U00016af5\U00016b37-\U00016b3f'
+    '\U00016b44-\U00016b45\U00016e97-\U00016e9a\U00016fe2\U0001bc9c\U0001bc9f-\U0001bca3\U0001cf50-\U0001d164'
+    '\U0001d16a-\U0001d16c\U0001d173-\U0001d17a\U0001d183-\U0001d184\U0001d18c-\U0001d1a9'
+    '\U0001d1ae-\U0001d241\U0001d245\U0001d300-\U0001d356\U0001d6c1\U0001d6db\U0001d6fb\U0001d715\U0001d735'
+    '\U0001d74f\U0001d76f\U0001d789\U0001d7a9\U0001d7c3\U0001d800-\U0001d9ff\U0001da37-\U0001da3a'
+    '\U0001da6d-\U0001da74\U0001da76-\U0001da83\U0001da85-\U0001da8b\U0001e14f\U0001e2ff\U0001e95e-\U0001e95f'
+    '\U0001ecac\U0001ecb0\U0001ed2e\U0001eef0-\U0001f0f5\U0001f10d-\U0001fbca';
+
+-- The inside of a bracket expression: scripts without spaces between words (Han, Kana, Thai, Lao, Myanmar, Khmer).
+CREATE OR REPLACE FUNCTION unspaced_scripts() RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN
+    '\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff'
+    '\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff';
+
+-- One spelling of what is written in several ways: accents, widths, ligatures, capitals, harakat, forms of alef.
+-- Vowel signs and nuktas of Indic scripts and the voicing marks of Kana stay: they make other words.
+CREATE OR REPLACE FUNCTION folded(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN octet_length(body) = length(body) THEN lower(body) ELSE (
+    SELECT lower(translate(
+        replace(replace(replace(marked_off, 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'),
+        -- Alef wasla, alef maqsura, Farsi yeh, yeh barree, teh marbuta, keheh: as alef, yeh, heh and kaf.
+        U&'øØłŁđĐħĦıς\0671\0649\06CC\06D2\0629\06A9', U&'oOlLdDhHiσ\0627\064A\064A\064A\0647\0643'
+    ))
+    FROM translate(body, U&'\2019\02BC\2010\2011\2012\2013\2014\2212\00AD\200C\200D\2060\FEFF\0640', '''''------') AS plain,
+        regexp_replace(plain, '[' || word_breaks() || ']+', ' ', 'g') AS words_apart,
+        normalize(regexp_replace(
+            normalize(words_apart, NFKD),
+            '[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc'
+            '\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08d3-\u08e1\u08e3-\u08ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff'
+            '\ufe00-\ufe0f\ufe20-\ufe2f]+', '', 'g'
+        ), NFKC) AS marked_off
+) END;
+
+-- Identifiers as one word each: INV-2024-001, os.path.join, 3.11.4, C++, C#, .NET. The letters ǀ, ǂ and ǃ stand for
+-- their separators, + and #: the full-text parser takes them for parts of a word.
+CREATE OR REPLACE FUNCTION identifiers(folded text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE WHEN folded ~ '[-_./:@\\+#]' THEN (
+    -- One in front, too: a token that begins with a digit might be read as a number.
+    SELECT string_agg(
+        'ǀ' || regexp_replace(replace(replace(whole, '+', 'ǂ'), '#', 'ǃ'), '[-_./:@\\>]+', 'ǀ', 'g'), ' '
+    )
+    FROM (
+        SELECT found[1] AS whole
+        FROM regexp_matches(
+            folded,
+            '((?:[a-z0-9\u00c0-\u058f\u0620-\u06ff]+(?:[-_./:@\\]|::|->))+[a-z0-9\u00c0-\u058f\u0620-\u06ff]+)', 'g'
+        ) AS found
+        -- No abbreviation: e.g., p.m.
+        WHERE found[1] ~ '[0-9_:@\\]' OR found[1] ~ '\.' AND found[1] ~ '[^-./]{2}'
+        UNION ALL
+        SELECT found[1]
+        FROM regexp_matches(folded, '([a-z0-9]+(?:\+\+|#))(?![a-z0-9])', 'g') AS found
+        UNION ALL
+        SELECT found[1]
+        FROM regexp_matches(folded, '(?:^|[\s("''`])(\.[a-z][a-z0-9]+)', 'g') AS found
+    ) AS identifier
+    WHERE length(whole) <= 64
+) END;
+
+-- Every two neighbouring characters of a script without spaces, and each Han character, which can be a word by itself.
+CREATE OR REPLACE FUNCTION character_pairs(folded text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT string_agg(found[1], ' ')
+    FROM (
+        SELECT regexp_matches(folded, '[' || unspaced_scripts() || ']{2}', 'g')
+        UNION ALL
+        SELECT regexp_matches(
+            regexp_replace(folded, '(^|[^' || unspaced_scripts() || '])[' || unspaced_scripts() || ']', '\1 ', 'g'),
+            '[' || unspaced_scripts() || ']{2}', 'g'
+        )
+        UNION ALL
+        SELECT regexp_matches(folded, '[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]', 'g')
+    ) AS pair (found)
+);
+
+-- Text as the full-text parser should see it: it would take `os.path.join` and `a/b` for one word each.
+CREATE OR REPLACE FUNCTION spaced(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT translate(
+        CASE WHEN unspaced IS NULL THEN folded
+            ELSE regexp_replace(folded, '[' || unspaced_scripts() || ']+', ' ', 'g')
+        END, U&'!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\2044', repeat(' ', 32)
+    ) || coalesce(' ' || unspaced, '')
+    FROM folded(body) AS folded,
+        LATERAL (
+            SELECT CASE WHEN folded ~ ('[' || unspaced_scripts() || ']') THEN character_pairs(folded) END
+        ) AS pairs (unspaced)
+);
+
+-- A text's identifiers as the index knows them. They have no positions: their parts are counted already, so they make no
+-- text longer, and each counts once in it.
+CREATE OR REPLACE FUNCTION identifiers_of(body text) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN strip(to_tsvector('simple', coalesce(identifiers(folded(body)), '')));
+
+-- A chunk's words: the document's name (twice: measured, it says more than a word of the text) as A, the headings
+-- above it as B, its text as D.
+CREATE OR REPLACE FUNCTION words_of(name text, headings text, body text) RETURNS tsvector
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN setweight(to_tsvector('english', spaced(name || ' ' || name)), 'A')
+    || setweight(to_tsvector('english', spaced(headings)), 'B')
+    || to_tsvector('english', spaced(body))
+    || identifiers_of(name || ' ' || headings || ' ' || body);
+
+-- Text as it was before, for passages that are not stored anew yet.
+CREATE OR REPLACE FUNCTION spaced_before(body text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN translate(body, '!"#$%&()*+,-./:;<=>?@[\]^_`{|}~', repeat(' ', 31));
