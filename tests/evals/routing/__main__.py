@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from wayline.router.complexity import Classifier, assess, features
+from wayline.routing.complexity import Classifier, assess, features
 
 from .data import FOLDS, HERE, SEEDS, Answered, Recovered, load_or_exit, recovered, splits
 from .linear import Sparse, logistic

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from wayline.router.complexity import assess
+from wayline.routing.complexity import assess
 
 from ..shared import rows
 

@@ -18,10 +18,8 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard
 from wayline.llm.catalogue import bundled
-from wayline.router.estimate import Shape, expected
-from wayline.router.policy import Policy, named
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
+from wayline.routing import Policy, RoutingInput, choose_route, named_policy
+from wayline.routing.estimate import Shape, expected
 
 from .data import HERE
 
@@ -31,8 +29,8 @@ POLICIES = ("all-standard", "all-premium", "current")
 def routed(job: dict[str, Any], cards: tuple[ModelCard, ...], policy: Policy) -> tuple[str, Decimal]:
     """The tier that a job goes to, and what that costs; the sizes are those of the mix, not the router's guess."""
     submitted = SubmitJob(agent="a", input=job["text"], options=JobOptions(task_type=job["type"]))
-    asked = Asked(submitted, AgentConfig(), policy)
-    route = choose_route(asked, cards=cards, default_model="offline/extractive").route
+    inputs = RoutingInput(submitted, AgentConfig(), policy)
+    route = choose_route(inputs, cards=cards, default_model="offline/extractive").route
     card = next(card for card in cards if card.name == route.name)
     shape = Shape(
         prompt_tokens=job["prompt"],
@@ -81,7 +79,7 @@ def _spent(jobs: list[dict[str, Any]], cards: tuple[ModelCard, ...], policy: Pol
 
 
 def known(name: str) -> Policy:
-    policy = named(name)
+    policy = named_policy(name)
     assert policy is not None
     return policy
 

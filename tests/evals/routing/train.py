@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from wayline.router.complexity import Classifier, features
+from wayline.routing.complexity import Classifier, features
 
 from ..shared import REPOSITORY
 from .data import HERE, Answered, load_or_exit, splits
 from .linear import Sparse, ridge
 
-PACKAGE = REPOSITORY / "services/router/src/wayline/router/complexity"
+PACKAGE = REPOSITORY / "libs/routing/src/wayline/routing/complexity"
 GRAM_BITS = 13
 STRENGTH = 3.0
 SPREAD = ("words", "sentences", "negation", "condition", "quantity", "comparison", "connective", "numbers")

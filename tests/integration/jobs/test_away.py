@@ -9,9 +9,8 @@ from wayline.chassis.providers import Condition, Word, subject
 from wayline.contracts.events import Away, JobRouted
 from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
-from wayline.router.policy import current
-from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
+from wayline.routing import choose_again, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
@@ -46,4 +45,4 @@ async def test_a_job_goes_to_the_next_model_of_its_tier_while_the_first_keeps_fa
     assert routed.away == (Away(slot="primary", model="chat/first", why="keeps failing"),)
     submitted = (await platform.job("j1")).submitted
     assert submitted is not None
-    assert choose_again(submitted, routed, policy=current()).route == routed.route
+    assert choose_again(submitted, routed, policy=current_policy()).route == routed.route

@@ -12,10 +12,7 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router import handlers
-from wayline.router.decision import Decision
-from wayline.router.policy import current
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
+from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.client import Address, Api
@@ -57,7 +54,7 @@ CARDS = (
 
 @pytest.fixture
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    def choose(asked: Asked, **facts: Any) -> Decision:
+    def choose(asked: RoutingInput, **facts: Any) -> Decision:
         return choose_route(asked, **{**facts, "cards": CARDS})
 
     monkeypatch.setattr(handlers, "choose_route", choose)
@@ -100,13 +97,13 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             await until(listed, within=20, why="tracing knows all jobs")
             since = datetime.now(UTC) - timedelta(days=1)
             called = len(chat.calls)
-            same = await backtest(api, current(), since=since)
+            same = await backtest(api, current_policy(), since=since)
             dearer = await backtest(api, policy_of("all-premium"), since=since)
-            none = await backtest(api, current(), since=datetime.now(UTC))
+            none = await backtest(api, current_policy(), since=datetime.now(UTC))
 
     assert (same["jobs"], same["same"], same["changed"]) == (9, 9, [])
     assert {name: route and route.model for name, route in went.items()} == {"sorted": "large", "unsorted": "small"}
-    assert same["decided_by"] == {current().label: 9}
+    assert same["decided_by"] == {current_policy().label: 9}
     assert {(row["was"], row["now"]) for row in same["tiers"]} == {
         (t, t) for t in ("flash", "standard", "premium", "reasoning")
     }

@@ -12,10 +12,9 @@ from wayline.contracts.events import JobRouted, ModelRequested
 from wayline.contracts.jobs import JobOptions, PlanJob, Planned, SubmitJob
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.output_room import ANSWER_TOKENS_MIN, THINKING_TOKENS_MIN
-from wayline.router.policy import current
-from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
 from wayline.router.usage import JOBS_MIN
+from wayline.routing import choose_again, current_policy
 from wayline.simulator import Asked, Say, Simulator, rounds
 from wayline.testkit import until
 
@@ -166,4 +165,4 @@ async def test_predictions_rest_on_what_the_agents_jobs_used_and_are_decided_the
         assert guessed is not None and routed.route.estimated_cost_usd is not None
         assert routed.route.estimated_cost_usd < guessed
         job = SubmitJob(agent="prover", input=PROOF, options=JobOptions(dry_run=True))
-        assert choose_again(job, routed, policy=current()).route == routed.route
+        assert choose_again(job, routed, policy=current_policy()).route == routed.route

@@ -7,9 +7,8 @@ from decimal import Decimal
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.events import JobRouted, ModelRequested, Warm
 from wayline.contracts.models import CacheRules, ModelCard, Prices, PutModel, Rates
-from wayline.router.policy import current
-from wayline.router.routing import choose_again
 from wayline.router.settings import Settings as RouterSettings
+from wayline.routing import choose_again, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
@@ -45,4 +44,4 @@ async def test_the_second_job_of_a_session_is_predicted_with_what_the_first_left
     assert cold - warm >= prefix * (RATES.input - Decimal("0.1")) / 1_000_000
     submitted = (await platform.job("j1")).submitted
     assert submitted is not None
-    assert choose_again(submitted, second, policy=current()).route == second.route
+    assert choose_again(submitted, second, policy=current_policy()).route == second.route

@@ -13,7 +13,7 @@ from wayline.executor.models import Models
 from wayline.executor.prompt import Prints
 from wayline.executor.spending import worst_usd
 from wayline.llm import ModelRequest
-from wayline.router.estimate import first_call, shape_of
+from wayline.routing.estimate import first_call, shape_of
 
 from .logs import PRIMARY, ROUTE, Log, card
 

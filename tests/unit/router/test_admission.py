@@ -10,7 +10,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.router.admission import caller_of, job_id_of, salvaged
-from wayline.router.routing import choose_limits
+from wayline.routing import choose_limits
 
 
 def delivery(body: bytes = b"{}", sequence: int = 4, stored_ns: int = 99, **headers: str) -> Delivery:

@@ -8,8 +8,7 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.models import ModelCard
 from wayline.llm.catalogue import bundled
 from wayline.router.agents import check_agent
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
+from wayline.routing import RoutingInput, choose_route
 
 CARDS = (ModelCard(provider="chat", model="mine", tier="standard"),)
 
@@ -92,5 +91,5 @@ def test_what_an_agent_may_be_set_to_is_what_the_router_sends_its_jobs_to():
     for card in CARDS:
         config = AgentConfig(model=card.name)
         check_agent(config, CARDS)
-        decided = choose_route(Asked(job, config), cards=CARDS, default_model="offline/extractive")
+        decided = choose_route(RoutingInput(job, config), cards=CARDS, default_model="offline/extractive")
         assert decided.candidates.cards == (card,)

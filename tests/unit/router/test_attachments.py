@@ -19,10 +19,8 @@ from wayline.contracts.models import CacheRules, MediaRules, ModelCard, Prices, 
 from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.router.admission import Admitted, root, routed
 from wayline.router.attachments import AttachmentLimits, fixed, given
-from wayline.router.estimate import shape_of
-from wayline.router.policy import current
-from wayline.router.routing import choose_again, choose_route
-from wayline.router.rules import Asked
+from wayline.routing import RoutingInput, choose_again, choose_route, current_policy
+from wayline.routing.estimate import shape_of
 
 LIMITS = AttachmentLimits(files_max=3, total_max_bytes=1_000)
 ASK = TextPart(text="What is it?")
@@ -49,7 +47,7 @@ def route(*parts: Any, attachments: tuple[Attachment, ...], config: AgentConfig 
     job = SubmitJob(tenant="t", agent="a", input=(ASK, *parts), options=JobOptions(**options))
     cards = (BLIND, SEEING)
     config = config or AgentConfig(tools=())
-    asked = Asked(job, config, attachments=attachments)
+    asked = RoutingInput(job, config, attachments=attachments)
     return choose_route(asked, default_model="offline/extractive", cards=cards).route
 
 
@@ -108,11 +106,11 @@ def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
     small = SEEING.model_copy(update={"tier": "standard", "model": "small", "media": MediaRules(image_max_bytes=1_000)})
     job = SubmitJob(tenant="t", agent="a", input=(ImagePart(document_id="cat"),))
 
-    asked = Asked(job, AgentConfig(tools=()), attachments=(large,))
+    asked = RoutingInput(job, AgentConfig(tools=()), attachments=(large,))
     decided = choose_route(asked, default_model="offline/extractive", cards=(small, SEEING))
     with pytest.raises(Reject, match=r"a/small cannot take this job: it takes images of at most 1000 bytes") as caught:
         naming_it = job.model_copy(update={"options": JobOptions(model="a/small")})
-        asked = Asked(naming_it, AgentConfig(routing=Routing()), attachments=(large,))
+        asked = RoutingInput(naming_it, AgentConfig(routing=Routing()), attachments=(large,))
         choose_route(asked, default_model="offline/extractive", cards=(small, SEEING))
 
     assert decided.route.name == "a/seeing"
@@ -122,14 +120,14 @@ def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
 def test_the_policy_that_decided_gives_a_job_with_an_image_its_route_again():
     job = SubmitJob(tenant="t", agent="a", input=(ASK, FilePart(document_id="cat")))
     config = AgentConfig(tools=())
-    asked = Asked(job, config, attachments=(CAT,))
+    asked = RoutingInput(job, config, attachments=(CAT,))
     decided = choose_route(asked, default_model="offline/extractive", cards=(BLIND, SEEING))
     at = datetime(2026, 1, 1, tzinfo=UTC)
     first = JobSubmitted(job_id="j", seq=1, at=at, trace=root("t", "j"), tenant="t", job=job, content_hash="c")
     admitted = Admitted(agent=Agent(name="a", version=1, config=config), cap_usd=Decimal("0.1"))
     record = routed(first, admitted, asked, decided)
 
-    again = choose_again(job, JobRouted.model_validate_json(record.model_dump_json()), policy=current())
+    again = choose_again(job, JobRouted.model_validate_json(record.model_dump_json()), policy=current_policy())
 
     assert again.route.name == "a/seeing"
     assert again.route.estimated_cost_usd == decided.route.estimated_cost_usd is not None
@@ -156,7 +154,7 @@ def test_a_warm_cache_holds_the_agents_pinned_documents_too():
     book = attachment("book", "text/plain", text_bytes=80_000)
     config = AgentConfig(tools=(), pinned=(TextPart(text="By the book."), FilePart(document_id="book")))
     job = SubmitJob(tenant="t", agent="a", input="Hello, how are you?")
-    asked = Asked(job, config, warm=Warm(model="a/warm", prefix_tokens=200), attachments=(book,))
+    asked = RoutingInput(job, config, warm=Warm(model="a/warm", prefix_tokens=200), attachments=(book,))
 
     stayed = choose_route(asked, default_model="offline/extractive", cards=(BLIND, warm_one)).route
     left = choose_route(replace(asked, warm=None), default_model="offline/extractive", cards=(BLIND, warm_one)).route

@@ -10,7 +10,7 @@ from wayline.contracts.events import AuxiliaryRequested, ModelRequested
 from wayline.contracts.jobs import Failure, Route, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.journal import Call
-from wayline.llm import Cause
+from wayline.routing import Cause
 
 
 @dataclass(frozen=True, slots=True)

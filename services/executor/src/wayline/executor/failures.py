@@ -10,8 +10,8 @@ from wayline.contracts.jobs import Failure
 from wayline.executor.actions import CallModel, Fail, Reroute
 from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
-from wayline.llm import Cause, next_route
 from wayline.llm.prices import LOCAL
+from wayline.routing import Cause, next_route
 
 ATTEMPTS_MAX = 4
 """Tries of one call by one model, the first one included; calls that were only lost are not counted."""

@@ -17,11 +17,12 @@ from wayline.executor.answers import cut_short
 from wayline.executor.failures import elsewhere
 from wayline.executor.warmth import warm_tokens
 from wayline.journal import Job
-from wayline.llm import ModelRequest, cost, media, next_route
+from wayline.llm import ModelRequest, cost, media
 from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import worst
 from wayline.llm.thinking import output_max
 from wayline.llm.tokens import estimate, most
+from wayline.routing import next_route
 
 SURE_BYTES_PER_TOKEN = 8
 """Half of what text usually takes: a lower bound has to hold for every text."""

@@ -21,9 +21,8 @@ from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
 from wayline.contracts.jobs import REPLY_TO_MAX, Failure, Route, SubmitJob, may_reply_to
 from wayline.contracts.money import dollars
-from wayline.router.decision import Decision
-from wayline.router.routing import choose_limits
-from wayline.router.rules import DEFAULT_CAP, Asked, shown
+from wayline.routing import Decision, RoutingInput, choose_limits
+from wayline.routing.rules import DEFAULT_CAP, shown
 
 AGENT_MAX = 64
 """Characters of an agent's name."""
@@ -176,7 +175,7 @@ def _remedy(job: SubmitJob, admitted: Admitted) -> str:
     return ("raise it, or " if admitted.cap_set else "") + "give it an options.budget_usd"
 
 
-def routed(first: JobSubmitted, admitted: Admitted, asked: Asked, decision: Decision) -> JobRouted:
+def routed(first: JobSubmitted, admitted: Admitted, asked: RoutingInput, decision: Decision) -> JobRouted:
     """What was decided, with all that a backtest needs to decide it again."""
     limits = choose_limits(first.job.options, admitted.agent.config)
     return JobRouted(

@@ -9,7 +9,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard
 from wayline.llm.structured import schema_problem
-from wayline.router.slots import SLOTS, TIERS, quoted
+from wayline.routing.slots import SLOTS, TIERS, quoted
 
 NAMED_MAX = 5
 """Known models that a refusal names, the likest first."""

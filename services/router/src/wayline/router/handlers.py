@@ -32,15 +32,13 @@ from wayline.router.availability import Availability
 from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
 from wayline.router.catalogue import Catalogue
-from wayline.router.decision import Decision
 from wayline.router.desk import Desk
 from wayline.router.room import Room
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
 from wayline.router.sessions import Sessions
 from wayline.router.signal_share import SignalShare
-from wayline.router.slots import named_by
 from wayline.router.usage import Usage
+from wayline.routing import Decision, RoutingInput, choose_route
+from wayline.routing.slots import named_by
 
 
 def now() -> datetime:
@@ -134,14 +132,14 @@ class Router:
                 await self._budgets.settle(job.tenant, job_id, Decimal(0))
             return head
 
-    async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> Asked:
+    async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> RoutingInput:
         """Gather what a job asks of its route: its files, its session's cache and its agent's use included."""
         agent, warm = admitted.agent, None
         seen = await self._usage.seen(tenant, agent.name, now=now())
         files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
         if job.session_id is not None:
             warm = await self._sessions.warm(tenant, job.session_id, agent, now=now())
-        return Asked(
+        return RoutingInput(
             job,
             agent.config,
             left_usd=admitted.bound_usd,
@@ -152,7 +150,7 @@ class Router:
             tools=seen.tools,
         )
 
-    async def _decide(self, tenant: str, asked: Asked) -> Decision:
+    async def _decide(self, tenant: str, asked: RoutingInput) -> Decision:
         cards = await self._catalogue.usable(tenant)
         away = self._availability.away({*(card.name for card in cards), *named_by(asked.config.routing)})
         return choose_route(asked, default_model=self._default_model, cards=cards, away=away)

@@ -15,11 +15,16 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import JobRouted, Observed, SpanRef, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.router.attachments import naming
-from wayline.router.decision import Decision
-from wayline.router.policy import Policy, current
-from wayline.router.policy import named as policy_named
-from wayline.router.routing import choose_again, choose_limits, choose_route
-from wayline.router.rules import Asked
+from wayline.routing import (
+    Decision,
+    Policy,
+    RoutingInput,
+    choose_again,
+    choose_limits,
+    choose_route,
+    current_policy,
+    named_policy,
+)
 
 from .routed import (
     CARDS,
@@ -86,7 +91,7 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         pinned=pinned,
     )
     known = tuple(DESCRIBED[part.document_id] for part in naming((*pinned, *job.parts())))
-    asked = Asked(
+    inputs = RoutingInput(
         job,
         config,
         left_usd=draw(dollars),
@@ -97,16 +102,16 @@ def inputs(draw: st.DrawFn) -> dict[str, Any]:
         tools=draw(st.none() | tools_observed),
     )
     return {
-        "asked": asked,
+        "inputs": inputs,
         "cards": draw(st.just(CARDS) | st.lists(st.sampled_from(CARDS), unique_by=lambda c: c.name).map(tuple)),
         "away": draw(st.dictionaries(st.sampled_from([each.name for each in CARDS]), st.just("keeps failing"))),
         "default_model": draw(st.sampled_from([OFFLINE, "chat/mine"])),
     }
 
 
-def as_recorded(asked: Asked, decision: Decision) -> JobRouted:
+def as_recorded(inputs: RoutingInput, decision: Decision) -> JobRouted:
     """What the log says of a decision, read again."""
-    job, config = asked.job, asked.config
+    job, config = inputs.job, inputs.config
     recorded = JobRouted(
         job_id="j1",
         seq=2,
@@ -116,12 +121,12 @@ def as_recorded(asked: Asked, decision: Decision) -> JobRouted:
         agent_version=1,
         config=config,
         route=decision.route,
-        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": asked.cap_usd}),
+        limits=choose_limits(job.options, config).model_copy(update={"budget_usd": inputs.cap_usd}),
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=asked.left_usd,
-        warm=asked.warm,
-        attachments=asked.attachments,
+        left_usd=inputs.left_usd,
+        warm=inputs.warm,
+        attachments=inputs.attachments,
         away=decision.away,
     )
     return JobRouted.model_validate_json(recorded.model_dump_json())
@@ -148,19 +153,19 @@ def test_what_was_recorded_is_decided_the_same_again(given_):
         decision = choose_route(**given_)
     except Reject:
         return
-    asked = given_["asked"]
-    job = asked.job
-    read = as_recorded(asked, decision)
+    inputs = given_["inputs"]
+    job = inputs.job
+    read = as_recorded(inputs, decision)
 
-    assert choose_again(job, read, policy=current()).route == decision.route
+    assert choose_again(job, read, policy=current_policy()).route == decision.route
     for label, meant in decision.candidates.tasks.items():
-        assert choose_again(job, read, policy=current(), task_type=label).route == (meant or decision.route)
+        assert choose_again(job, read, policy=current_policy(), task_type=label).route == (meant or decision.route)
     for other in ("all-standard", "all-premium"):
-        assert choose_again(job, read, policy=named_policy(other), task_type="negotiation").route.reason
+        assert choose_again(job, read, policy=policy_named(other), task_type="negotiation").route.reason
 
 
-def named_policy(name: str) -> Policy:
-    policy = policy_named(name)
+def policy_named(name: str) -> Policy:
+    policy = named_policy(name)
     assert policy is not None
     return policy
 
@@ -169,10 +174,12 @@ def test_what_was_observed_then_decides_again_and_not_what_is_known_now():
     job = SubmitJob(agent="a", input=PROOF)
     config = AgentConfig(routing=Routing(reasoning="reasoning"))
     dear = Observed(model="a/thinker", slot="reasoning", jobs=9, calls=5, output_tokens=900, longest_tokens=1_000)
-    asked = Asked(job, config, cap_usd=Decimal("0.10"), observed=(dear,), tools=ToolsObserved(count=9, tokens=900))
+    inputs = RoutingInput(
+        job, config, cap_usd=Decimal("0.10"), observed=(dear,), tools=ToolsObserved(count=9, tokens=900)
+    )
 
-    decision = choose_route(asked, cards=CARDS, default_model=OFFLINE)
-    again = choose_again(job, as_recorded(asked, decision), policy=current())
+    decision = choose_route(inputs, cards=CARDS, default_model=OFFLINE)
+    again = choose_again(job, as_recorded(inputs, decision), policy=current_policy())
 
     assert decision.route.slot == "escalation", "nine jobs have shown that the reasoning slot costs too much"
     assert again.route == decision.route

@@ -17,9 +17,9 @@ from wayline.contracts.money import Usage, usd
 from wayline.llm.output_room import LABEL_TOKENS, room_aside
 from wayline.llm.prices import LOCAL, cost, worst
 from wayline.llm.tokens import estimate, most
-from wayline.router.decision import Decision
-from wayline.router.rules import Asked
-from wayline.router.slots import Slots
+from wayline.routing.decision import Decision
+from wayline.routing.routing_input import RoutingInput
+from wayline.routing.slots import Slots
 
 INSTRUCTION_TOKENS = 250
 """About what the question and the names of the types take."""
@@ -52,28 +52,28 @@ def classifier_of(
 
 
 def question(
-    asked: Asked, base: Decision, card: ModelCard | None, decide: Callable[[str], Decision]
+    inputs: RoutingInput, base: Decision, card: ModelCard | None, decide: Callable[[str], Decision]
 ) -> Question | None:
     """What to ask, where nobody has said the type; None where no answer would change anything.
 
     `decide` as for a job that names its type. It raises Reject where such a job would be refused.
     """
-    if card is None or not asked.config.classify or asked.task_type or not asked.text.strip():
+    if card is None or not inputs.config.classify or inputs.task_type or not inputs.text.strip():
         return None
     if card.prices is None and base.route.estimated_cost_usd is not None:
         # Money is held for the job, and nobody could say how much for this.
         return None
-    if not _fits(asked, card, base):
+    if not _fits(inputs, card, base):
         return None
-    tasks = {label: _otherwise(asked, card, base.route, label, decide) for label in sorted(asked.policy.tiers)}
-    priced = {label: one and _priced(asked, card, one) for label, one in tasks.items()}
+    tasks = {label: _otherwise(inputs, card, base.route, label, decide) for label in sorted(inputs.policy.tiers)}
+    priced = {label: one and _priced(inputs, card, one) for label, one in tasks.items()}
     return Question(card, priced) if any(priced.values()) else None
 
 
-def _fits(asked: Asked, card: ModelCard, decision: Decision) -> bool:
-    """Whether what is left pays the question and then the first call: no job comes to its cap because it asked."""
-    left, first, least = asked.spendable_usd, decision.first_call_usd, decision.least_call_usd
-    aside, own = _most(asked, card), asked.own_usd
+def _fits(inputs: RoutingInput, card: ModelCard, decision: Decision) -> bool:
+    """Whether what is left pays the question and then the first call: no job comes to its cap because it inputs."""
+    left, first, least = inputs.spendable_usd, decision.first_call_usd, decision.least_call_usd
+    aside, own = _most(inputs, card), inputs.own_usd
     if left is None or first is None or least is None or aside is None:
         return True
     # What the question takes of the job's own cap is room that the first call goes without.
@@ -82,7 +82,7 @@ def _fits(asked: Asked, card: ModelCard, decision: Decision) -> bool:
 
 
 def _otherwise(
-    asked: Asked, card: ModelCard, base: Route, label: str, decide: Callable[[str], Decision]
+    inputs: RoutingInput, card: ModelCard, base: Route, label: str, decide: Callable[[str], Decision]
 ) -> Route | None:
     """The route of a type of task, where it is another one that the job can go."""
     try:
@@ -91,13 +91,13 @@ def _otherwise(
         return None
     found = decision.route
     unpriced = found.estimated_cost_usd is None and base.estimated_cost_usd is not None
-    return None if found.name == base.name or unpriced or not _fits(asked, card, decision) else found
+    return None if found.name == base.name or unpriced or not _fits(inputs, card, decision) else found
 
 
-def asking(asked: Asked, base: Route, question: Question) -> Route:
+def with_question(inputs: RoutingInput, base: Route, question: Question) -> Route:
     """The route until the answer is there: it says who is asked, and its prediction holds whatever is answered."""
     ranges = [route.estimated_cost_range_usd for route in question.tasks.values() if route is not None]
-    priced = _priced(asked, question.card, base)
+    priced = _priced(inputs, question.card, base)
     span = _over([priced.estimated_cost_range_usd, *ranges])
     return priced.model_copy(update={"classifier": question.card.name, "estimated_cost_range_usd": span})
 
@@ -111,26 +111,26 @@ def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, De
     return min(leasts), max(mosts)
 
 
-def _priced(asked: Asked, card: ModelCard, route: Route) -> Route:
+def _priced(inputs: RoutingInput, card: ModelCard, route: Route) -> Route:
     """A route whose prediction counts the question."""
-    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(asked), output=SAID_TOKENS)))
+    expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(inputs), output=SAID_TOKENS)))
     span = route.estimated_cost_range_usd
-    dearest = _plus(span[1] if span else None, _most(asked, card))
+    dearest = _plus(span[1] if span else None, _most(inputs, card))
     if span is None or dearest is None:
         return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": None})
-    cap = asked.own_usd
+    cap = inputs.own_usd
     # The job keeps to its cap with the question as without it.
     dearest = dearest if cap is None else max(span[0], min(dearest, cap))
     return route.model_copy(update={"estimated_cost_usd": expected, "estimated_cost_range_usd": (span[0], dearest)})
 
 
-def _most(asked: Asked, card: ModelCard) -> Decimal | None:
+def _most(inputs: RoutingInput, card: ModelCard) -> Decimal | None:
     """The most that the question can cost."""
-    return worst(card, most(_tokens(asked), pieces=PIECES), room_aside(card, LABEL_TOKENS))
+    return worst(card, most(_tokens(inputs), pieces=PIECES), room_aside(card, LABEL_TOKENS))
 
 
-def _tokens(asked: Asked) -> int:
-    return INSTRUCTION_TOKENS + min(estimate(asked.text), TEXT_TOKENS_MAX)
+def _tokens(inputs: RoutingInput) -> int:
+    return INSTRUCTION_TOKENS + min(estimate(inputs.text), TEXT_TOKENS_MAX)
 
 
 def _plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:

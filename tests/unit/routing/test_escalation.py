@@ -7,7 +7,7 @@ from decimal import Decimal
 from wayline.contracts.events import Candidates
 from wayline.contracts.jobs import Complexity, Route
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Slot, Tier
-from wayline.llm.escalation import next_route
+from wayline.routing import next_route
 
 
 def card(name: str, tier: Tier, usd: str | None, window: int = 100_000) -> ModelCard:

@@ -12,8 +12,8 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.events import Candidates
 from wayline.contracts.jobs import JobOptions, Route
 from wayline.contracts.models import ModelCard
-from wayline.router.decision import Decision
-from wayline.router.policy import current, overridden, task_name
+from wayline.routing import Decision, current_policy, policy_with
+from wayline.routing.policy import task_name
 
 from .routed import (
     CARDS,
@@ -49,7 +49,7 @@ def test_the_jobs_own_wish_comes_before_its_agents_and_pins_one_card():
             estimated_cost_range_usd=(Decimal("0.002876000"), Decimal("1.487740000")),
         ),
         candidates=Candidates(cards=(PREMIUM,), slots={"primary": "a/premium"}),
-        policy=current().label,
+        policy=current_policy().label,
         first_call_usd=Decimal("0.082252000"),
         least_call_usd=Decimal("0.012332000"),
     )
@@ -88,7 +88,7 @@ def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reaso
             estimated_cost_range_usd=(Decimal(0), Decimal(0)),
         ),
         candidates=Candidates(cards=(LOCAL,)),
-        policy=current().label,
+        policy=current_policy().label,
         first_call_usd=Decimal(0),
         least_call_usd=Decimal(0),
     )
@@ -150,7 +150,7 @@ def test_a_known_type_is_the_whole_reason():
         slot="escalation",
         reason="negotiation is premium work, so the escalation slot takes it with a/premium",
         task_type="negotiation",
-        complexity=current().assess(MIDDLING),
+        complexity=current_policy().assess(MIDDLING),
         estimated_cost_usd=decide(options=named("negotiation")).route.estimated_cost_usd,
         estimated_cost_range_usd=decide(options=named("negotiation")).route.estimated_cost_range_usd,
     )
@@ -232,7 +232,7 @@ def test_the_fields_names_of_task_types_are_known(task_type: str, slot: str):
 
 
 def test_every_alias_names_a_type_of_task_and_is_none_itself():
-    policy = current()
+    policy = current_policy()
 
     assert {policy.tiers.get(name) is not None for name in policy.aliases.values()} == {True}
     assert not policy.aliases.keys() & policy.tiers.keys()
@@ -278,8 +278,8 @@ def test_standard_work_that_looks_complex_rises_and_flash_work_stays():
 
 
 def test_named_work_rises_only_where_its_words_are_very_clear():
-    seen = current().assess(HARD)
-    assert seen.level == "complex" and seen.content is not None and seen.content < current().sure
+    seen = current_policy().assess(HARD)
+    assert seen.level == "complex" and seen.content is not None and seen.content < current_policy().sure
 
     assert chosen(HARD, options=named("search")) == ("primary", "a/standard")
     assert chosen(HARD) == ("escalation", "a/premium")
@@ -314,15 +314,15 @@ def test_work_that_needs_no_reasoning_stays_out_of_the_reasoning_slot():
 
 
 def test_a_policy_of_ones_own_changes_the_map_and_the_moves():
-    mine = overridden("mine", {"tiers": {"juggling": "premium"}, "moves": {"unknown": {}}})
+    mine = policy_with("mine", {"tiers": {"juggling": "premium"}, "moves": {"unknown": {}}})
 
-    assert decide(options=named("juggling"), policy=mine).policy == f"mine/{current().version}"
+    assert decide(options=named("juggling"), policy=mine).policy == f"mine/{current_policy().version}"
     assert chosen(options=named("juggling"), policy=mine) == ("escalation", "a/premium")
     assert chosen(EASY, policy=mine) == ("primary", "a/standard")
     assert chosen(options=named("sentiment"), policy=mine) == ("fast", "a/flash")
 
 
 def test_the_levels_of_a_policy_come_before_the_classifiers():
-    strict = overridden("strict", {"levels": {"moderate": 0.0, "complex": 0.0}})
+    strict = policy_with("strict", {"levels": {"moderate": 0.0, "complex": 0.0}})
 
-    assert strict.assess(EASY) == current().assess(EASY).model_copy(update={"level": "complex"})
+    assert strict.assess(EASY) == current_policy().assess(EASY).model_copy(update={"level": "complex"})

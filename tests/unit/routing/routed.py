@@ -8,9 +8,7 @@ from typing import Any
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard, Prices, Rates, Tier
-from wayline.router.decision import Decision
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
+from wayline.routing import Decision, RoutingInput, choose_route
 
 OFFLINE = "offline/extractive"
 EASY = "Hello, are you there?"
@@ -57,8 +55,8 @@ def decide(
     **facts: Any,
 ) -> Decision:
     job = SubmitJob(agent="a", input=text, options=options or JobOptions())
-    asked = Asked(job, config or AgentConfig(), **facts)
-    return choose_route(asked, cards=cards, default_model=default_model, away=away)
+    inputs = RoutingInput(job, config or AgentConfig(), **facts)
+    return choose_route(inputs, cards=cards, default_model=default_model, away=away)
 
 
 def chosen(*args: Any, **kwargs: Any) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from math import exp, log1p
 from typing import Any, Literal, Self
 
 from wayline.contracts.jobs import Complexity
-from wayline.router.complexity import features
+from wayline.routing.complexity import features
 
 __all__ = ["Boundary", "Classifier", "assess", "bundled"]
 

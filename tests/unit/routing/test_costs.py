@@ -15,7 +15,7 @@ from wayline.contracts.events import Observed, ToolsObserved, Warm
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.llm.thinking import REASONING_TOKENS
 from wayline.llm.tokens import WIRE_TOKENS_MAX
-from wayline.router.estimate import THINKING_TOKENS, expected, first_call, least_call, shape_of, span
+from wayline.routing.estimate import THINKING_TOKENS, expected, first_call, least_call, shape_of, span
 
 from .routed import (
     CARDS,

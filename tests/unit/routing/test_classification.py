@@ -13,10 +13,7 @@ from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
 from wayline.executor.actions import Classify
 from wayline.executor.classifying import question
-from wayline.router.decision import Decision
-from wayline.router.policy import current
-from wayline.router.routing import choose_route
-from wayline.router.rules import Asked
+from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 
 from ..executor.logs import Log
 
@@ -43,7 +40,7 @@ def decide(
     options = facts.pop("options", JobOptions())
     job = SubmitJob(agent="a", input=text, options=options)
     away = facts.pop("away", None)
-    return choose_route(Asked(job, config, **facts), cards=cards, default_model="offline/extractive", away=away)
+    return choose_route(RoutingInput(job, config, **facts), cards=cards, default_model="offline/extractive", away=away)
 
 
 def bare(route: Route | None) -> dict[str, Any]:
@@ -80,7 +77,7 @@ def test_what_is_left_for_the_question_is_what_the_executor_asks_for(reasoning: 
 def test_every_type_that_the_policy_knows_is_offered_and_goes_where_a_job_that_names_it_goes():
     tasks = decide().candidates.tasks
 
-    assert list(tasks) == sorted(current().tiers)
+    assert list(tasks) == sorted(current_policy().tiers)
     for label, route in tasks.items():
         named = decide(AgentConfig(), options=JobOptions(task_type=label)).route
         assert (route is None) == (named.slot == "primary")

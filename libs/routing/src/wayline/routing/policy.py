@@ -14,8 +14,8 @@ from pydantic import ConfigDict, Field
 from wayline.contracts.base import Frozen
 from wayline.contracts.jobs import Complexity
 from wayline.contracts.models import Slot, Tier
-from wayline.router.complexity import Boundary, Classifier
-from wayline.router.complexity import bundled as classifier
+from wayline.routing.complexity import Boundary, Classifier
+from wayline.routing.complexity import bundled as classifier
 
 SLOT_OF: Mapping[Tier, Slot] = {
     "flash": "fast",
@@ -84,12 +84,12 @@ def task_name(said: str) -> str:
 
 
 @cache
-def current() -> Policy:
+def current_policy() -> Policy:
     """The one that decides."""
     return Policy.model_validate(_bundled() | {"digest": _digest()})
 
 
-def named(name: str) -> Policy | None:
+def named_policy(name: str) -> Policy | None:
     """A policy that everybody has, to compare with."""
     one_tier = {"name": name, "digest": "", "tiers": {}, "moves": {}, "reasoning": False}
     changes: Mapping[str, Mapping[str, Any]] = {
@@ -98,10 +98,10 @@ def named(name: str) -> Policy | None:
         "all-standard": one_tier | {"unknown": "standard"},
         "all-premium": one_tier | {"unknown": "premium"},
     }
-    return current().model_copy(update=changes[name]) if name in changes else None
+    return current_policy().model_copy(update=changes[name]) if name in changes else None
 
 
-def overridden(name: str, overrides: Mapping[str, Any]) -> Policy:
+def policy_with(name: str, overrides: Mapping[str, Any]) -> Policy:
     """The bundled policy with some of it said otherwise. Raises pydantic's ValidationError."""
     known = _bundled()
     merged = {part: known[part] | overrides[part] for part in ("tiers", "aliases", "moves") if part in overrides}
@@ -110,9 +110,9 @@ def overridden(name: str, overrides: Mapping[str, Any]) -> Policy:
 
 def _digest() -> str:
     """Changes whenever the data changes, so that no two policies go by one name."""
-    data = (files("wayline.router").joinpath(*path.split("/")).read_bytes() for path in DATA)
+    data = (files("wayline.routing").joinpath(*path.split("/")).read_bytes() for path in DATA)
     return sha256(b"".join(data)).hexdigest()[:8]
 
 
 def _bundled() -> dict[str, Any]:
-    return json.loads(files("wayline.router").joinpath("policy.json").read_text())
+    return json.loads(files("wayline.routing").joinpath("policy.json").read_text())

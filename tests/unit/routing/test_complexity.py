@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.jobs import Complexity
-from wayline.router.complexity import assess, bundled
-from wayline.router.complexity.features import (
+from wayline.routing.complexity import assess, bundled
+from wayline.routing.complexity.features import (
     READ_MAX_CHARS,
     any_of,
     count,

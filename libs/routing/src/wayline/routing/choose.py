@@ -11,16 +11,16 @@ from wayline.contracts.events import Away, Candidates, JobRouted, Limits
 from wayline.contracts.jobs import Complexity, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Slot
 from wayline.llm.prices import LOCAL
-from wayline.router import classifying, rules
-from wayline.router.decision import Decision
-from wayline.router.estimate import expected, first_call, least_call, span
-from wayline.router.policy import Policy
-from wayline.router.rules import Asked
-from wayline.router.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
+from wayline.routing import classification, rules
+from wayline.routing.decision import Decision
+from wayline.routing.estimate import expected, first_call, least_call, span
+from wayline.routing.policy import Policy
+from wayline.routing.routing_input import RoutingInput
+from wayline.routing.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
 
 
 def choose_route(
-    asked: Asked,
+    inputs: RoutingInput,
     *,
     default_model: str,
     cards: Sequence[ModelCard] = (),
@@ -32,18 +32,18 @@ def choose_route(
     jobs for which nobody names a model: where it is not the offline one, or where there is no other. `away` are models
     that cannot be called now, with why: an agent in mode `auto` passes them over. Raises Reject.
     """
-    job, config = asked.job, asked.config
+    job, config = inputs.job, inputs.config
     if job.options.model:
-        return _only(asked, _able(asked, job.options.model, cards), "the job asked for it")
+        return _only(inputs, _able(inputs, job.options.model, cards), "the job asked for it")
     if config.model:
-        fallbacks = fallbacks_of(config.routing, cards, asked.needs)
-        return _only(asked, _able(asked, config.model, cards), "the agent is set to it", fallbacks)
+        fallbacks = fallbacks_of(config.routing, cards, inputs.needs)
+        return _only(inputs, _able(inputs, config.model, cards), "the agent is set to it", fallbacks)
     if _takes_default(config.routing, default_model, cards):
         reason = "neither the job nor its agent names a model, so the default takes it"
-        return _decision(asked, Slots({}), _able(asked, default_model, cards), reason)
+        return _decision(inputs, Slots({}), _able(inputs, default_model, cards), reason)
     avoided = away if config.routing.mode == "auto" else None
-    slots = slots_of(config.routing, cards, asked.needs, away=avoided)
-    return _from_slots(asked, slots, classifier=classifying.classifier_of(slots, cards, away=away))
+    slots = slots_of(config.routing, cards, inputs.needs, away=avoided)
+    return _from_slots(inputs, slots, classifier=classification.classifier_of(slots, cards, away=away))
 
 
 def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type: str | None = None) -> Decision:
@@ -52,7 +52,7 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
     Models that were not recorded cannot be chosen: a slot without one leaves the job to the next. `task_type` is what a
     classification said: where that asks for another slot, the route is the one that the job then went.
     """
-    asked = Asked(
+    inputs = RoutingInput(
         job,
         routed.config,
         policy,
@@ -71,13 +71,13 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
     fallbacks = tuple(cards[name] for name in pinned.fallbacks if name in cards)
     away: dict[Slot, Away] = {missed.slot: missed for missed in routed.away if missed.slot in models}
     slots = Slots(models, frozenset(SLOTS) - models.keys(), fallbacks, away)
-    decision = _from_slots(asked, slots, classifier=cards.get(routed.route.classifier or ""))
-    if task_type is None or asked.task_type:
+    decision = _from_slots(inputs, slots, classifier=cards.get(routed.route.classifier or ""))
+    if task_type is None or inputs.task_type:
         return decision
     if decision.candidates.tasks:
         return replace(decision, route=decision.candidates.tasks.get(task_type) or decision.route)
     # Another policy: it would not have asked, and decides by what is known now.
-    return _from_slots(replace(asked, classified=task_type), slots, classifier=None)
+    return _from_slots(replace(inputs, classified=task_type), slots, classifier=None)
 
 
 def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
@@ -96,65 +96,67 @@ def _takes_default(routing: Routing, default_model: str, cards: Sequence[ModelCa
     return default_model.partition("/")[0] not in LOCAL or all(card.provider in LOCAL for card in cards)
 
 
-def _able(asked: Asked, name: str, cards: Sequence[ModelCard]) -> ModelCard:
+def _able(inputs: RoutingInput, name: str, cards: Sequence[ModelCard]) -> ModelCard:
     card = card_of(name, cards, tier="standard")
-    if first_fit([card], cards, asked.needs) is None:
+    if first_fit([card], cards, inputs.needs) is None:
         raise Reject(
-            f"{name} cannot take this job: {asked.needs.unmet_by(card)}. Name another model",
+            f"{name} cannot take this job: {inputs.needs.unmet_by(card)}. Name another model",
             code="model_unfit",
             status=422,
         )
     return card
 
 
-def _only(asked: Asked, card: ModelCard, reason: str, fallbacks: tuple[ModelCard, ...] = ()) -> Decision:
-    return _decision(asked, Slots({"primary": card}, fallbacks=fallbacks), card, reason)
+def _only(inputs: RoutingInput, card: ModelCard, reason: str, fallbacks: tuple[ModelCard, ...] = ()) -> Decision:
+    return _decision(inputs, Slots({"primary": card}, fallbacks=fallbacks), card, reason)
 
 
-def _from_slots(asked: Asked, slots: Slots, *, classifier: ModelCard | None) -> Decision:
+def _from_slots(inputs: RoutingInput, slots: Slots, *, classifier: ModelCard | None) -> Decision:
     """What the rules say of the job, and of each type of task that the classifier may find it to be."""
-    if asked.config.routing.mode == "locked" or asked.policy.locked:
-        return _locked(asked, slots)
-    complexity = asked.policy.assess(asked.last_text)
-    decision = _by_rules(asked, slots, complexity)
+    if inputs.config.routing.mode == "locked" or inputs.policy.locked:
+        return _locked(inputs, slots)
+    complexity = inputs.policy.assess(inputs.last_text)
+    decision = _by_rules(inputs, slots, complexity)
 
     # Nobody is refused for what a model takes a job for: a type whose slot is empty goes to the next one that is not.
     able = replace(slots, unfit=frozenset(SLOTS) - slots.models.keys())
 
     def decide(label: str) -> Decision:
-        return _by_rules(replace(asked, classified=label), able, complexity)
+        return _by_rules(replace(inputs, classified=label), able, complexity)
 
-    question = classifying.question(asked, decision, classifier, decide)
+    question = classification.question(inputs, decision, classifier, decide)
     if question is None:
         return decision
     pinned = {card.name: card for card in (*decision.candidates.cards, question.card)}
     candidates = decision.candidates.model_copy(update={"cards": tuple(pinned.values()), "tasks": question.tasks})
-    return replace(decision, route=classifying.asking(asked, decision.route, question), candidates=candidates)
+    return replace(
+        decision, route=classification.with_question(inputs, decision.route, question), candidates=candidates
+    )
 
 
-def _by_rules(asked: Asked, slots: Slots, complexity: Complexity) -> Decision:
+def _by_rules(inputs: RoutingInput, slots: Slots, complexity: Complexity) -> Decision:
     """Every rule in its turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
-    shape = asked.shape(complexity.level)
-    choice = rules.by_task(asked, complexity, slots)
-    choice = rules.by_ability(choice, asked, slots)
-    choice = rules.by_reasoning(choice, asked, complexity, slots)
-    choice = rules.by_warm_cache(choice, asked, shape, slots)
-    choice = rules.by_budget(choice, asked, shape, slots)
+    shape = inputs.shape(complexity.level)
+    choice = rules.by_task(inputs, complexity, slots)
+    choice = rules.by_ability(choice, inputs, slots)
+    choice = rules.by_reasoning(choice, inputs, complexity, slots)
+    choice = rules.by_warm_cache(choice, inputs, shape, slots)
+    choice = rules.by_budget(choice, inputs, shape, slots)
     card = slots.models[choice.slot]
     reason = f"{choice.why}, so the {choice.slot} slot takes it with {card.name}"
-    return _decision(asked, slots, card, reason, slot=choice.slot, complexity=complexity)
+    return _decision(inputs, slots, card, reason, slot=choice.slot, complexity=complexity)
 
 
-def _locked(asked: Asked, slots: Slots) -> Decision:
+def _locked(inputs: RoutingInput, slots: Slots) -> Decision:
     """The primary or nobody."""
     card = slots.models.get("primary")
     if card is None:
-        raise rules.unfit(asked) if "primary" in slots.unfit else rules.empty("primary")
-    return _only(asked, card, "the agent is locked to its primary model", slots.fallbacks)
+        raise rules.unfit(inputs) if "primary" in slots.unfit else rules.empty("primary")
+    return _only(inputs, card, "the agent is locked to its primary model", slots.fallbacks)
 
 
 def _decision(
-    asked: Asked,
+    inputs: RoutingInput,
     slots: Slots,
     card: ModelCard,
     reason: str,
@@ -162,9 +164,9 @@ def _decision(
     slot: Slot = "primary",
     complexity: Complexity | None = None,
 ) -> Decision:
-    shape = asked.shape(complexity.level if complexity else "moderate")
+    shape = inputs.shape(complexity.level if complexity else "moderate")
     probable, bounds = (
-        expected(card, shape, slot=slot, cached_tokens=asked.cached_tokens(card)),
+        expected(card, shape, slot=slot, cached_tokens=inputs.cached_tokens(card)),
         span(card, shape, slot=slot),
     )
     route = Route(
@@ -173,7 +175,7 @@ def _decision(
         tier=card.tier,
         reason=reason,
         slot=slot,
-        task_type=asked.task_type,
+        task_type=inputs.task_type,
         complexity=complexity,
         # It ends at its cap, whatever it would have cost beyond it.
         estimated_cost_usd=min(probable, bounds[1]) if probable is not None and bounds is not None else probable,
@@ -184,13 +186,13 @@ def _decision(
         cards=tuple(pinned.values()),
         slots={slot: one.name for slot, one in slots.models.items()},
         fallbacks=tuple(one.name for one in slots.fallbacks if one.name != card.name),
-        observed=tuple(one for one in asked.observed if one.model in pinned),
-        tools=asked.tools,
+        observed=tuple(one for one in inputs.observed if one.model in pinned),
+        tools=inputs.tools,
     )
     return Decision(
         route,
         candidates,
-        asked.policy.label,
+        inputs.policy.label,
         first_call_usd=first_call(card, shape, slot=slot),
         least_call_usd=least_call(card, shape, slot=slot),
         away=tuple(slots.away.values()),

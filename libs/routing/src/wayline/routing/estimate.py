@@ -112,7 +112,7 @@ def shape_of(
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=estimate(config.instructions) + said(parts) + (tools.tokens if tools and has_tools else 0),
+        known_tokens=estimate(config.instructions) + text_tokens(parts) + (tools.tokens if tools and has_tools else 0),
         pieces=FIRST_PIECES + bool(config.pinned) + (tools.count if tools and has_tools else 0),
         thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
@@ -137,10 +137,10 @@ def first_prompt(
     """
     tools_tokens = (tools.tokens if tools else TOOLS_TOKENS) if config.tools else 0
     prefix = prefix_tokens or estimate(config.instructions) + tools_tokens
-    return prefix + said(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
+    return prefix + text_tokens(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
 
 
-def said(parts: Sequence[Part]) -> int:
+def text_tokens(parts: Sequence[Part]) -> int:
     """Tokens of what parts say in words."""
     return sum(estimate(part.text) for part in parts if isinstance(part, TextPart))
 

@@ -15,8 +15,8 @@ from wayline.contracts.models import MODEL_CHARS_MAX, PROVIDER_CHARS_MAX, ModelC
 from wayline.llm import media
 from wayline.llm.inputs import kind_of
 from wayline.llm.prices import LOCAL
-from wayline.router.estimate import first_prompt, undescribed
-from wayline.router.policy import TIER_OF
+from wayline.routing.estimate import first_prompt, undescribed
+from wayline.routing.policy import TIER_OF
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 SLOTS: tuple[Slot, ...] = get_args(Slot)

@@ -1,0 +1,107 @@
+"""All that a routing decision rests on beside the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import Attachment, TextPart
+from wayline.contracts.events import Observed, ToolsObserved, Warm
+from wayline.contracts.jobs import SubmitJob
+from wayline.contracts.models import ModelCard
+from wayline.llm import media
+from wayline.routing.estimate import Level, Shape, shape_of
+from wayline.routing.policy import Policy, current_policy
+from wayline.routing.slots import Needs, needs_of
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingInput:
+    """All that a decision rests on beside the models: what a job asks of its route, and what it is given for it."""
+
+    job: SubmitJob
+    config: AgentConfig
+    policy: Policy = field(default_factory=current_policy)
+    left_usd: Decimal | None = None
+    """What the budgets that somebody has set leave."""
+    cap_usd: Decimal | None = None
+    """What any job may cost: it keeps no unknown price out."""
+    warm: Warm | None = None
+    attachments: tuple[Attachment, ...] = ()
+    """The documents that the job and its agent name."""
+    observed: tuple[Observed, ...] = ()
+    """What the agent's recent jobs used, by model and slot."""
+    tools: ToolsObserved | None = None
+    """How large the tool definitions of its last job were."""
+    classified: str | None = None
+    """The type of task as a model takes it, where neither the job nor its agent says one."""
+
+    @property
+    def own_usd(self) -> Decimal | None:
+        """What the job may cost."""
+        return _least(self.job.options.budget_usd, self.cap_usd)
+
+    @property
+    def spendable_usd(self) -> Decimal | None:
+        """What is left of the tightest budget, the job's own among them."""
+        return _least(self.left_usd, self.own_usd)
+
+    @property
+    def priced_only(self) -> bool:
+        """Whether somebody has set a limit that a model of unknown price cannot keep."""
+        return self.left_usd is not None or self.job.options.budget_usd is not None
+
+    @property
+    def needs(self) -> Needs:
+        """What a model must take to do the job at all."""
+        return needs_of(
+            self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments, tools=self.tools
+        )
+
+    @property
+    def kept_tokens(self) -> int:
+        """Tokens that the session's last job left in a provider's cache."""
+        return self.warm.prefix_tokens if self.warm else 0
+
+    @property
+    def text(self) -> str:
+        """The words of the job's input."""
+        return "\n".join(self._texts)
+
+    @property
+    def last_text(self) -> str:
+        """Return the last of the texts: what stands before it is what it is about, or how to answer it."""
+        return next((text for text in reversed(self._texts) if text.strip()), "")
+
+    @property
+    def _texts(self) -> list[str]:
+        return [part.text for part in self.job.parts() if isinstance(part, TextPart)]
+
+    @property
+    def task_type(self) -> str | None:
+        """What type of task it is, by the first who says so; None: nobody does."""
+        return self.job.options.task_type or self.config.task_type or self.classified
+
+    def shape(self, level: Level = "moderate") -> Shape:
+        """How large the job's calls are expected to be."""
+        return shape_of(
+            self.job,
+            self.config,
+            level=level,
+            kept_tokens=self.kept_tokens,
+            cap_usd=self.own_usd,
+            attachments=self.attachments,
+            observed=self.observed,
+            tools=self.tools,
+        )
+
+    def cached_tokens(self, card: ModelCard) -> int:
+        """How much of the first prompt this model's provider still keeps: what is pinned follows the prefix."""
+        if self.warm is None or self.warm.model != card.name:
+            return 0
+        return self.warm.prefix_tokens + media.parts_tokens(card, self.config.pinned, self.attachments)
+
+
+def _least(*several: Decimal | None) -> Decimal | None:
+    return min((usd for usd in several if usd is not None), default=None)
