@@ -1,10 +1,8 @@
 """Leaf spans: what services export lands in its job's tree, whatever happened to the parents."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from aiohttp import web
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client import REGISTRY
 
 from wayline.contracts import ids
@@ -12,7 +10,6 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.traces import GetTrace, Trace
 from wayline.store import rls_gaps
 from wayline.telemetry import Home
-from wayline.testkit import until
 from wayline.tracing.adapters.tables import Tables
 
 from .conftest import QUICK, Leaves, Log, Platform, Start, flat, outline
@@ -242,53 +239,3 @@ async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(pl
     never = {"autovacuum_vacuum_insert_threshold=-1", "autovacuum_vacuum_threshold=2147483647"}
     assert all(never <= set(row["reloptions"]) for row in options)
     assert {row["attname"]: row["tables"] for row in analyzed} == dict.fromkeys(("trace_id", "span_id", "start"), 23)
-
-
-async def test_spans_are_forwarded_to_a_collector(platform: Platform, start: Start):
-    received: list[ExportTraceServiceRequest] = []
-
-    async def collect(request: web.Request) -> web.Response:
-        assert request.headers["authorization"] == "Bearer x"
-        received.append(ExportTraceServiceRequest.FromString(await request.read()))
-        return web.Response()
-
-    app = web.Application()
-    app.router.add_post("/v1/traces", collect)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    endpoint = {"otlp_endpoint": f"http://127.0.0.1:{port}", "otlp_headers": "Authorization=Bearer x"}
-    await start(QUICK.model_copy(update=endpoint))
-    await Log(platform.bus).whole()
-    registry = Leaves()
-    with registry.handling(at_tool()):
-        pass
-    await platform.send_spans(registry.finished)
-
-    def ids_received() -> set[str]:
-        return {
-            span.span_id.hex()
-            for request in received
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        }
-
-    leaf = f"{registry.finished[0].context.span_id:016x}"
-    wanted = {ids.job_span("acme", "j1"), ids.tool_span("acme", "j1", 1, "1"), ids.model_span("acme", "j1", 2, 1), leaf}
-    await until(lambda: wanted <= ids_received(), why="the collector has the tree")
-    spans = {s.name: s for r in received for rs in r.resource_spans for ss in rs.scope_spans for s in ss.spans}
-    root = spans["invoke_agent assistant"]
-    assert root.end_time_unix_nano - root.start_time_unix_nano == 9_000_000_000
-    assert datetime.fromtimestamp(root.start_time_unix_nano / 1e9, UTC) < datetime.now(UTC)
-    await runner.cleanup()
-
-
-async def test_a_collector_that_is_away_stops_nothing(platform: Platform, start: Start):
-    await start(QUICK.model_copy(update={"otlp_endpoint": "http://127.0.0.1:9"}))
-    await Log(platform.bus).whole()
-    await platform.drained()
-
-    assert (await platform.trace("j1")).root.status == "ok"

@@ -12,6 +12,7 @@ from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs, Rec
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
+from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
 from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.batches import Batches
 from wayline.tracing.drift import DriftCheck
@@ -82,9 +83,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
 
 
 def _collector(settings: Settings) -> Collector | None:
-    if not settings.otlp_endpoint:
-        return None
-    return Collector(settings.otlp_endpoint, headers=settings.otlp_headers, timeout_s=settings.otlp_timeout_s)
+    return Collector(partial(make_exporter, settings)) if is_wanted(settings) else None
 
 
 def _readers(

@@ -24,8 +24,14 @@ class Settings(EnvironmentSettings):
     )
     gauges_every_s: float = Field(default=5, gt=0, description="How often queue lag and cost are read for metrics.")
     otlp_endpoint: HttpUrl | None = Field(
-        default=None, description="An OTLP/HTTP collector, for instance http://localhost:4318; none: forward nothing."
+        default=None,
+        description="An OTLP/HTTP collector, for instance http://localhost:4318; none: as OTEL_EXPORTER_OTLP_ENDPOINT "
+        "and its like say.",
     )
     otlp_headers: str = Field(default="", description="Headers for the collector: `name=value,name=value`.")
-    otlp_timeout_s: float = Field(default=10, gt=0)
+    otlp_timeout_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Of one export with all its tries; none: as OTEL_EXPORTER_OTLP_TIMEOUT says, else 10.",
+    )
     postgres_wait_s: float = Field(default=30, ge=0, description="How long a start waits for Postgres.")
