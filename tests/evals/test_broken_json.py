@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wayline.llm import arguments, repair
+from wayline.llm.broken_json import arguments, repair
 
 from .shared import rows
 

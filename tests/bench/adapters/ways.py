@@ -19,11 +19,11 @@ from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import Finished, Model, ModelRequest
 from wayline.llm.anthropic import Anthropic
-from wayline.llm.anthropic_body import body as messages_body
+from wayline.llm.anthropic.request import body as messages_body
 from wayline.llm.openai import OpenAI
-from wayline.llm.openai_body import body as responses_body
+from wayline.llm.openai.request import body as responses_body
 from wayline.llm.openai_chat import ChatCompletions
-from wayline.llm.openai_chat import body as chat_body
+from wayline.llm.openai_chat import build_body as chat_body
 
 OURS, TYPED, RAW = "ours", "typed", "raw"
 AGAINST = {TYPED: "the SDK's typed stream", RAW: "the SDK's raw stream"}
@@ -78,8 +78,8 @@ class Ways:
         self._wire = wire
         self._request = request
         self._model, self._sdk = wire.model(url), wire.sdk(url)
-        self._said = wire.body(request)
-        self._bytes = orjson.dumps(self._said)
+        self._body = wire.body(request)
+        self._bytes = orjson.dumps(self._body)
         self._create = wire.create(self._sdk)
 
     @property
@@ -95,7 +95,7 @@ class Ways:
         assert isinstance(last, Finished)
 
     async def _typed(self) -> None:
-        async for _ in await self._create(**self._said):
+        async for _ in await self._create(**self._body):
             pass
 
     async def _raw(self) -> None:

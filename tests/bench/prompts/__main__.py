@@ -58,9 +58,9 @@ def script(asked: Asked) -> Say:
 class MarkedAsAWhole(Anthropic):
     """The request marked as a whole: the provider puts one breakpoint after its last block."""
 
-    def asked(self, request: ModelRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
-        body, betas = super().asked(without_marks(request))
-        return {**body, "cache_control": {"type": "ephemeral"}}, betas
+    def build_body(self, request: ModelRequest) -> tuple[dict[str, Any], tuple[str, ...]]:
+        body, notes = super().build_body(without_marks(request))
+        return {**body, "cache_control": {"type": "ephemeral"}}, notes
 
 
 def ways(wire: str) -> dict[str, Way]:

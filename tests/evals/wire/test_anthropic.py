@@ -10,7 +10,7 @@ import pytest
 from wayline.contracts.models import ModelCard
 from wayline.llm import Finished, ModelError, TextDelta
 from wayline.llm.anthropic import Anthropic
-from wayline.llm.anthropic_reply import Reply
+from wayline.llm.anthropic.reply import Reply
 
 from ..recordings import anthropic_streams, of, recordings, replay
 from .expected import Expected, request, said

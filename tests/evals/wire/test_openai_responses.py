@@ -10,7 +10,7 @@ import pytest
 from wayline.contracts.models import ModelCard
 from wayline.llm import Finished, ModelError, TextDelta
 from wayline.llm.openai import OpenAI
-from wayline.llm.openai_reply import Reply
+from wayline.llm.openai.reply import Reply
 
 from ..recordings import of, recordings, replay
 from .expected import Expected, request, said

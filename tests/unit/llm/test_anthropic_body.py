@@ -6,7 +6,7 @@ import pytest
 
 from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import File, ModelError
-from wayline.llm.anthropic_body import asked, body
+from wayline.llm.anthropic.request import body, build_body
 from wayline.llm.inputs import encoded
 
 from .cards import ASK, CITY, LOOK, MARKS, calling, card, note, request, result, user
@@ -244,7 +244,7 @@ def test_a_model_that_keeps_nothing_by_markers_gets_none():
     ],
 )
 def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted, said, notes):
-    found, noted = asked(request(user("hi"), model=card(**model), **wanted))
+    found, noted = build_body(request(user("hi"), model=card(**model), **wanted))
 
     knobs = {key: found[key] for key in ("thinking", "output_config", "temperature") if key in found}
     assert (knobs, len(noted)) == (said, notes)
@@ -259,13 +259,13 @@ def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted
     ],
 )
 def test_a_schema_that_is_not_enforced_is_asked_for_in_words(model, schema, words):
-    [system] = asked(request(user("hi"), model=card(**model), output_schema=schema))[0]["system"]
+    [system] = build_body(request(user("hi"), model=card(**model), output_schema=schema))[0]["system"]
 
     assert ("The final answer is JSON" in system["text"]) == words
 
 
 def test_the_output_limit_is_the_models_at_most():
-    found, notes = asked(request(user("hi"), model=card(output_limit=100)))
+    found, notes = build_body(request(user("hi"), model=card(output_limit=100)))
 
     assert found["max_tokens"] == 100
     assert notes == ("output limit clipped to 100: the model writes no more at once",)
@@ -274,7 +274,7 @@ def test_the_output_limit_is_the_models_at_most():
 def test_thinking_on_a_budget_does_not_begin_in_the_middle_of_a_tool_turn_that_had_none():
     history = (user("hi"), calling("a"), result("1", "cat"))
 
-    found, notes = asked(request(*history, model=card(reasoning="budget"), thinking_tokens=2_000))
+    found, notes = build_body(request(*history, model=card(reasoning="budget"), thinking_tokens=2_000))
 
     assert "thinking" not in found
     assert notes[0].startswith("thinking dropped")

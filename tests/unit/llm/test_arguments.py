@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.llm.arguments import fit, nearest, read
+from wayline.llm.broken_json.arguments import fit, nearest, read
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition
 from wayline.llm import File, ModelError, ModelRequest
 from wayline.llm.inputs import encoded
-from wayline.llm.openai_chat import body
+from wayline.llm.openai_chat import build_body
 
 from .cards import calling, result
 
@@ -32,13 +32,13 @@ CAT = File("cat.png", "image/png", encoded("image/png", b"meow"))
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
-def asked(*messages, card: dict | None = None, **more) -> tuple[dict, tuple[str, ...]]:
+def built(*messages, card: dict | None = None, **more) -> tuple[dict, tuple[str, ...]]:
     changed = CARD.model_copy(update=card or {})
-    return body(replace(REQUEST, card=changed, messages=messages or (ASKED,), **more))
+    return build_body(replace(REQUEST, card=changed, messages=messages or (ASKED,), **more))
 
 
 def test_a_plain_request_holds_nothing_that_an_endpoint_may_not_know():
-    assert asked() == (
+    assert built() == (
         {
             "model": "m",
             "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}],
@@ -52,15 +52,15 @@ def test_a_plain_request_holds_nothing_that_an_endpoint_may_not_know():
 
 @pytest.mark.parametrize(("taken", "role"), [(True, "system"), (False, "user")])
 def test_a_note_is_a_system_message_where_the_model_takes_one_there(taken, role):
-    said, _ = asked(ASKED, NOTE, card={"system_messages": taken})
+    body, _ = built(ASKED, NOTE, card={"system_messages": taken})
 
-    assert said["messages"][2] == {"role": role, "content": "[CONTEXT]\nIt is raining."}
+    assert body["messages"][2] == {"role": role, "content": "[CONTEXT]\nIt is raining."}
 
 
 def test_a_style_is_asked_for_with_the_question():
-    said, _ = asked(UserMessage(parts=(TextPart(text="hi"), TextPart(text="you")), style="short"))
+    body, _ = built(UserMessage(parts=(TextPart(text="hi"), TextPart(text="you")), style="short"))
 
-    assert said["messages"][1]["content"] == "hi\n\nyou\n\nAnswer in this style: short"
+    assert body["messages"][1]["content"] == "hi\n\nyou\n\nAnswer in this style: short"
 
 
 def test_images_and_files_travel_inside():
@@ -70,9 +70,9 @@ def test_images_and_files_travel_inside():
         "d3": File("a.txt", "text/plain", encoded("text/plain", b"purr")),
     }
     parts = (TextPart(text="what?"), ImagePart(document_id="d1"), *(FilePart(document_id=d) for d in ("d2", "d3")))
-    said, _ = asked(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files=files)
+    body, _ = built(UserMessage(parts=parts, style="short"), card={"images": True, "files": True}, files=files)
 
-    assert said["messages"][1]["content"] == [
+    assert body["messages"][1]["content"] == [
         {"type": "text", "text": "what?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,bWVvdw=="}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,bWVvdw=="}},
@@ -84,7 +84,7 @@ def test_images_and_files_travel_inside():
 @pytest.mark.parametrize("part", [ImagePart(document_id="d1"), FilePart(document_id="d1")])
 def test_a_model_that_takes_no_such_input_is_not_asked(part):
     with pytest.raises(ModelError) as caught:
-        asked(UserMessage(parts=(part,)), files={"d1": CAT})
+        built(UserMessage(parts=(part,)), files={"d1": CAT})
 
     assert (caught.value.code, caught.value.retryable) == ("unsupported_input", False)
     assert "chat/m takes no" in str(caught.value)
@@ -92,73 +92,73 @@ def test_a_model_that_takes_no_such_input_is_not_asked(part):
 
 def test_an_image_that_nobody_brought_is_said_to_be_missing():
     with pytest.raises(ModelError, match="d1 is not there"):
-        asked(UserMessage(parts=(ImagePart(document_id="d1"),)), card={"images": True})
+        built(UserMessage(parts=(ImagePart(document_id="d1"),)), card={"images": True})
 
 
 def test_temperature_and_effort_are_sent_to_models_that_take_them():
     card = {"temperature": True, "reasoning": "effort", "efforts": ("low", "high")}
-    said, notes = asked(card=card, temperature=0.7, effort="high")
+    body, notes = built(card=card, temperature=0.7, effort="high")
 
-    assert (said["temperature"], said["reasoning_effort"], notes) == (0.7, "high", ())
+    assert (body["temperature"], body["reasoning_effort"], notes) == (0.7, "high", ())
 
 
 def test_what_a_model_does_not_take_is_dropped_with_a_note():
-    said, notes = asked(card={"reasoning": "effort"}, temperature=0.7, effort="max", thinking_tokens=1_000)
+    body, notes = built(card={"reasoning": "effort"}, temperature=0.7, effort="max", thinking_tokens=1_000)
 
-    assert not said.keys() & {"temperature", "reasoning_effort"}
+    assert not body.keys() & {"temperature", "reasoning_effort"}
     assert notes == (
         "temperature dropped: the model takes none",
-        "effort dropped: nobody has said which the model knows",
+        "effort dropped: the model's card lists no efforts",
         "thinking budget dropped: Chat Completions has none",
     )
 
 
 def test_an_effort_that_the_model_does_not_have_becomes_the_nearest_below():
-    said, notes = asked(card={"reasoning": "effort", "efforts": ("low", "high")}, effort="max")
+    body, notes = built(card={"reasoning": "effort", "efforts": ("low", "high")}, effort="max")
 
-    assert (said["reasoning_effort"], notes) == ("high", ("effort max became high: the model has low, high",))
+    assert (body["reasoning_effort"], notes) == ("high", ("effort max became high: the model has low, high",))
 
 
 def test_the_output_limit_is_the_models_at_most():
-    said, notes = asked(card={"output_limit": 20})
+    body, notes = built(card={"output_limit": 20})
 
-    assert (said["max_tokens"], notes) == (20, ("output limit clipped to 20: the model writes no more at once",))
+    assert (body["max_tokens"], notes) == (20, ("output limit clipped to 20: the model writes no more at once",))
 
 
 def test_models_that_think_by_effort_know_the_output_limit_by_its_new_name():
-    said, _ = asked(card={"reasoning": "effort"})
+    body, _ = built(card={"reasoning": "effort"})
 
-    assert (said.get("max_completion_tokens"), said.get("max_tokens")) == (50, None)
+    assert (body.get("max_completion_tokens"), body.get("max_tokens")) == (50, None)
 
 
 def test_an_answers_schema_is_sent_to_models_that_take_one():
-    said, _ = asked(card={"structured_output": True}, output_schema=SCHEMA)
+    body, _ = built(card={"structured_output": True}, output_schema=SCHEMA)
 
     wanted = {"name": "answer", "schema": {**SCHEMA, "additionalProperties": False}, "strict": True}
-    assert said["response_format"] == {"type": "json_schema", "json_schema": wanted}
-    assert said["messages"][0]["content"] == "be brief"
+    assert body["response_format"] == {"type": "json_schema", "json_schema": wanted}
+    assert body["messages"][0]["content"] == "be brief"
 
 
 def test_a_schema_that_cannot_be_strict_is_sent_as_it_is():
     loose = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    said, _ = asked(card={"structured_output": True}, output_schema=loose)
+    body, _ = built(card={"structured_output": True}, output_schema=loose)
 
-    assert said["response_format"]["json_schema"] == {"name": "answer", "schema": loose, "strict": False}
+    assert body["response_format"]["json_schema"] == {"name": "answer", "schema": loose, "strict": False}
 
 
 def test_other_models_are_told_the_schema_in_words():
-    said, _ = asked(output_schema=SCHEMA)
+    body, _ = built(output_schema=SCHEMA)
 
-    assert "response_format" not in said
-    assert said["messages"][0]["content"].startswith("be brief\n\nThe final answer is JSON")
+    assert "response_format" not in body
+    assert body["messages"][0]["content"].startswith("be brief\n\nThe final answer is JSON")
 
 
 @pytest.mark.parametrize("kind", ["none", "automatic", "breakpoints"])
 @pytest.mark.parametrize(("taken", "sent"), [(False, None), (True, "k1")])
 def test_the_cache_key_goes_only_to_models_whose_card_takes_it(kind, taken, sent):
-    said, _ = asked(card={"cache": CacheRules(kind=kind, prompt_cache_key=taken)}, cache_key="k1")
+    body, _ = built(card={"cache": CacheRules(kind=kind, prompt_cache_key=taken)}, cache_key="k1")
 
-    assert said.get("prompt_cache_key") == sent
+    assert body.get("prompt_cache_key") == sent
 
 
 CALLED = AssistantMessage(
@@ -185,16 +185,16 @@ def test_a_first_call_without_a_signature_says_so_where_one_is_wanted(made_by, w
         tool_calls=tuple(ToolCall(call=str(n), tool="look", arguments={}) for n in (1, 2)),
         verbatim=Verbatim(provider="chat", model=made_by, blocks=(block,)),
     )
-    said, _ = asked(ASKED, called, card={"signed_calls": wanted})
+    body, _ = built(ASKED, called, card={"signed_calls": wanted})
 
-    first, second = said["messages"][2]["tool_calls"]
+    first, second = body["messages"][2]["tool_calls"]
     assert (first.get("extra_content"), second.get("extra_content")) == (sent, None)
 
 
 def test_a_message_goes_back_to_its_own_model_as_it_came():
-    said, _ = asked(ASKED, CALLED)
+    body, _ = built(ASKED, CALLED)
 
-    assert said["messages"][2] == {"role": "assistant", "reasoning_content": "So."}
+    assert body["messages"][2] == {"role": "assistant", "reasoning_content": "So."}
 
 
 def test_every_call_in_a_history_has_an_id_of_its_own_which_its_result_names():
@@ -202,17 +202,17 @@ def test_every_call_in_a_history_has_an_id_of_its_own_which_its_result_names():
     thought = unnumbered.model_copy(update={"verbatim": Verbatim(provider="chat", model="m", blocks=(THOUGHT,))})
     steps = [unnumbered, thought, calling("call_0"), calling("call_0"), calling("look:0")]
     history = [message for step in steps for message in (step, *(result(c.call, "ok") for c in step.tool_calls))]
-    said, _ = asked(ASKED, *history)
+    body, _ = built(ASKED, *history)
 
-    calls = [call["id"] for message in said["messages"] for call in message.get("tool_calls", ())]
-    results = [message["tool_call_id"] for message in said["messages"] if message["role"] == "tool"]
+    calls = [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())]
+    results = [message["tool_call_id"] for message in body["messages"] if message["role"] == "tool"]
     assert calls == results == ["call_1_1", "call_1_2", "call_4_1", "call_4_2", "call_0", "call_9_1", "look:0"]
 
 
 def test_results_follow_the_calls_they_answer_and_a_call_without_one_has_an_empty_one():
-    said, _ = asked(ASKED, calling("a", "b"), NOTE, result("2", "ok"), ASKED, result("7", "late"))
+    body, _ = built(ASKED, calling("a", "b"), NOTE, result("2", "ok"), ASKED, result("7", "late"))
 
-    assert said["messages"][3:] == [
+    assert body["messages"][3:] == [
         {"role": "tool", "tool_call_id": "b", "content": "ok"},
         {"role": "tool", "tool_call_id": "a", "content": "(this call was never answered)"},
         {"role": "user", "content": "[CONTEXT]\nIt is raining."},
@@ -223,26 +223,26 @@ def test_results_follow_the_calls_they_answer_and_a_call_without_one_has_an_empt
 
 @pytest.mark.parametrize("other", [{"model": "n"}, {"provider": "else"}])
 def test_another_model_is_sent_our_own_fields(other):
-    said, _ = asked(ASKED, CALLED, ToolMessage(call="1", tool="look", content="a cat", provider_id="c9"), card=other)
+    body, _ = built(ASKED, CALLED, ToolMessage(call="1", tool="look", content="a cat", provider_id="c9"), card=other)
 
     function = {"name": "look", "arguments": '{"at":1}'}
-    assert said["messages"][2:] == [
+    assert body["messages"][2:] == [
         {"role": "assistant", "content": None, "tool_calls": [{"id": "c9", "type": "function", "function": function}]},
         {"role": "tool", "tool_call_id": "c9", "content": "a cat"},
     ]
 
 
 def test_an_empty_answer_still_has_content():
-    said, _ = asked(ASKED, AssistantMessage())
+    body, _ = built(ASKED, AssistantMessage())
 
-    assert said["messages"][2] == {"role": "assistant", "content": ""}
+    assert body["messages"][2] == {"role": "assistant", "content": ""}
 
 
 def test_tools_are_said_in_the_order_given():
     tools = (ToolDefinition(name="a", description="A.", input_schema=SCHEMA), ToolDefinition(name="b"))
-    said, _ = asked(tools=tools)
+    body, _ = built(tools=tools)
 
-    assert said["tools"] == [
+    assert body["tools"] == [
         {"type": "function", "function": {"name": "a", "description": "A.", "parameters": SCHEMA}},
         {"type": "function", "function": {"name": "b", "description": "", "parameters": {}}},
     ]
@@ -250,7 +250,7 @@ def test_tools_are_said_in_the_order_given():
 
 def test_images_of_tools_follow_all_results_as_the_users():
     image = ToolImage(media_type="image/png", sha256="0" * 64, size_bytes=3, width=8, height=6, content_base64="AAAA")
-    said, _ = asked(
+    body, _ = built(
         ASKED,
         calling("a", "b"),
         result("1", "[image image/png, 8x6]", images=(image,)),
@@ -260,7 +260,7 @@ def test_images_of_tools_follow_all_results_as_the_users():
     )
 
     shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    assert said["messages"][3:] == [
+    assert body["messages"][3:] == [
         {"role": "tool", "tool_call_id": "a", "content": "[image image/png, 8x6]"},
         {"role": "tool", "tool_call_id": "b", "content": "ok"},
         {"role": "user", "content": [{"type": "text", "text": "[IMAGES OF look, call a]"}, shown]},

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from wayline.llm import Model, ModelError, frames
+from wayline.llm import Model, ModelError
 from wayline.llm.anthropic import Anthropic
 from wayline.llm.openai import OpenAI
 from wayline.llm.openai_chat import ChatCompletions
+from wayline.llm.transport import frames
 
 from .cards import card, request, user
 from .provider import Provider, Reply

@@ -7,8 +7,8 @@ import httpx2
 import orjson
 import pytest
 
-from wayline.llm.connection import broken
-from wayline.llm.faults import refused, reported, retry_after_s
+from wayline.llm.transport.connection_errors import from_transport
+from wayline.llm.transport.provider_errors import from_response, from_stream, retry_after_s
 
 NOW = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ def error(message: str, **more: str) -> str:
     ],
 )
 def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code, retryable):
-    found = refused(status, {}, body, now=NOW)
+    found = from_response(status, {}, body, now=NOW)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, False)
     assert str(status) in str(found)
@@ -69,11 +69,11 @@ def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code,
 )
 def test_a_providers_wish_to_be_left_alone_is_read_in_every_form(headers, after_s):
     assert retry_after_s(headers, now=NOW) == after_s
-    assert refused(429, headers, "", now=NOW).after_s == after_s
+    assert from_response(429, headers, "", now=NOW).after_s == after_s
 
 
 def test_a_spend_cap_is_not_waited_for_whatever_its_headers_say():
-    assert refused(429, {"retry-after": "5"}, error("no", code="insufficient_quota"), now=NOW).after_s is None
+    assert from_response(429, {"retry-after": "5"}, error("no", code="insufficient_quota"), now=NOW).after_s is None
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_a_spend_cap_is_not_waited_for_whatever_its_headers_say():
     ],
 )
 def test_an_error_within_a_stream_may_have_to_be_paid_for(said, code, retryable):
-    found = reported(said)
+    found = from_stream(said)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, True)
 
 
 def test_a_provider_that_says_not_to_try_again_is_believed():
-    assert refused(500, {}, "", now=NOW).retryable
-    assert not refused(500, {"x-should-retry": "false"}, "", now=NOW).retryable
+    assert from_response(500, {}, "", now=NOW).retryable
+    assert not from_response(500, {"x-should-retry": "false"}, "", now=NOW).retryable
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, re
     error = wrapped("gone")
     error.__cause__ = cause
 
-    found = broken(error, answering=False)
+    found = from_transport(error, answering=False)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, billable)
 
@@ -143,13 +143,13 @@ def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, re
     ],
 )
 def test_a_status_and_an_error_object_make_one_code(status, error, code, retryable):
-    said = refused(status, {}, orjson.dumps({"error": error}))
+    said = from_response(status, {}, orjson.dumps({"error": error}))
 
     assert (said.code, said.retryable, said.billable) == (code, retryable, False)
 
 
 def test_whoever_stands_between_may_have_let_the_provider_begin():
-    said = refused(504, {}, b"")
+    said = from_response(504, {}, b"")
 
     assert (said.code, said.retryable, said.billable) == ("timeout", True, True)
 
@@ -159,8 +159,8 @@ def test_whoever_stands_between_may_have_let_the_provider_begin():
     [b"", b"<html>bad gateway</html>", b"[]", b'[{"error": {"message": "boom"}}]', b'{"error": "boom"}', b"\xff"],
 )
 def test_any_body_will_do(body):
-    assert refused(502, {}, body).code == "server_error"
+    assert from_response(502, {}, body).code == "server_error"
 
 
 def test_a_long_explanation_is_cut():
-    assert len(str(refused(500, {}, b"x" * 10_000))) < 600
+    assert len(str(from_response(500, {}, b"x" * 10_000))) < 600

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.llm import ModelError
-from wayline.llm import frames as module
-from wayline.llm.frames import LINE_END, Frames
+from wayline.llm.transport import frames as module
+from wayline.llm.transport.frames import LINE_END, Frames
 
 
 def read(*chunks: bytes) -> list[bytes]:

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.mark.parametrize(("module", "sdk"), [("anthropic", "anthropic"), ("openai", "openai")])
 def test_an_adapter_without_a_call_has_not_imported_its_sdk(module, sdk):
-    code = f"import sys, wayline.llm.{module}, wayline.llm.{module}_body; sys.exit({sdk!r} in sys.modules)"
+    code = f"import sys, wayline.llm.{module}, wayline.llm.{module}.request; sys.exit({sdk!r} in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

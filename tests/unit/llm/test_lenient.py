@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wayline.llm.lenient import Unclear, read
+from wayline.llm.broken_json.lenient import Unclear, read
 
 
 @pytest.mark.parametrize(

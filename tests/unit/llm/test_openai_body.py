@@ -6,8 +6,8 @@ import pytest
 
 from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.llm import File, ModelError
-from wayline.llm import openai_body as wire
 from wayline.llm.inputs import encoded
+from wayline.llm.openai import request as wire
 
 from .cards import ASK, CITY, LOOK, MARKS, calling, note, request, result, user
 from .cards import card as any_card
@@ -182,7 +182,7 @@ def test_there_are_never_more_markers_than_the_model_takes_and_the_later_ones_wi
     ],
 )
 def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted, said, notes):
-    found, noted = wire.asked(request(user("hi"), model=card(**model), **wanted))
+    found, noted = wire.build_body(request(user("hi"), model=card(**model), **wanted))
 
     assert ({key: found[key] for key in ("reasoning", "temperature", "text") if key in found}, len(noted)) == (
         said,
@@ -194,7 +194,7 @@ def test_a_schema_is_enforced_when_it_is_closed_and_complete_and_else_asked_for_
     optional = {"type": "object", "properties": {"city": {"type": "string"}}}
 
     def sent(schema: dict) -> tuple[dict, int]:
-        found, notes = wire.asked(request(user("hi"), model=card(structured_output=True), output_schema=schema))
+        found, notes = wire.build_body(request(user("hi"), model=card(structured_output=True), output_schema=schema))
         return found["text"]["format"], len(notes)
 
     named = {"type": "json_schema", "name": "answer"}
@@ -204,7 +204,7 @@ def test_a_schema_is_enforced_when_it_is_closed_and_complete_and_else_asked_for_
 
 def test_only_an_object_is_enforced():
     listed = {"type": "array", "items": CITY}
-    found, _ = wire.asked(request(user("hi"), model=card(structured_output=True), output_schema=listed))
+    found, _ = wire.build_body(request(user("hi"), model=card(structured_output=True), output_schema=listed))
 
     assert (found["text"]["format"]["schema"], found["text"]["format"]["strict"]) == (listed, False)
 
@@ -212,11 +212,11 @@ def test_only_an_object_is_enforced():
 @pytest.mark.parametrize("marks", [True, False])
 def test_a_model_that_takes_no_schema_is_asked_for_it_in_words(marks):
     caches = {"cache": MARKS} if marks else {}
-    found, _ = wire.asked(request(user("hi"), model=card(**caches), output_schema=CITY))
+    found, _ = wire.build_body(request(user("hi"), model=card(**caches), output_schema=CITY))
 
     said = found["input"][0]["content"][0]["text"] if marks else found["instructions"]
     assert said.endswith('"required":["city"],"type":"object"}')
 
 
 def test_the_output_limit_is_the_models_at_most():
-    assert wire.asked(request(user("hi"), model=card(output_limit=100)))[0]["max_output_tokens"] == 100
+    assert wire.build_body(request(user("hi"), model=card(output_limit=100)))[0]["max_output_tokens"] == 100

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage, Verbatim
-from wayline.llm import ModelRequest, anthropic_body, openai_body, openai_chat
+from wayline.llm import ModelRequest, openai_chat
+from wayline.llm.anthropic import request as anthropic_request
+from wayline.llm.openai import request as openai_request
 
 from .cards import LOOK, MARKS, calling, card, note, request, result, user
 
@@ -19,8 +21,8 @@ THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s=="}
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
 
 Body = Callable[[ModelRequest], dict[str, Any]]
-MARKING: dict[str, Body] = {"anthropic": anthropic_body.body, "openai": openai_body.body}
-ADAPTERS: dict[str, Body] = {**MARKING, "chat": lambda request: openai_chat.body(request)[0]}
+MARKING: dict[str, Body] = {"anthropic": anthropic_request.body, "openai": openai_request.body}
+ADAPTERS: dict[str, Body] = {**MARKING, "chat": lambda request: openai_chat.build_body(request)[0]}
 
 words = st.sampled_from(["a", "b", "", "\n"])
 wire_ids = st.sampled_from(["x", "y", None])

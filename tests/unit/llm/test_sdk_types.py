@@ -11,14 +11,16 @@ from pydantic import TypeAdapter
 
 from wayline.contracts.chat import FilePart, ImagePart, TextPart, UserMessage, Verbatim
 from wayline.contracts.models import CacheRules
-from wayline.llm import File, ModelRequest, anthropic_body, openai_body
+from wayline.llm import File, ModelRequest
+from wayline.llm.anthropic import request as anthropic_request
 from wayline.llm.inputs import encoded
+from wayline.llm.openai import request as openai_request
 
 from .cards import CITY, LOOK, MARKS, calling, card, note, request, result, user
 
 KINDS = {
-    "anthropic": (anthropic_body.body, MessageCreateParamsStreaming),
-    "openai": (openai_body.body, ResponseCreateParamsStreaming),
+    "anthropic": (anthropic_request.body, MessageCreateParamsStreaming),
+    "openai": (openai_request.body, ResponseCreateParamsStreaming),
 }
 FILES = {
     "i": File("cat.png", "image/png", encoded("image/png", b"png")),

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.llm import ModelError
-from wayline.llm.frames import EVENT_END, Frames
-from wayline.llm.sse import event, last_event
+from wayline.llm.transport.frames import EVENT_END, Frames
+from wayline.llm.transport.server_sent_events import event, last_event
 
 STREAM = (
     b": a comment\n"

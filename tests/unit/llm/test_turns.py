@@ -1,7 +1,7 @@
 """A history in turns: calls with their results, notes where they may stand, ids used once."""
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
-from wayline.llm.turns import Answer, Result, Said, turns
+from wayline.llm.turns import Answer, Input, Result, turns
 
 ASKED = UserMessage(parts=(TextPart(text="hi"),))
 NOTE = NoteMessage(label="CONTEXT", text="it rains")
@@ -28,7 +28,7 @@ def test_results_stand_before_what_else_is_said_and_carry_the_ids_of_their_calls
     [_, called, said] = cut(ASKED, answer, result("2"), NOTE, result("1"))
 
     assert called == Answer(1, answer, ("a", "b"), echoed=False)
-    assert said == Said([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
+    assert said == Input([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
 
 
 def test_a_call_that_was_never_answered_gets_an_empty_result_so_that_no_provider_refuses_the_history():
@@ -41,7 +41,7 @@ def test_a_call_that_was_never_answered_gets_an_empty_result_so_that_no_provider
 def test_a_result_that_nobody_asked_for_is_told_like_anything_else():
     [said] = cut(ASKED, result("7"))
 
-    assert said == Said([], [(0, ASKED), (1, result("7"))])
+    assert said == Input([], [(0, ASKED), (1, result("7"))])
 
 
 def test_no_id_is_used_twice_and_none_has_a_character_that_a_provider_refuses():
@@ -63,7 +63,7 @@ def test_an_echoed_answer_keeps_its_ids_as_they_are():
 
 
 def test_only_notes_that_come_last_and_after_something_may_be_system_messages():
-    assert Said([], [(0, NOTE)]).closing == []
-    assert Said([], [(0, ASKED), (1, NOTE), (2, NOTE)]).closing == [(1, NOTE), (2, NOTE)]
-    assert Said([], [(0, ASKED), (1, NOTE), (2, ASKED)]).closing == []
-    assert Said([Result("a", 0, None)], [(1, NOTE)]).closing == [(1, NOTE)]
+    assert Input([], [(0, NOTE)]).closing == []
+    assert Input([], [(0, ASKED), (1, NOTE), (2, NOTE)]).closing == [(1, NOTE), (2, NOTE)]
+    assert Input([], [(0, ASKED), (1, NOTE), (2, ASKED)]).closing == []
+    assert Input([Result("a", 0, None)], [(1, NOTE)]).closing == [(1, NOTE)]

@@ -53,8 +53,8 @@ class EndpointSettings(BaseModel):
         return url
 
     def endpoints(self) -> dict[str, Endpoint]:
-        """Every configured provider beside the offline one; a variable that is set to nothing is not set."""
-        said = {
+        """Return every configured provider beside the offline one; an empty variable counts as unset."""
+        configured = {
             "anthropic": (
                 self.anthropic_base_url or (ANTHROPIC if self.anthropic_api_key else ""),
                 self.anthropic_api_key,
@@ -62,4 +62,4 @@ class EndpointSettings(BaseModel):
             "openai": (self.openai_base_url or (OPENAI if self.openai_api_key else ""), self.openai_api_key),
             "chat": (self.chat_base_url, self.chat_api_key),
         }
-        return {name: Endpoint(url, key or None) for name, (url, key) in said.items() if url}
+        return {name: Endpoint(url, key or None) for name, (url, key) in configured.items() if url}

@@ -14,7 +14,7 @@ Kind = Literal["image", "pdf", "text"]
 
 
 def opened(part: ImagePart | FilePart, request: ModelRequest) -> tuple[Kind, File]:
-    """The file and how to send it. Text goes as text, which every model takes."""
+    """Return the file and how to send it. Text goes as text, which every model accepts. Raises ModelError."""
     file = request.files.get(part.document_id)
     if file is None:
         raise _unsupported(f"the file {part.document_id} is not there")
@@ -29,7 +29,7 @@ def opened(part: ImagePart | FilePart, request: ModelRequest) -> tuple[Kind, Fil
 
 
 def kind_of(media_type: str) -> Kind | None:
-    """How a file is sent to a model; None: not at all."""
+    """Return how a file is sent to a model; None if it cannot be sent."""
     media = media_type.split(";", maxsplit=1)[0].strip().lower()
     if media in IMAGES:
         return "image"
@@ -39,7 +39,7 @@ def kind_of(media_type: str) -> Kind | None:
 
 
 def encoded(media_type: str, data: bytes) -> str:
-    """A file's bytes as the `content` of a File. For large ones not in the event loop, and once for all calls."""
+    """Encode a file's bytes as the `content` of a File. Large files: off the event loop, once for all calls."""
     return data.decode(errors="replace") if kind_of(media_type) == "text" else b64encode(data).decode()
 
 
@@ -49,7 +49,7 @@ def data_url(media_type: str, content_base64: str) -> str:
 
 
 def text(file: File) -> str:
-    """A file as text, under its name."""
+    """Return a file as text, under its name."""
     return f"[FILE {file.name}]\n{file.content}"
 
 

@@ -9,7 +9,7 @@ BY_STRENGTH: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "
 
 
 def output_tokens(request: ModelRequest, notes: list[str]) -> int:
-    """The most that the answer may have, clipped to what the model writes at once."""
+    """Return the answer's token limit, clipped to the model's output limit."""
     limit = request.card.output_limit
     if request.max_output_tokens > limit:
         notes.append(f"output limit clipped to {limit}: the model writes no more at once")
@@ -17,7 +17,7 @@ def output_tokens(request: ModelRequest, notes: list[str]) -> int:
 
 
 def temperature(request: ModelRequest, notes: list[str], *, thinking: bool = False) -> float | None:
-    """The wanted temperature, where the model takes one."""
+    """Return the wanted temperature where the model accepts one."""
     if request.temperature is None:
         return None
     if not request.card.temperature:
@@ -30,7 +30,7 @@ def temperature(request: ModelRequest, notes: list[str], *, thinking: bool = Fal
 
 
 def effort(request: ModelRequest, notes: list[str], *, known: tuple[Effort, ...]) -> Effort | None:
-    """The wanted effort, or the nearest below it that the model has; `known` are those where its card lists none."""
+    """Return the wanted effort or the nearest below it; `known` are the efforts where the card lists none."""
     wanted = request.effort
     if wanted is None:
         return None
@@ -40,7 +40,7 @@ def effort(request: ModelRequest, notes: list[str], *, known: tuple[Effort, ...]
         return None
     offered: list[Effort] = [each for each in BY_STRENGTH if each in (request.card.efforts or known)]
     if not offered:
-        notes.append("effort dropped: nobody has said which the model knows")
+        notes.append("effort dropped: the model's card lists no efforts")
         return None
     below: list[Effort] = [each for each in offered if BY_STRENGTH.index(each) <= BY_STRENGTH.index(wanted)]
     found: Effort = below[-1] if below else offered[0]

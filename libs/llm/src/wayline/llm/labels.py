@@ -19,7 +19,7 @@ class ModelLabels:
         self._own_max = own_max
 
     def __call__(self, model: str) -> str:
-        """The label of a model's name, with or without its provider."""
+        """Return the label of a model's name, with or without its provider."""
         if model in _listed() or model in self._own:
             return model
         if len(self._own) >= self._own_max:
@@ -29,7 +29,7 @@ class ModelLabels:
 
 
 def provider_label(provider: str) -> str:
-    """The label of a provider that a job names."""
+    """Return the metric label of a provider that a job names."""
     return provider if provider in PROVIDERS else OTHER
 
 

@@ -22,7 +22,7 @@ BESIDE_TOKENS_MAX = 64
 
 
 def tokens(card: ModelCard, attachment: Attachment) -> int:
-    """What an attachment probably takes of a model's prompt."""
+    """Estimate the prompt tokens of an attachment."""
     kind, rules = kind_of(attachment.media_type), card.media
     if kind == "image":
         return _image(rules, attachment, unknown=IMAGE_TOKENS)
@@ -30,7 +30,7 @@ def tokens(card: ModelCard, attachment: Attachment) -> int:
 
 
 def parts_tokens(card: ModelCard, parts: Iterable[Part], attachments: Iterable[Attachment]) -> int:
-    """What a message's parts probably take of a model's prompt; what nobody has described counts nothing."""
+    """Estimate the prompt tokens of a message's parts; an unknown attachment counts nothing."""
     known = {attachment.document_id: attachment for attachment in attachments}
     total = 0
     for part in parts:
@@ -42,7 +42,7 @@ def parts_tokens(card: ModelCard, parts: Iterable[Part], attachments: Iterable[A
 
 
 def most_tokens(card: ModelCard, attachment: Attachment) -> int:
-    """The most it can take: all of the window where nobody has said how its model counts."""
+    """Return the most prompt tokens it can take: the whole window where the card has no rule."""
     kind, rules, text = kind_of(attachment.media_type), card.media, _text(attachment)
     if kind == "text":
         return text
@@ -56,12 +56,12 @@ def most_tokens(card: ModelCard, attachment: Attachment) -> int:
 
 
 def problem(card: ModelCard, attachments: Sequence[Attachment]) -> str | None:
-    """Why a model cannot be sent these, in a sentence without its name; None: it can."""
+    """Return why a model cannot be sent these, in a sentence without its name; None if it can."""
     return next(_problems(card, attachments), None)
 
 
 def named(messages: Iterable[ChatMessage], attachments: Mapping[str, Attachment]) -> list[Attachment]:
-    """What messages name, each as often as they do."""
+    """Return the attachments that messages name, each as often as named."""
     if not attachments:
         return []
     users = (message for message in messages if isinstance(message, UserMessage))

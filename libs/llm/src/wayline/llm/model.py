@@ -73,7 +73,7 @@ class ModelRequest:
 
     @property
     def model(self) -> str:
-        """The name that is sent to the provider."""
+        """Return the name that is sent to the provider."""
         return self.card.model
 
 

@@ -48,8 +48,8 @@ class OfflineModel:
         message = respond(request)
         for piece in re.findall(r"\S+\s*", message.text):
             yield TextDelta(piece)
-        said = message.text if message.text else message.model_dump_json(include={"tool_calls"})
-        usage = Usage(input=estimate_request(request), output=estimate(said))
+        written = message.text if message.text else message.model_dump_json(include={"tool_calls"})
+        usage = Usage(input=estimate_request(request), output=estimate(written))
         yield Finished(message, usage, "tools" if message.tool_calls else "end")
 
     async def close(self) -> None:
@@ -57,7 +57,7 @@ class OfflineModel:
 
 
 def respond(request: ModelRequest) -> AssistantMessage:
-    """The whole behaviour: a search when nothing was found yet, else an answer made of quotes."""
+    """Search when nothing was found yet, else answer with quotes."""
     asked_at = max(n for n, message in enumerate(request.messages) if isinstance(message, UserMessage))
     asked = request.messages[asked_at]
     assert isinstance(asked, UserMessage)
@@ -103,7 +103,7 @@ class _Ranked(NamedTuple):
 
 
 def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
-    """The best stretch of each passage, best covered first; nothing where no passage holds enough of the question."""
+    """Return the best stretch of each passage, best covered first; none where no passage covers the question."""
     wanted = _stems(question)
     if not wanted:
         return []
@@ -129,7 +129,7 @@ def _answers(passage: Citation, whole: float) -> bool:
 
 
 def _stretch(text: str, wanted: frozenset[str]) -> tuple[str, float]:
-    """The run of whole sentences of at most QUOTE_CHARS_MAX characters that holds most wanted words, verbatim.
+    """Return the run of whole sentences, at most QUOTE_CHARS_MAX characters, with the most wanted words, verbatim.
 
     Headings and rows of tables are quoted only where the sentences of a passage hold far fewer of the words.
     """

@@ -34,7 +34,7 @@ NEVER_USED = ("audio", "image", "video", "searches", "kpages", "executions", "gp
 
 
 def find_prices(provider: str, model: str) -> Prices | None:
-    """What a model costs according to the bundled catalogue, else to the price list; None: nobody says."""
+    """Return a model's prices from the bundled catalogue, else from the price list; None if neither has them."""
     return known_prices().get(f"{provider}/{model}") or _listed(provider, model)
 
 
@@ -45,12 +45,12 @@ def _listed(provider: str, model: str) -> Prices | None:
 
 
 def edition() -> str:
-    """The list and its version: without its data, which the version stands for."""
+    """Return the list's name and version."""
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
 def find_in(providers: Iterable[Provider], provider: str, model: str, *, source: str) -> Prices | None:
-    """The same from a list in hand."""
+    """Return a model's prices from a loaded list."""
     providers = list(providers)
     # By its exact id: the list's own search also takes names that only look like a provider's.
     named = next((p for p in providers if p.id == provider), None)
@@ -99,7 +99,7 @@ def _when(price: ConditionalPrice) -> TariffWhen | None:
 
 
 def _utc(at: time) -> time:
-    """A time of day in UTC, which it is in already where it names no zone."""
+    """Return a time of day in UTC; one without a zone is in UTC already."""
     return at if at.tzinfo is None else datetime.combine(date(1970, 1, 1), at).astimezone(UTC).time()
 
 
@@ -107,18 +107,18 @@ def _tariff(price: ModelPrice) -> Tariff | None:
     from genai_prices.types import TieredPrices
 
     parts = {name: part for name, part in vars(price).items() if part is not None and not name.startswith("_")}
-    said = {name: part for name, part in parts.items() if not any(word in name for word in NEVER_USED)}
-    if "input_mtok" not in said or said.keys() - {*OURS.values(), ANY_WRITE}:
+    parts = {name: part for name, part in parts.items() if not any(word in name for word in NEVER_USED)}
+    if "input_mtok" not in parts or parts.keys() - {*OURS.values(), ANY_WRITE}:
         return None
-    starts = sorted({t.start for part in said.values() if isinstance(part, TieredPrices) for t in part.tiers})
-    steps = tuple(RatesAbove(tokens=start, rates=_rates(said, start)) for start in starts)
-    return Tariff(rates=_rates(said, None), above=steps)
+    starts = sorted({t.start for part in parts.values() if isinstance(part, TieredPrices) for t in part.tiers})
+    steps = tuple(RatesAbove(tokens=start, rates=_rates(parts, start)) for start in starts)
+    return Tariff(rates=_rates(parts, None), above=steps)
 
 
-def _rates(said: dict[str, object], start: int | None) -> Rates:
-    """The rates of a request with more input than `start`, or with any, each part by its own steps."""
-    held = {ours: _at(said.get(theirs), start) for ours, theirs in OURS.items()}
-    written = _at(said.get(ANY_WRITE), start)
+def _rates(parts: dict[str, object], start: int | None) -> Rates:
+    """Return the rates of a request with more input than `start`, or with any, each part by its own steps."""
+    held = {ours: _at(parts.get(theirs), start) for ours, theirs in OURS.items()}
+    written = _at(parts.get(ANY_WRITE), start)
     for write in ("cache_write_5m", "cache_write_1h"):
         held[write] = written if held[write] is None else held[write]
     # An embedding has no output, and so no price for it.

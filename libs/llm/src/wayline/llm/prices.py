@@ -16,7 +16,7 @@ MILLION = Decimal(1_000_000)
 
 
 def cost(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
-    """Dollars for a call's usage, rounded once; None when nobody has said what the model costs.
+    """Return the dollars for a call's usage, rounded once; None when the model has no price.
 
     `at`: when the call was made, for prices that change; without it, what holds at no particular time.
     """
@@ -39,7 +39,7 @@ def cost(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decima
 
 
 def saved(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
-    """Dollars that a call would have cost more without a cache; below zero where it wrote more than it read.
+    """Return how many dollars the cache saved; below zero where the call wrote more than it read.
 
     What was paid and what was saved add up to the price without a cache, to the last digit.
     """
@@ -51,7 +51,7 @@ def saved(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decim
 
 
 def worst(card: ModelCard, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None) -> Decimal | None:
-    """The most that one call can cost: no usage within these bounds costs more; None when no price is known."""
+    """Return the most that one call can cost: no usage within these bounds costs more; None without a price."""
     if card.provider in LOCAL:
         return ZERO
     if card.prices is None:
@@ -96,20 +96,20 @@ def expected(
     cached_tokens: int = 0,
     written_tokens: int = 0,
 ) -> Decimal | None:
-    """What a call of about this size costs: an estimate is priced by the same arithmetic as a bill."""
+    """Return what a call of about this size costs: an estimate is priced by the same arithmetic as a bill."""
     usage = Usage(input=input_tokens, cache_read=cached_tokens, cache_write_5m=written_tokens, output=output_tokens)
     return cost(card, usage)
 
 
 def tariff(prices: Prices, at: datetime | None) -> Tariff:
-    """The rates that hold at a moment."""
+    """Return the rates in force at a moment."""
     if at is None or not prices.when:
         return prices
     return next((held for held in reversed(prices.when) if _applies(held, at)), prices)
 
 
 def prices_at(prices: Prices, at: datetime) -> Prices:
-    """The same prices without what is past: what holds since a day gone by is what holds, later changes stay."""
+    """Return the prices in force at a moment with their later changes, without what is past."""
     passed = [n for n, held in enumerate(prices.when) if held.daily_from is None and _applies(held, at)]
     if not passed:
         return prices

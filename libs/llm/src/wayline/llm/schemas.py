@@ -43,7 +43,7 @@ LISTED = frozenset({"anyOf", "allOf", "oneOf"})
 
 
 def arguments(schema: Schema) -> Schema:
-    """A tool's schema as every provider takes it: an object, with no alternatives at the top.
+    """Return a tool's schema as every provider accepts it: an object, with no alternatives at the top.
 
     What is left out here the registry still checks, against the whole schema.
     """
@@ -52,7 +52,7 @@ def arguments(schema: Schema) -> Schema:
 
 
 def closed(schema: Schema) -> Schema | None:
-    """The schema with every object closed, as strict providers want it; None where that would change what it allows.
+    """Close every object of a schema, as strict providers require; return None where that would change its meaning.
 
     Bounds on numbers, lengths and counts are left to our own validation of the answer.
     """
@@ -63,13 +63,13 @@ def closed(schema: Schema) -> Schema | None:
 
 
 def strict(schema: Schema) -> Schema | None:
-    """The schema as the strictest providers enforce it: an object, closed and complete; None where it is not that."""
+    """Return the schema as the strictest providers enforce it: an object, closed and complete; None if it is not."""
     found = closed(schema) if schema.get("type") == "object" else None
     return found if found is not None and complete(found) else None
 
 
 def complete(schema: Any) -> bool:
-    """Whether every property of every object is required, which the strictest of providers insist on."""
+    """Return whether every property of every object is required, as the strictest providers demand."""
     if isinstance(schema, list):
         return all(complete(each) for each in schema)
     if not isinstance(schema, dict):

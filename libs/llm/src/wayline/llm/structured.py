@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from wayline.llm import repair
+from wayline.llm.broken_json import repair
 from wayline.llm.model import ModelRequest
 
 PROBLEMS_MAX = 5
@@ -18,19 +18,19 @@ TOO_DEEP = (RecursionError, orjson.JSONEncodeError)
 
 
 def instruction(schema: dict[str, Any]) -> str:
-    """What a model is told whose provider takes no schema: the same text for the same schema."""
-    said = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS).decode()
-    return f"The final answer is JSON and nothing else, without a code fence, valid by this JSON Schema:\n{said}"
+    """Return the text for a model whose provider accepts no schema: the same for the same schema."""
+    encoded = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS).decode()
+    return f"The final answer is JSON and nothing else, without a code fence, valid by this JSON Schema:\n{encoded}"
 
 
-def told(request: ModelRequest) -> ModelRequest:
-    """The same request for a provider that enforces no such schema: its system prompt asks for it."""
+def with_instruction(request: ModelRequest) -> ModelRequest:
+    """Return the request with the schema in its system prompt, for a provider that enforces none."""
     assert request.output_schema is not None
     return replace(request, system=f"{request.system}\n\n{instruction(request.output_schema)}".lstrip())
 
 
 def unwrapped(text: str) -> str:
-    """The JSON of an answer: without a fence or words around it, where there is a whole value inside."""
+    """Return the JSON of an answer without a fence or words around it, where there is a whole value inside."""
     try:
         repair.strict(text)
     except ValueError:
@@ -40,7 +40,7 @@ def unwrapped(text: str) -> str:
 
 
 def problem(schema: dict[str, Any], text: str) -> str | None:
-    """What is wrong with an answer, field by field, in words for the model that wrote it; None: nothing."""
+    """Return what is wrong with an answer, field by field, for the model that wrote it; None if nothing is."""
     try:
         value = repair.strict(text)
     except ValueError as error:
@@ -60,7 +60,7 @@ def problem(schema: dict[str, Any], text: str) -> str | None:
 
 
 def schema_problem(schema: dict[str, Any]) -> str | None:
-    """Why no answer could ever be checked against a schema, or None."""
+    """Return why no answer can be checked against a schema; None if it can."""
     from jsonschema.exceptions import SchemaError
 
     try:
@@ -81,14 +81,14 @@ def _validator(schema: bytes) -> Any:
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing.jsonschema import EMPTY_REGISTRY
 
-    said = orjson.loads(schema)
-    kind = validator_for(said, default=Draft202012Validator)
-    kind.check_schema(said)
+    parsed = orjson.loads(schema)
+    kind = validator_for(parsed, default=Draft202012Validator)
+    kind.check_schema(parsed)
     # An empty registry of our own: the library's default would fetch a `$ref` that an agent's author names.
-    return kind(said, registry=EMPTY_REGISTRY)
+    return kind(parsed, registry=EMPTY_REGISTRY)
 
 
 def _explained(error: Any) -> str:
     where = ".".join(str(part) for part in error.absolute_path)
-    said = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
-    return f"{where}: {said}" if where else said
+    message = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
+    return f"{where}: {message}" if where else message

@@ -23,7 +23,7 @@ ROOM_TOKENS: Mapping[Effort, int] = {
 
 
 def thinking_budget(card: ModelCard, slot: Slot) -> int:
-    """Tokens of thinking that a call in this slot asks for; 0 where it names no number."""
+    """Return the thinking tokens that a call in this slot asks for; 0 where it names no number."""
     return REASONING_TOKENS if slot == "reasoning" and card.reasoning == "budget" else 0
 
 
@@ -39,5 +39,5 @@ def thinking_room(card: ModelCard, slot: Slot, effort: Effort | None = None) -> 
 
 
 def output_max(card: ModelCard, slot: Slot, answer_tokens: int, *, effort: Effort | None = None) -> int:
-    """The most that a call can write: thinking is part of the output, and is not taken from the answer."""
+    """Return the most that a call can write: thinking counts as output, and is not taken from the answer."""
     return min(answer_tokens + thinking_room(card, slot, effort), card.output_limit)

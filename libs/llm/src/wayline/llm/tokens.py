@@ -20,7 +20,7 @@ WIRE_TOKENS_MAX = 16
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text, rounded up."""
+    """Estimate the tokens of a text, rounded up."""
     return -(-weight(text.encode()) // BYTES_PER_TOKEN)
 
 
@@ -30,13 +30,13 @@ def weight(text: bytes) -> int:
 
 
 def most(estimated: int, *, pieces: int) -> int:
-    """The most tokens that a prompt of so many messages and tools can turn out to have."""
+    """Return the most tokens that a prompt of so many messages and tools can turn out to have."""
     # Rounded up in integers: a `Fraction` of its own for each call costs ten times as much.
     return -(-estimated * DENSEST.numerator // DENSEST.denominator) + pieces * WIRE_TOKENS_MAX
 
 
 def estimate_request(request: ModelRequest) -> int:
-    """Tokens of everything a request sends."""
-    said = sum(estimate(message.model_dump_json(exclude=NO_TEXT)) for message in request.messages)
+    """Estimate the tokens of everything a request sends."""
+    history = sum(estimate(message.model_dump_json(exclude=NO_TEXT)) for message in request.messages)
     offered = sum(estimate(tool.model_dump_json()) for tool in request.tools)
-    return estimate(request.system) + said + offered
+    return estimate(request.system) + history + offered

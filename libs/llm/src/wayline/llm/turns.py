@@ -36,22 +36,22 @@ Other = tuple[int, UserMessage | NoteMessage | ToolMessage]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """All that the model is told before it answers, results first: providers want them there."""
+class Input:
+    """What the model is given before it answers, results first: providers want them there."""
 
     results: list[Result] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
 
     @property
     def closing(self) -> list[Other]:
-        """The notes it ends with, if anything comes before them: where system messages may stand."""
+        """Return the notes it ends with, if anything comes before them: where system messages may stand."""
         notes = list(takewhile(lambda other: isinstance(other[1], NoteMessage), reversed(self.others)))
         return notes[::-1] if self.results or len(notes) < len(self.others) else []
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model said, and the id that each of its calls has on the wire."""
+    """The model's answer, and the id that each of its calls has on the wire."""
 
     index: int
     message: AssistantMessage
@@ -61,62 +61,62 @@ class Answer:
 
 
 def plain(wire_id: str) -> str:
-    """An id in the characters that every provider takes."""
+    """Return an id in the characters that every provider accepts."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", wire_id)[:ID_MAX_CHARS]
 
 
 def turns(
     messages: Sequence[ChatMessage], *, echoes: Callable[[Verbatim], bool], fit: Callable[[str], str] = plain
-) -> list[Said | Answer]:
+) -> list[Input | Answer]:
     """Pair and group; what is added to a history later never changes the turns that were answered before.
 
     `fit`: a provider's id in the form that this wire takes.
     """
-    found: list[Said | Answer] = []
+    found: list[Input | Answer] = []
     seen: set[str] = set()
-    said, asked = Said(), dict[str, str]()
+    heard, asked = Input(), dict[str, str]()
     for index, message in enumerate(messages):
         # By its role, not by `isinstance`, which pydantic answers in Python for whatever is not of the very class.
         if message.role == "assistant":
-            _close(found, said, asked)
+            _close(found, heard, asked)
             echoed = message.verbatim is not None and echoes(message.verbatim)
             ids = tuple([_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls])
             answer = Answer(index, message, ids, echoed)
             found.append(answer)
-            said, asked = Said(), dict(zip((c.call for c in message.tool_calls), answer.ids, strict=True))
+            heard, asked = Input(), dict(zip((c.call for c in message.tool_calls), answer.ids, strict=True))
         elif message.role == "tool" and (wire_id := asked.pop(message.call, None)):
-            said.results.append(Result(wire_id, index, message))
+            heard.results.append(Result(wire_id, index, message))
         else:
-            said.others.append((index, message))
-    _close(found, said, asked)
+            heard.others.append((index, message))
+    _close(found, heard, asked)
     return found
 
 
 def label(note: NoteMessage) -> str:
-    """A note as models are told it."""
+    """Return a note as models read it."""
     return f"[{note.label}]\n{note.text}"
 
 
-def unasked(result: ToolMessage) -> str:
-    """A result as text, for a history whose call is gone."""
+def orphan_result(result: ToolMessage) -> str:
+    """Return a result as text, for a history whose call is gone."""
     return f"[RESULT OF {result.tool}]\n{result.content}"
 
 
 def asides(message: UserMessage) -> str | None:
-    """What a model is told beside the user's own words; None: nothing."""
+    """Return what a model is told beside the user's own words; None if nothing."""
     return "\n\n".join(message.asides) or None
 
 
-def _close(found: list[Said | Answer], said: Said, asked: dict[str, str]) -> None:
+def _close(found: list[Input | Answer], heard: Input, asked: dict[str, str]) -> None:
     asker = found[-1] if asked else None
     if isinstance(asker, Answer):
-        said.results.extend(Result(wire_id, asker.index, None) for wire_id in asked.values())
-    if said.results or said.others:
-        found.append(said)
+        heard.results.extend(Result(wire_id, asker.index, None) for wire_id in asked.values())
+    if heard.results or heard.others:
+        found.append(heard)
 
 
 def _id(call: ToolCall, index: int, seen: set[str], *, fit: Callable[[str], str] | None) -> str:
-    """The call's id on the wire; without `fit` its provider's own, which blocks that go back as they came name."""
+    """Return the call's id on the wire; without `fit` the provider's own, which echoed blocks name."""
     if fit is None and call.provider_id:
         seen.add(call.provider_id)
         return call.provider_id

@@ -10,7 +10,7 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
 from wayline.executor.condense import cut
 from wayline.journal import Job
-from wayline.llm.arguments import nearest
+from wayline.llm.broken_json.arguments import nearest
 from wayline.llm.tokens import estimate
 
 RECALLED_CHARS = 8_000

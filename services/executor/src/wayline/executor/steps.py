@@ -24,7 +24,7 @@ from wayline.executor.notes import Notes, silent
 from wayline.executor.own_tools import asked_for, recalled, refusal
 from wayline.executor.tools import Tools, fitted
 from wayline.journal import Call
-from wayline.llm.arguments import UNREADABLE
+from wayline.llm.broken_json.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
 """For a call of a tool that was never listed: the registry will refuse it anyway."""

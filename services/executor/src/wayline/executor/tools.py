@@ -23,7 +23,7 @@ from wayline.contracts.tools import (
     VoidTool,
 )
 from wayline.journal import Call, Job
-from wayline.llm import arguments
+from wayline.llm.broken_json import arguments
 from wayline.telemetry import Home
 
 ASK_AGAIN_S = 0.2

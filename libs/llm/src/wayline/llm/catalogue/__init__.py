@@ -20,26 +20,26 @@ PROVIDERS = ("anthropic", "openai", "chat", "offline")
 
 @cache
 def bundled() -> tuple[ModelCard, ...]:
-    """Every bundled card. Of two in a tier the first is the one that the tier means."""
+    """Return every bundled card. Of two in a tier the first is the tier's default."""
     return tuple(_cards())
 
 
 @cache
 def known_prices() -> Mapping[str, Prices]:
-    """Prices that were looked up when this version was made, by `provider/model`."""
+    """Return the prices looked up when this version was made, by `provider/model`."""
     return TypeAdapter(dict[str, Prices]).validate_json(_read("prices.json"))
 
 
 def facts() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Provider, model and what the provider's file says of it."""
+    """Yield provider, model and the fields of its table in the provider's file."""
     for provider in PROVIDERS:
         page = tomllib.loads(_read(f"{provider}.toml"))
-        for model, said in page["models"].items():
-            yield provider, model, _merged(page["defaults"], said)
+        for model, fields in page["models"].items():
+            yield provider, model, _merged(page["defaults"], fields)
 
 
 def overlay(cards: Iterable[ModelCard], own: Iterable[ModelCard]) -> tuple[ModelCard, ...]:
-    """A catalogue with cards of somebody's own: one of a known name takes its place, a new one comes after the others.
+    """Return a catalogue with a tenant's cards: one of a known name replaces it, a new one comes last.
 
     So that adding a model never changes which one a tier meant before; the local models stay last.
     """
@@ -50,7 +50,7 @@ def overlay(cards: Iterable[ModelCard], own: Iterable[ModelCard]) -> tuple[Model
 
 
 def usable(cards: Iterable[ModelCard], providers: Mapping[str, str]) -> tuple[ModelCard, ...]:
-    """The cards that can be called, in their order. `providers`: the base URL of each that is configured.
+    """Return the callable cards in their order. `providers`: the base URL of each configured provider.
 
     Local models always can. Where nothing else is left, agents run on the offline model.
     """
@@ -63,16 +63,16 @@ def _there(card: ModelCard, base_url: str | None) -> bool:
 
 def _cards() -> Iterator[ModelCard]:
     prices = known_prices()
-    for provider, model, said in facts():
+    for provider, model, fields in facts():
         name = {"provider": provider, "model": model}
-        card = ModelCard.model_validate(name | said, extra="forbid")
+        card = ModelCard.model_validate(name | fields, extra="forbid")
         yield card.model_copy(update={"prices": prices.get(card.name)})
 
 
-def _merged(defaults: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """What a model's own table says before its provider's defaults; a table within is merged, not replaced."""
-    both = {key: {**defaults[key], **value} for key, value in said.items() if isinstance(defaults.get(key), dict)}
-    return {**defaults, **said, **both}
+def _merged(defaults: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Merge a model's fields over its provider's defaults; nested tables are merged, not replaced."""
+    both = {key: {**defaults[key], **value} for key, value in fields.items() if isinstance(defaults.get(key), dict)}
+    return {**defaults, **fields, **both}
 
 
 def _read(name: str) -> str:

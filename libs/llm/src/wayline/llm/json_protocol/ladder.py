@@ -9,7 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall
-from wayline.llm import arguments, repair
+from wayline.llm.broken_json import arguments, repair
 
 ReadAs = Literal["json", "repaired", "tags", "text"]
 CALLS_MAX = 64
@@ -31,7 +31,7 @@ _CALL_TAG = re.compile(r"^\s*<tool_call>", re.MULTILINE)
 
 
 def read(text: str, *, tools: Collection[str] = (), cut: bool = False) -> AssistantMessage:
-    """The message in a model's text; `read_as` says how far down the ladder it was found.
+    """Read the message from a model's text; `read_as` names the rung of the ladder that found it.
 
     `cut`: the output limit ended it. A call that was cut is not mended: half its parameters are wrong parameters.
     """
@@ -50,7 +50,7 @@ def read(text: str, *, tools: Collection[str] = (), cut: bool = False) -> Assist
 
 
 def needs_correction(message: AssistantMessage, tools_offered: Collection[str]) -> str | None:
-    """What to tell a model whose message could not be used as it should have been; None: it can."""
+    """Return what to tell a model whose message is unusable; None if it can be used."""
     if message.read_as == "text" and tools_offered:
         return (
             "Your last message was not the JSON object that was asked for. Say the same again as one JSON object, "
@@ -65,7 +65,7 @@ def needs_correction(message: AssistantMessage, tools_offered: Collection[str]) 
 
 
 def _find(body: str, tools: Collection[str]) -> tuple[dict[str, Any] | None, ReadAs]:
-    """The envelope in a text, and how it was found."""
+    """Find the envelope in a text, and how it was read."""
     for value in _whole(body):
         if _is_envelope(value, tools):
             return value, "json"
@@ -77,7 +77,7 @@ def _find(body: str, tools: Collection[str]) -> tuple[dict[str, Any] | None, Rea
 
 
 def _whole(body: str) -> Iterator[dict[str, Any]]:
-    """Objects that need no mending: the whole text, then in fences, then anywhere."""
+    """Yield objects that need no mending: the whole text, then in fences, then anywhere."""
     try:
         value = repair.strict(body)
     except ValueError:
@@ -92,7 +92,7 @@ def _whole(body: str) -> Iterator[dict[str, Any]]:
 
 
 def _mended(body: str) -> Iterator[dict[str, Any]]:
-    """Objects that need mending, from where an envelope seems to begin."""
+    """Yield mended objects from where an envelope seems to begin."""
     opening = _OPENING.search(body)
     if opening is None:
         return
@@ -113,7 +113,7 @@ def _is_envelope(value: dict[str, Any], tools: Collection[str]) -> bool:
 
 
 def _tagged(body: str) -> dict[str, Any]:
-    """What stands between the tags of a text that begins with one; a tool call may stand on any line."""
+    """Read the tags of a text that begins with one; a tool call may stand on any line."""
     start = _STARTS_WITH_TAG.match(body) or _CALL_TAG.search(body)
     if start is None:
         return {}
@@ -157,9 +157,9 @@ def _message(found: dict[str, Any], tools: Collection[str], read_as: ReadAs) -> 
 
 
 def _calls(found: dict[str, Any], tools: Collection[str]) -> Iterable[ToolCall]:
-    said = found.get("tool_calls")
-    wanted = said if isinstance(said, list) else [said]
-    if not said and ("tool" in found or found.get("action") in tools):
+    named = found.get("tool_calls")
+    wanted = named if isinstance(named, list) else [named]
+    if not named and ("tool" in found or found.get("action") in tools):
         # One call, written into the envelope itself.
         wanted = [{**found, "tool": found.get("tool") or found["action"]}]
     calls = [call for call in wanted[:CALLS_MAX] if isinstance(call, dict) and _tool_name(call)]
@@ -177,10 +177,10 @@ def _parameters(call: dict[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     places = [call, function] if isinstance(function, dict) else [call]
     keys = ("parameters", "arguments", "args", "input", "action_input")
-    said = next((place[key] for place in places for key in keys if place.get(key) is not None), {})
-    if isinstance(said, dict):
-        return said
-    return arguments.read(said if isinstance(said, str) else orjson.dumps(said).decode())
+    parameters = next((place[key] for place in places for key in keys if place.get(key) is not None), {})
+    if isinstance(parameters, dict):
+        return parameters
+    return arguments.read(parameters if isinstance(parameters, str) else orjson.dumps(parameters).decode())
 
 
 def _reason(call: dict[str, Any]) -> str | None:
@@ -193,19 +193,19 @@ def _without_half_call(message: AssistantMessage, body: str) -> AssistantMessage
     return message.model_copy(update={"tool_calls": (*whole, half)})
 
 
-def _confidence(said: Any) -> float | None:
-    """From 0 to 1, also where it was said in percent."""
-    if isinstance(said, str):
-        number = re.match(r"\s*([0-9]*\.?[0-9]+)\s*(%?)", said)
-        said = float(number[1]) / (100 if number[2] else 1) if number else None
-    if isinstance(said, bool) or not isinstance(said, (int, float)):
+def _confidence(value: Any) -> float | None:
+    """Return a confidence from 0 to 1, also from a percentage."""
+    if isinstance(value, str):
+        number = re.match(r"\s*([0-9]*\.?[0-9]+)\s*(%?)", value)
+        value = float(number[1]) / (100 if number[2] else 1) if number else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return min(1.0, max(0.0, said / 100 if said > 1 else float(said)))
+    return min(1.0, max(0.0, value / 100 if value > 1 else float(value)))
 
 
-def _text(said: Any) -> str:
-    return said if isinstance(said, str) else "" if said is None else orjson.dumps(said).decode()
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
 
 
-def _word(said: Any) -> str:
-    return said.strip().lower() if isinstance(said, str) else ""
+def _word(value: Any) -> str:
+    return value.strip().lower() if isinstance(value, str) else ""

@@ -40,7 +40,7 @@ class JsonProtocol:
 
 
 def in_words(request: ModelRequest) -> ModelRequest:
-    """The same request for a model that only knows text."""
+    """Return the request for a model that only knows text."""
     told = instruction(request.tools, output_schema=request.output_schema)
     images = media.returned(request.card, request.messages, request.attachments)
     shown = {
@@ -59,15 +59,15 @@ def in_words(request: ModelRequest) -> ModelRequest:
 
 
 def understood(finished: Finished, request: ModelRequest) -> Finished:
-    """The same end of a call, with the message that was meant."""
-    said = finished.message
-    if said.tool_calls:
+    """Return the end of a call with the message that was meant."""
+    written = finished.message
+    if written.tool_calls:
         # It has native tools after all.
         return finished
     names = frozenset(tool.name for tool in request.tools)
-    message = read(said.text, tools=names, cut=finished.stop_reason == "max_tokens")
-    if said.thinking and not message.thinking:
-        message = message.model_copy(update={"thinking": said.thinking})
+    message = read(written.text, tools=names, cut=finished.stop_reason == "max_tokens")
+    if written.thinking and not message.thinking:
+        message = message.model_copy(update={"thinking": written.thinking})
     stop: StopReason = "tools" if message.tool_calls and finished.stop_reason == "end" else finished.stop_reason
     return replace(finished, message=message, stop_reason=stop)
 

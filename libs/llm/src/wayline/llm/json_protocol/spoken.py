@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from wayline.llm import repair
+from wayline.llm.broken_json import repair
 from wayline.llm.json_protocol.ladder import RESPOND
 
 LOOKS_PER_TEXT = 200
@@ -27,7 +27,7 @@ class Spoken:
         self._said = ""
 
     def add(self, text: str) -> str:
-        """More of the answer, if this piece of text makes more of it certain."""
+        """Add text; return what of the answer became certain."""
         self._pieces.append(text)
         self._length += len(text)
         if self._length < self._look_at:
@@ -37,7 +37,7 @@ class Spoken:
         return self._new(known)
 
     def rest(self, answer: str) -> str:
-        """What is still to be said of the whole answer."""
+        """Return the part of the whole answer that was not returned yet."""
         return self._new(answer)
 
     def _new(self, known: str) -> str:
@@ -51,7 +51,7 @@ class Spoken:
 
 
 def answer_in(text: str) -> str:
-    """The part of the answer that is certain, in an unfinished text: what follows can only add to it."""
+    """Return the certain part of the answer in an unfinished text, to which more text can only add."""
     thought = _THINK.match(text)
     body = text[thought.end() :] if thought else text
     fence = _FENCE.match(body)
@@ -69,7 +69,7 @@ def answer_in(text: str) -> str:
 
 
 def _before_end(inner: str) -> str:
-    """A tagged answer up to the tag that ends it, or to what may become one."""
+    """Return a tagged answer up to its closing tag, or up to what may become one."""
     end = _ENDS.search(inner)
     if end:
         return inner[: end.start()]

@@ -26,7 +26,7 @@ NO_TOOLS = "You have no tools: `action` is always `respond`."
 
 
 def instruction(tools: Iterable[ToolDefinition], *, output_schema: dict[str, Any] | None = None) -> str:
-    """What is appended to the system prompt: the same text for the same tools."""
+    """Return the text appended to the system prompt: the same for the same tools."""
     offered = [_tool(tool) for tool in sorted(tools, key=lambda tool: tool.name)]
     parts = [_PROTOCOL, "\n\n".join(["# Your tools", *(offered or [NO_TOOLS])])]
     if output_schema is not None:
@@ -37,7 +37,7 @@ def instruction(tools: Iterable[ToolDefinition], *, output_schema: dict[str, Any
 def rendered(
     messages: Iterable[ChatMessage], images: Mapping[int, Sequence[ToolImage]] | None = None
 ) -> tuple[ChatMessage, ...]:
-    """The conversation as such a model knows it: each message for itself, so that a longer one only adds to it.
+    """Render a conversation for such a model, message by message, so that a longer one only adds to it.
 
     `images`: what tools returned, by the place of the message; the request names them by their hashes.
     """
@@ -56,19 +56,20 @@ def _rendered(message: ChatMessage, images: Sequence[ToolImage]) -> ChatMessage:
 
 
 def _envelope(message: AssistantMessage) -> str:
-    said: dict[str, Any] = {"thinking": message.thinking} if message.thinking else {}
+    envelope: dict[str, Any] = {"thinking": message.thinking} if message.thinking else {}
     if message.tool_calls:
-        said |= {"action": "tool", "tool_calls": [_call(call) for call in message.tool_calls]}
+        envelope |= {"action": "tool", "tool_calls": [_call(call) for call in message.tool_calls]}
     if message.text or not message.tool_calls:
-        said |= {"response": message.text} if message.tool_calls else {"action": "respond", "response": message.text}
+        envelope |= {} if message.tool_calls else {"action": "respond"}
+        envelope["response"] = message.text
     if message.confidence is not None:
-        said["confidence"] = message.confidence
-    return orjson.dumps(said).decode()
+        envelope["confidence"] = message.confidence
+    return orjson.dumps(envelope).decode()
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    said: dict[str, Any] = {"tool": call.tool, "parameters": call.arguments}
-    return said | {"reasoning": call.reason} if call.reason else said
+    call_fields: dict[str, Any] = {"tool": call.tool, "parameters": call.arguments}
+    return call_fields | {"reasoning": call.reason} if call.reason else call_fields
 
 
 def _tool(tool: ToolDefinition) -> str:

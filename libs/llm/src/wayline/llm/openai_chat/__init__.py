@@ -2,6 +2,6 @@
 
 from wayline.llm.openai_chat.adapter import ChatCompletions
 from wayline.llm.openai_chat.reply import Reply
-from wayline.llm.openai_chat.request import body
+from wayline.llm.openai_chat.request import build_body
 
-__all__ = ["ChatCompletions", "Reply", "body"]
+__all__ = ["ChatCompletions", "Reply", "build_body"]

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import aiohttp
 
-from wayline.llm import faults, frames
-from wayline.llm.encoding import encoded
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
 from wayline.llm.openai_chat.reply import Reply
-from wayline.llm.openai_chat.request import LimitName, body, limit_name
+from wayline.llm.openai_chat.request import LimitName, build_body, limit_name
+from wayline.llm.transport import frames, provider_errors
+from wayline.llm.transport.encoding import encoded
 
 CONNECTIONS_MAX = 1_024
 CONNECT_MAX_S = 10.0
@@ -38,7 +38,7 @@ class ChatCompletions:
             await self._session.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        """What the endpoint says, piece by piece. Raises ModelError."""
+        """Stream the endpoint's answer, piece by piece. Raises ModelError."""
         reply, counted, answering = Reply(), None, False
         notes: tuple[str, ...] = ()
         try:
@@ -58,13 +58,13 @@ class ChatCompletions:
             # What was lost after the whole message was not needed.
             if not reply.whole:
                 raise _lost(error, answering=answering) from error
-        except faults.MALFORMED as error:
+        except provider_errors.MALFORMED as error:
             if not reply.whole:
-                raise faults.unreadable(error) from error
+                raise provider_errors.malformed(error) from error
         yield _finished(reply, request, notes)
 
     async def _ask(self, request: ModelRequest) -> tuple[aiohttp.ClientResponse, tuple[str, ...]]:
-        """The answer, still to be read, and what was not sent as asked; raises ModelError where it is not a 200."""
+        """Return the unread answer, and notes on what was not sent as asked. Raises ModelError unless it is a 200."""
         limit = self._limits.get(request.model) or limit_name(request)
         response, notes = await self._post(request, limit)
         if response.status == 200:
@@ -88,10 +88,10 @@ class ChatCompletions:
                 headers=self._headers,
                 timeout=self._timeout,
             )
-        said, notes = body(request, limit=limit)
-        data = encoded(said)
+        content, notes = build_body(request, limit=limit)
+        data = encoded(content)
         # The bytes are enough for as long as the model takes to answer.
-        del said
+        del content
         return await self._session.post(self._url, data=data, headers={ATTEMPT_HEADER: request.attempt_id}), notes
 
 
@@ -99,22 +99,24 @@ def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...]) -> Fi
     """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished(provider=request.card.provider, model=request.model, notes=notes)
-    except faults.MALFORMED as error:
-        raise faults.unreadable(error) from error
+    except provider_errors.MALFORMED as error:
+        raise provider_errors.malformed(error) from error
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
-        return faults.refused(response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES))
+        return provider_errors.from_response(
+            response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES)
+        )
 
 
 def _is_one(response: aiohttp.ClientResponse) -> bool:
-    """Whether the answer is one whole body: some endpoints answer so, asked to stream or not."""
+    """Return whether the answer is one whole body: some endpoints never stream."""
     return "json" in response.headers.get("Content-Type", "")
 
 
 async def _whole(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
-    """One whole body as the lines of a stream of one event."""
+    """Yield one whole body as the lines of a stream of one event."""
     body = await _beginning(response, frames.ANSWER_MAX_BYTES + 1)
     if len(body) > frames.ANSWER_MAX_BYTES:
         raise frames.too_much(frames.ANSWER_MAX_BYTES)
@@ -153,10 +155,10 @@ async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _lost(error: Exception, *, answering: bool) -> ModelError:
-    """What a broken connection means: only one that was never made is sure to cost nothing."""
-    said = f"{type(error).__name__}: {error}"
+    """Return the error of a broken connection: only one that was never made surely costs nothing."""
+    description = f"{type(error).__name__}: {error}"
     if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
-        return ModelError("connection", said, retryable=True)
+        return ModelError("connection", description, retryable=True)
     if isinstance(error, TimeoutError):
-        return ModelError("timeout", said, retryable=True, billable=True)
-    return ModelError("stream_cut" if answering else "connection", said, retryable=True, billable=True)
+        return ModelError("timeout", description, retryable=True, billable=True)
+    return ModelError("stream_cut" if answering else "connection", description, retryable=True, billable=True)

@@ -8,9 +8,9 @@ import orjson
 
 from wayline.contracts.chat import AssistantMessage, ToolCall, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import faults
 from wayline.llm.calls import Call, numbered
 from wayline.llm.model import Finished, StopReason
+from wayline.llm.transport import provider_errors
 from wayline.llm.usage import from_chat
 
 STOPS: dict[str, StopReason] = {
@@ -62,7 +62,7 @@ class Reply:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the message is missing, and its final count is known or will not come."""
+        """Return whether the message is whole, and its usage known or not to come."""
         return self.done or (self.stopped and self.usage is not None)
 
     def take_line(self, line: bytes) -> str:
@@ -80,7 +80,7 @@ class Reply:
     def take(self, chunk: dict[str, Any]) -> str:
         """Add a chunk, or a whole body; what it says of the text. Raises ModelError for an error told inside."""
         if chunk.get("error") and not self.whole:
-            raise faults.reported(chunk["error"])
+            raise provider_errors.from_stream(chunk["error"])
         counted = chunk.get("usage")
         if counted is None and "x_groq" in chunk:
             counted = (chunk["x_groq"] or {}).get("usage")
@@ -94,17 +94,17 @@ class Reply:
 
     def _take_choice(self, choice: dict[str, Any]) -> str:
         if choice.get("error"):
-            raise faults.reported(choice["error"])
+            raise provider_errors.from_stream(choice["error"])
         self._begun = True
         self._stop = choice.get("finish_reason") or self._stop
         delta = choice.get("delta") or choice.get("message")
         if not delta:
             return ""
-        said = delta.get("content") or ""
-        if not isinstance(said, str):
-            said = self._parts(said)
-        if said:
-            self._text.append(said)
+        text = delta.get("content") or ""
+        if not isinstance(text, str):
+            text = self._parts(text)
+        if text:
+            self._text.append(text)
         if "reasoning_content" in delta or "reasoning" in delta:
             self._take_thinking(delta)
         if "tool_calls" in delta:
@@ -114,8 +114,8 @@ class Reply:
             self._take_call({"index": 0, "function": delta["function_call"]})
         if delta.get("refusal"):
             self._refusal.append(delta["refusal"])
-            return said + delta["refusal"]
-        return said
+            return text + delta["refusal"]
+        return text
 
     def _take_thinking(self, delta: dict[str, Any]) -> None:
         for field in THINKING:
@@ -125,14 +125,14 @@ class Reply:
                 return
 
     def _parts(self, parts: list[dict[str, Any]]) -> str:
-        """Content as a list of parts: text, and thinking that is a list of texts itself."""
-        said = ""
+        """Read content that is a list of parts: text, and thinking that is itself a list of texts."""
+        text = ""
         for part in parts:
             if part.get("type") == "thinking":
                 self._thinking.extend(piece.get("text") or "" for piece in part.get("thinking") or ())
             else:
-                said += part.get("text") or ""
-        return said
+                text += part.get("text") or ""
+        return text
 
     def _take_call(self, piece: dict[str, Any]) -> None:
         given, index = piece.get("id") or "", piece.get("index")
@@ -146,16 +146,16 @@ class Reply:
         call.take(piece)
 
     def finished(self, *, provider: str, model: str, notes: tuple[str, ...] = ()) -> Finished:
-        """The message, and its usage where the endpoint told any; raises ModelError for half a message."""
+        """Return the message, and its usage where the endpoint told any. Raises ModelError for half a message."""
         if not self.stopped:
-            raise faults.cut()
+            raise provider_errors.stream_cut()
         if not self._begun:
-            raise faults.empty()
+            raise provider_errors.empty_answer()
         return Finished(self.message(provider=provider, model=model), self.usage, self.stop_reason(), notes)
 
     def message(self, *, provider: str, model: str) -> AssistantMessage:
-        """What was said so far."""
-        calls = numbered((call.said for call in self._calls), cut=self._stop == "length")
+        """Return the message so far."""
+        calls = numbered((call.wire_form for call in self._calls), cut=self._stop == "length")
         return AssistantMessage(
             text="".join(self._text) + "".join(self._refusal),
             tool_calls=calls,
@@ -170,7 +170,7 @@ class Reply:
         return "tools" if self._calls and stop == "end" else stop
 
     def _verbatim(self, calls: tuple[ToolCall, ...], provider: str, model: str) -> Verbatim | None:
-        """Kept where an endpoint wants back what we have no field for: thinking before a call, signatures on it."""
+        """Return what an endpoint wants back and we have no field for: thinking before a call, signatures on it."""
         if not self._thinking_field and not any(call.extra for call in self._calls):
             return None
         block: dict[str, Any] = {"role": "assistant", "content": "".join(self._text) or None}
@@ -201,19 +201,19 @@ class _Call:
         # The name comes in pieces from some endpoints, and again with every piece from others.
         if name and name != self._name:
             self._name += name
-        said = function.get("arguments")
-        if said:
-            self._arguments.append(said if isinstance(said, str) else orjson.dumps(said).decode())
+        arguments = function.get("arguments")
+        if arguments:
+            self._arguments.append(arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode())
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
 
     @property
-    def said(self) -> Call:
+    def wire_form(self) -> Call:
         return self.id, self._name, "".join(self._arguments)
 
 
 def wanted_call(call: ToolCall, wire_id: str) -> dict[str, Any]:
-    """A tool call as this wire writes it."""
+    """Write a tool call in this wire format."""
     return {
         "id": wire_id,
         "type": "function",

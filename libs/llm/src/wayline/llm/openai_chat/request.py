@@ -9,7 +9,7 @@ from wayline.contracts.chat import AssistantMessage, FilePart, ImagePart, TextPa
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai_chat.reply import wanted_call
-from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, turns, unasked
+from wayline.llm.turns import NO_RESULT, Answer, Other, Result, label, orphan_result, turns
 
 Json = dict[str, Any]
 
@@ -21,16 +21,16 @@ UNSIGNED: Json = {"google": {"thought_signature": "skip_thought_signature_valida
 
 
 def limit_name(request: ModelRequest) -> LimitName:
-    """What most endpoints of this model's kind call the output limit: where thinking counts too, it has a new name."""
+    """Return the name of the output limit for this kind of model: where thinking counts too, it has a new name."""
     return "max_completion_tokens" if request.card.reasoning == "effort" else "max_tokens"
 
 
-def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json, tuple[str, ...]]:
-    """The request's body, and notes on what was not sent as it was asked for. Raises ModelError."""
+def build_body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json, tuple[str, ...]]:
+    """Return the request's body, and notes on what was not sent as asked for. Raises ModelError."""
     card, notes = request.card, list[str]()
     if request.output_schema is not None and not card.structured_output:
-        request = structured.told(request)
-    said: Json = {
+        request = structured.with_instruction(request)
+    body: Json = {
         "model": card.model,
         "messages": _messages(request),
         limit or limit_name(request): knobs.output_tokens(request, notes),
@@ -38,7 +38,7 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json
         "stream_options": {"include_usage": True},
     }
     if request.tools:
-        said["tools"] = [
+        body["tools"] = [
             {
                 "type": "function",
                 "function": {"name": t.name, "description": t.description, "parameters": t.input_schema},
@@ -46,16 +46,16 @@ def body(request: ModelRequest, *, limit: LimitName | None = None) -> tuple[Json
             for t in request.tools
         ]
     if (temperature := knobs.temperature(request, notes)) is not None:
-        said["temperature"] = temperature
+        body["temperature"] = temperature
     if (effort := knobs.effort(request, notes, known=())) is not None:
-        said["reasoning_effort"] = effort
+        body["reasoning_effort"] = effort
     if request.thinking_tokens is not None:
         notes.append("thinking budget dropped: Chat Completions has none")
     if request.output_schema is not None and card.structured_output:
-        said["response_format"] = _response_format(request.output_schema)
+        body["response_format"] = _response_format(request.output_schema)
     if request.cache_key and card.cache.prompt_cache_key:
-        said["prompt_cache_key"] = request.cache_key
-    return said, tuple(notes)
+        body["prompt_cache_key"] = request.cache_key
+    return body, tuple(notes)
 
 
 def _response_format(schema: Json) -> Json:
@@ -65,59 +65,59 @@ def _response_format(schema: Json) -> Json:
 
 
 def _messages(request: ModelRequest) -> list[Json]:
-    said: list[Json] = [{"role": "system", "content": request.system}]
+    messages: list[Json] = [{"role": "system", "content": request.system}]
     images = media.returned(request.card, request.messages, request.attachments)
     # Nothing goes back with its ids as they came: two answers of an endpoint may have numbered their calls alike.
     # In any characters, for some models' own templates read them.
     for turn in turns(request.messages, echoes=lambda _: False, fit=str):
         if isinstance(turn, Answer):
-            said.append(_answer(turn, request))
+            messages.append(_answer(turn, request))
             continue
-        said.extend(map(_result, turn.results))
+        messages.extend(map(_result, turn.results))
         # A tool's message holds text alone, and nothing may stand between the results.
-        said.extend(_shown(result, images[result.index]) for result in turn.results if result.index in images)
+        messages.extend(_shown(result, images[result.index]) for result in turn.results if result.index in images)
         for other in turn.others:
-            said.append(_other(other, request))
-    return said
+            messages.append(_other(other, request))
+    return messages
 
 
 def _answer(turn: Answer, request: ModelRequest) -> Json:
     message = turn.message
     kept = message.verbatim
     if kept is not None and (kept.provider, kept.model) == (request.card.provider, request.card.model):
-        said = _renumbered(kept, turn.ids)
+        answer = _renumbered(kept, turn.ids)
     else:
-        said = _rebuilt(message, turn.ids)
-    return _signed(said) if request.card.signed_calls else said
+        answer = _rebuilt(message, turn.ids)
+    return _signed(answer) if request.card.signed_calls else answer
 
 
 def _rebuilt(message: AssistantMessage, ids: tuple[str, ...]) -> Json:
     """Rebuild what our own fields can say of an answer."""
-    said: Json = {"role": "assistant", "content": message.text or None}
+    answer: Json = {"role": "assistant", "content": message.text or None}
     if message.tool_calls:
         named = zip(message.tool_calls, ids, strict=True)
-        said["tool_calls"] = [wanted_call(call, wire_id) for call, wire_id in named]
+        answer["tool_calls"] = [wanted_call(call, wire_id) for call, wire_id in named]
     elif not message.text:
         # Neither text nor calls is refused by most endpoints.
-        said["content"] = ""
-    return said
+        answer["content"] = ""
+    return answer
 
 
-def _signed(said: Json) -> Json:
+def _signed(answer: Json) -> Json:
     """Give the first call of an answer the word for calls of other models, where it has no signature of its own."""
-    calls = said.get("tool_calls")
+    calls = answer.get("tool_calls")
     if not calls or "extra_content" in calls[0]:
-        return said
-    return {**said, "tool_calls": [{**calls[0], "extra_content": UNSIGNED}, *calls[1:]]}
+        return answer
+    return {**answer, "tool_calls": [{**calls[0], "extra_content": UNSIGNED}, *calls[1:]]}
 
 
 def _renumbered(kept: Verbatim, ids: tuple[str, ...]) -> Json:
-    """What the model said as it came, with its calls under the ids that their results name."""
-    said = kept.blocks[0]
-    calls = said.get("tool_calls")
+    """Return the model's answer as it came, with its calls under the ids that their results name."""
+    answer = kept.blocks[0]
+    calls = answer.get("tool_calls")
     if not calls:
-        return said
-    return {**said, "tool_calls": [{**call, "id": wire_id} for call, wire_id in zip(calls, ids, strict=True)]}
+        return answer
+    return {**answer, "tool_calls": [{**call, "id": wire_id} for call, wire_id in zip(calls, ids, strict=True)]}
 
 
 def _result(result: Result) -> Json:
@@ -137,12 +137,12 @@ def _other(other: Other, request: ModelRequest) -> Json:
     if message.role == "note":
         return {"role": "system" if request.card.system_messages else "user", "content": label(message)}
     if message.role == "tool":
-        return {"role": "user", "content": unasked(message)}
+        return {"role": "user", "content": orphan_result(message)}
     return {"role": "user", "content": _content(message, request)}
 
 
 def _content(message: UserMessage, request: ModelRequest) -> str | list[Json]:
-    """One string where there is only text: every endpoint takes that."""
+    """Return one string where there is only text: every endpoint accepts that."""
     texts = [part.text for part in message.parts if part.type == "text"]
     if len(texts) == len(message.parts):
         return "\n\n".join([*texts, *message.asides])

@@ -14,7 +14,7 @@ import orjson
 from wayline.contracts.money import Usage
 from wayline.llm.model import ErrorCode, ModelError
 
-SAID_MAX_CHARS = 500
+MESSAGE_MAX_CHARS = 500
 RETRYABLE: frozenset[ErrorCode] = frozenset(
     {"rate_limited", "overloaded", "server_error", "connection", "timeout", "stream_cut"}
 )
@@ -82,14 +82,16 @@ MALFORMED = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError
 _WAITING = frozenset({"retry-after-ms", "retry-after", "date"})
 
 
-def refused(status: int, headers: Mapping[str, str], body: bytes | str, *, now: datetime | None = None) -> ModelError:
-    """An answer that is not a 200."""
+def from_response(
+    status: int, headers: Mapping[str, str], body: bytes | str, *, now: datetime | None = None
+) -> ModelError:
+    """Make the error of an answer that is not a 200."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body
     error = _error(text)
     code = _code(status, error)
     return ModelError(
         code,
-        f"{status}: {str(error.get('message') or text)[:SAID_MAX_CHARS]}",
+        f"{status}: {str(error.get('message') or text)[:MESSAGE_MAX_CHARS]}",
         # A provider that says whether to try again knows more than its status does.
         retryable=code in RETRYABLE and headers.get("x-should-retry") != "false",
         after_s=retry_after_s(headers, now=now or datetime.now(UTC)) if code in RETRYABLE else None,
@@ -98,36 +100,38 @@ def refused(status: int, headers: Mapping[str, str], body: bytes | str, *, now: 
     )
 
 
-def reported(error: Any, *, usage: Usage | None = None) -> ModelError:
-    """An error told within an answer, after the provider has begun: what it made until then may be billed.
+def from_stream(error: Any, *, usage: Usage | None = None) -> ModelError:
+    """Make the error that came within an answer: what the provider made until then may be billed.
 
     `usage`: what it has counted in the end, where that came with the error.
     """
-    said = error if isinstance(error, dict) else {"message": error}
-    status = next((said[key] for key in ("status_code", "status", "code") if isinstance(said.get(key), int)), UNTOLD)
-    code = _code(status, said)
-    message = str(said.get("message") or orjson.dumps(error, default=str).decode())[:SAID_MAX_CHARS]
+    fields = error if isinstance(error, dict) else {"message": error}
+    status = next(
+        (fields[key] for key in ("status_code", "status", "code") if isinstance(fields.get(key), int)), UNTOLD
+    )
+    code = _code(status, fields)
+    message = str(fields.get("message") or orjson.dumps(error, default=str).decode())[:MESSAGE_MAX_CHARS]
     return ModelError(code, f"in the stream: {message}", retryable=code in RETRYABLE, billable=True, usage=usage)
 
 
-def cut() -> ModelError:
-    """A stream that ended politely, but before the message did."""
+def stream_cut() -> ModelError:
+    """Make the error of a stream that ended politely, but before the message did."""
     return ModelError("stream_cut", "the stream ended before the message did", retryable=True, billable=True)
 
 
-def empty() -> ModelError:
+def empty_answer() -> ModelError:
     """Make the error of an answer of nothing: not even an empty message."""
     return ModelError("stream_cut", "the provider answered with nothing", retryable=True, billable=True)
 
 
-def unreadable(error: Exception) -> ModelError:
+def malformed(error: Exception) -> ModelError:
     """Make the error of a malformed answer: another try may be answered better."""
-    said = f"the answer is malformed: {type(error).__name__}: {error}"[:SAID_MAX_CHARS]
-    return ModelError("unreadable", said, retryable=True, billable=True)
+    description = f"the answer is malformed: {type(error).__name__}: {error}"[:MESSAGE_MAX_CHARS]
+    return ModelError("unreadable", description, retryable=True, billable=True)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """How long the provider wants to be left alone: milliseconds, seconds, or a date by its own clock."""
+    """Return how long to wait, from milliseconds, seconds, or a date by the provider's clock."""
     found = {name.lower(): value for name, value in headers.items() if name.lower() in _WAITING}
     milliseconds = _number(found.get("retry-after-ms"))
     if milliseconds is not None:
@@ -139,27 +143,27 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
 
 def _code(status: int, error: Mapping[str, Any]) -> ErrorCode:
-    """One of our codes for a status and the provider's error object; the most telling word wins."""
-    said = " ".join(str(error.get(key) or "") for key in ("message", "code", "type"))
-    if status < 500 and OUT_OF_MONEY.search(said):
+    """Return our code for a status and the provider's error object; the most telling word wins."""
+    words = " ".join(str(error.get(key) or "") for key in ("message", "code", "type"))
+    if status < 500 and OUT_OF_MONEY.search(words):
         return "spend_cap"
     # `type` is often the wide class of a narrow `code`.
     for key in ("code", "type"):
         if named := KINDS.get(str(error.get(key)).lower()):
             return named
-    if status in (UNTOLD, 400, 413, 422) and TOO_LONG.search(said):
+    if status in (UNTOLD, 400, 413, 422) and TOO_LONG.search(words):
         return "context_too_long"
-    if status in (UNTOLD, 400) and NO_MODEL.search(said):
+    if status in (UNTOLD, 400) and NO_MODEL.search(words):
         return "unknown_model"
     if status in STATUSES:
         return STATUSES[status]
     # Of an error within an answer its words are all there is.
-    ours = OURS.search(said) if status == UNTOLD else 400 <= status < 500
+    ours = OURS.search(words) if status == UNTOLD else 400 <= status < 500
     return "invalid_request" if ours else "server_error"
 
 
 def _error(text: str) -> dict[str, Any]:
-    """The error object of a body, wherever this endpoint puts it."""
+    """Find the error object in a body, wherever this endpoint puts it."""
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -172,17 +176,17 @@ def _error(text: str) -> dict[str, Any]:
     return error if isinstance(error, dict) else {"message": error}
 
 
-def _number(said: str | None) -> float | None:
+def _number(text: str | None) -> float | None:
     try:
-        number = float(said) if said else math.nan
+        number = float(text) if text else math.nan
     except ValueError:
         return None
     return max(0.0, number) if math.isfinite(number) else None
 
 
-def _date(said: str | None) -> datetime | None:
+def _date(text: str | None) -> datetime | None:
     try:
-        at = parsedate_to_datetime(said) if said else None
+        at = parsedate_to_datetime(text) if text else None
     except ValueError:
         return None
     return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at

@@ -13,24 +13,24 @@ DONE = b"[DONE]"
 
 
 def event(frame: bytes) -> dict[str, Any] | None:
-    """What one event says, with the event's name as its `type` where it has none of its own; None: no JSON object."""
+    """Read one event, its name as `type` where it has none of its own; None if it holds no JSON object."""
     data = _data(frame)
     try:
-        said = orjson.loads(data)
+        fields = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if data.strip() in (DONE, b""):
             return None
         begins = data[:200].decode(errors="replace")
         raise ModelError("unreadable", f"an event is no JSON: {begins}", retryable=True, billable=True) from error
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return None
-    if "type" not in said:
-        said["type"] = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
-    return said
+    if "type" not in fields:
+        fields["type"] = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
+    return fields
 
 
 def last_event(rest: bytes) -> dict[str, Any] | None:
-    """The same for an event without its end: it may only lack that, or be cut short and none."""
+    """Read an event without its end: it may lack only that, or be cut short and be none."""
     with suppress(ModelError):
         return event(rest)
     return None

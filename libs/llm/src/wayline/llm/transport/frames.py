@@ -24,12 +24,12 @@ class Frames:
         self._bytes = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The frames that are whole with this chunk. Raises ModelError for more than anybody sends."""
+        """Return the frames that this chunk completes. Raises ModelError above FRAME_MAX_BYTES or ANSWER_MAX_BYTES."""
         self._bytes += len(chunk)
-        said = self.rest + chunk if self.rest else chunk
-        if b"\r" in said:
-            said = said.replace(b"\r\n", b"\n")
-        *whole, self.rest = said.split(self._end)
+        data = self.rest + chunk if self.rest else chunk
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
+        *whole, self.rest = data.split(self._end)
         if len(self.rest) > FRAME_MAX_BYTES:
             raise too_much(FRAME_MAX_BYTES)
         if self._bytes > ANSWER_MAX_BYTES:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from wayline.llm import anthropic_body
-from wayline.llm.anthropic_reply import Reply
+from wayline.llm.anthropic import request as anthropic_request
+from wayline.llm.anthropic.reply import Reply
 from wayline.llm.model import ModelRequest
-from wayline.llm.sdk import Json, Sdk
+from wayline.llm.transport.sdk import Json, Sdk
 
 
 class Anthropic(Sdk):
@@ -22,8 +22,8 @@ class Anthropic(Sdk):
         off: Any = {"propagation": False, "traces": {"enabled": False}}
         return AsyncAnthropic(**settings, open_telemetry=off, http_client=DefaultAioHttpClient(**http))
 
-    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
-        return anthropic_body.asked(request)
+    def build_body(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+        return anthropic_request.build_body(request)
 
     def reply(self, request: ModelRequest) -> Reply:
         return Reply(provider=request.card.provider, model=request.model)

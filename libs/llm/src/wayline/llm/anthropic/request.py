@@ -21,7 +21,7 @@ from wayline.contracts.chat import (
 from wayline.contracts.models import Effort
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
+from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
 
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]
@@ -52,16 +52,16 @@ class Spoken:
 
 
 def body(request: ModelRequest) -> Json:
-    """The body alone."""
-    return asked(request)[0]
+    """Return the body alone."""
+    return build_body(request)[0]
 
 
-def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
-    """The body, and a note for everything that is not sent as it was configured."""
+def build_body(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+    """Return the body, and a note for everything that is not sent as configured."""
     notes: list[str] = []
     form = _format(request, notes)
     if request.output_schema is not None and not form:
-        request = structured.told(request)
+        request = structured.with_instruction(request)
     spoken = _spoken(request)
     system, tools = _system(request), _tools(request)
     _mark(request, system, tools, spoken)
@@ -75,18 +75,18 @@ def asked(request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
         "output_config": output | form,
         "temperature": temperature,
     }
-    said: Json = {
+    body: Json = {
         "model": request.model,
         "max_tokens": max_tokens,
         **{key: value for key, value in optional.items() if value not in (None, [], {})},
         "messages": [{"role": each.role, "content": [b.content for b in each.blocks]} for each in spoken],
         "stream": True,
     }
-    return said, tuple(notes)
+    return body, tuple(notes)
 
 
 def rebuilt(message: AssistantMessage, ids: Iterable[str]) -> list[Json]:
-    """What our own fields can say of an answer."""
+    """Rebuild an answer from our own fields."""
     blocks = [_text(message.text)] if message.text.strip() else []
     return blocks + [_call(call, wire_id) for call, wire_id in zip(message.tool_calls, ids, strict=True)]
 
@@ -117,7 +117,7 @@ def _spoken(request: ModelRequest) -> list[Spoken]:
         if isinstance(turn, Answer):
             spoken.append(Spoken("assistant", _answer(turn, request)))
         else:
-            spoken.extend(_said(turn, request, images))
+            spoken.extend(_input(turn, request, images))
     return spoken
 
 
@@ -135,7 +135,7 @@ def _echo(verbatim: Verbatim | None, request: ModelRequest) -> list[Json]:
     return [block for block in verbatim.blocks if same or block.get("type") not in THINKING]
 
 
-def _said(turn: Said, request: ModelRequest, images: Images) -> list[Spoken]:
+def _input(turn: Input, request: ModelRequest, images: Images) -> list[Spoken]:
     closing = turn.closing if request.card.system_messages else []
     others = turn.others[: len(turn.others) - len(closing)]
     user = [_result(each, images.get(each.index, ())) for each in turn.results]
@@ -147,13 +147,13 @@ def _said(turn: Said, request: ModelRequest, images: Images) -> list[Spoken]:
 
 
 def _result(result: Result, images: Sequence[ToolImage]) -> Block:
-    said: Json = {"type": "tool_result", "tool_use_id": result.id}
+    block: Json = {"type": "tool_result", "tool_use_id": result.id}
     if result.message is None:
-        return Block(result.index, {**said, "content": NO_RESULT, "is_error": True})
+        return Block(result.index, {**block, "content": NO_RESULT, "is_error": True})
     failed = {"is_error": True} if result.message.failed else {}
     text = result.message.content
     content = [*([_text(text)] if text.strip() else []), *map(_tool_image, images)] if images else text
-    return Block(result.index, {**said, "content": content, **failed})
+    return Block(result.index, {**block, "content": content, **failed})
 
 
 def _tool_image(image: ToolImage) -> Json:
@@ -169,12 +169,12 @@ def _other(other: Other, request: ModelRequest) -> list[Block]:
     if isinstance(message, NoteMessage):
         return [Block(index, _text(label(message)))]
     if isinstance(message, ToolMessage):
-        return [Block(index, _text(unasked(message)))]
+        return [Block(index, _text(orphan_result(message)))]
     parts = [_part(part, request) for part in message.parts]
-    said_beside = asides(message)
-    said = [part for part in parts if part.get("text", " ").strip() or part["type"] != "text"]
-    said += [_text(said_beside)] if said_beside else []
-    return [Block(index, part) for part in said or [_text("(nothing)")]]
+    beside = asides(message)
+    content = [part for part in parts if part.get("text", " ").strip() or part["type"] != "text"]
+    content += [_text(beside)] if beside else []
+    return [Block(index, part) for part in content or [_text("(nothing)")]]
 
 
 def _part(part: TextPart | ImagePart | FilePart, request: ModelRequest) -> Json:
@@ -216,7 +216,7 @@ def _markable(content: Json) -> bool:
 
 
 def _thinking(request: ModelRequest, spoken: list[Spoken], limit: int, notes: list[str]) -> tuple[Json | None, Json]:
-    """How thinking is asked for, and what goes into `output_config` for it."""
+    """Return how to ask for thinking, and what goes into `output_config` for it."""
     kind = request.card.reasoning
     if kind == "budget":
         return _budget(request, spoken, limit, notes), {}

@@ -24,7 +24,7 @@ from wayline.contracts.chat import (
 from wayline.llm import inputs, knobs, media, schemas, structured
 from wayline.llm.knobs import BY_STRENGTH
 from wayline.llm.model import ModelRequest
-from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Other, Result, Said, asides, label, turns, unasked
+from wayline.llm.turns import NO_ANSWER, NO_RESULT, Answer, Input, Other, Result, asides, label, orphan_result, turns
 
 Json = dict[str, Any]
 Images = Mapping[int, Sequence[ToolImage]]
@@ -49,8 +49,8 @@ class Item:
 
 
 def body(request: ModelRequest) -> Json:
-    """The body alone."""
-    return asked(request)[0]
+    """Return the body alone."""
+    return build_body(request)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Account:
 VERIFIED = Account()
 
 
-def asked(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[Json, tuple[str, ...]]:
-    """The body, and a note for everything that is not sent as it was configured."""
+def build_body(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[Json, tuple[str, ...]]:
+    """Return the body, and a note for everything that is not sent as configured."""
     notes: list[str] = []
     form = _format(request, notes)
     if request.output_schema is not None and form is None:
-        request = structured.told(request)
+        request = structured.with_instruction(request)
     marks = request.card.cache.kind == "breakpoints"
     items = _items(request, marks=marks)
     if marks:
@@ -85,7 +85,7 @@ def asked(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[Json, 
         "text": form,
         "temperature": knobs.temperature(request, notes),
     }
-    said: Json = {
+    body: Json = {
         "model": request.model,
         "max_output_tokens": knobs.output_tokens(request, notes),
         **{key: value for key, value in optional.items() if value not in (None, "", [], {})},
@@ -95,13 +95,13 @@ def asked(request: ModelRequest, *, account: Account = VERIFIED) -> tuple[Json, 
         **({} if request.card.reasoning == "none" else {"include": [SEALED]}),
         "stream": account.streams,
     }
-    return said, tuple(notes)
+    return body, tuple(notes)
 
 
 def rebuilt(message: AssistantMessage, ids: Iterable[str]) -> list[Json]:
-    """What our own fields can say of an answer."""
-    said = [_spoken("assistant", message.text)] if message.text.strip() else []
-    return said + [_call(call, wire_id) for call, wire_id in zip(message.tool_calls, ids, strict=True)]
+    """Rebuild an answer from our own fields."""
+    items = [_spoken("assistant", message.text)] if message.text.strip() else []
+    return items + [_call(call, wire_id) for call, wire_id in zip(message.tool_calls, ids, strict=True)]
 
 
 def _spoken(role: str, content: str | list[Json]) -> Json:
@@ -144,17 +144,17 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
     items = [Item(-1, _spoken("developer", [_text(request.system)]))] if marks and request.system.strip() else []
     images = media.returned(request.card, request.messages, request.attachments)
     for turn in turns(request.messages, echoes=echoes):
-        items += _answer(turn) if isinstance(turn, Answer) else _said(turn, request, images, marks=marks)
+        items += _answer(turn) if isinstance(turn, Answer) else _input(turn, request, images, marks=marks)
     return items
 
 
 def _answer(turn: Answer) -> list[Item]:
     verbatim = turn.message.verbatim
-    said = list(verbatim.blocks) if turn.echoed and verbatim else rebuilt(turn.message, turn.ids)
-    return [Item(turn.index, each) for each in said or [_spoken("assistant", NO_ANSWER)]]
+    items = list(verbatim.blocks) if turn.echoed and verbatim else rebuilt(turn.message, turn.ids)
+    return [Item(turn.index, each) for each in items or [_spoken("assistant", NO_ANSWER)]]
 
 
-def _said(turn: Said, request: ModelRequest, images: Images, *, marks: bool) -> list[Item]:
+def _input(turn: Input, request: ModelRequest, images: Images, *, marks: bool) -> list[Item]:
     results = [_result(each, images.get(each.index, ()), marks=marks) for each in turn.results]
     return results + [_other(other, request) for other in turn.others]
 
@@ -173,9 +173,9 @@ def _other(other: Other, request: ModelRequest) -> Item:
         role = "developer" if request.card.system_messages else "user"
         return Item(index, _spoken(role, [_text(label(message))]))
     if isinstance(message, ToolMessage):
-        return Item(index, _spoken("user", [_text(unasked(message))]))
-    said_beside = asides(message)
-    parts = [_part(part, request) for part in message.parts] + ([_text(said_beside)] if said_beside else [])
+        return Item(index, _spoken("user", [_text(orphan_result(message))]))
+    beside = asides(message)
+    parts = [_part(part, request) for part in message.parts] + ([_text(beside)] if beside else [])
     return Item(index, _spoken("user", parts))
 
 
@@ -214,7 +214,7 @@ def _mark(request: ModelRequest, items: list[Item]) -> None:
 
 
 def _parts(content: Json) -> list[Json]:
-    """What of an item can carry a marker: never what the model said itself."""
+    """Return the parts of an item that can carry a marker: never the model's own text."""
     if content.get("role") == "assistant":
         return []
     parts = content.get("output") if content.get("type") == "function_call_output" else content.get("content")

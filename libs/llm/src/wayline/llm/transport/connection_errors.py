@@ -5,28 +5,30 @@ from __future__ import annotations
 import aiohttp
 import httpx2
 
-from wayline.llm.faults import SAID_MAX_CHARS
 from wayline.llm.model import ModelError
+from wayline.llm.transport.provider_errors import MESSAGE_MAX_CHARS
 
 NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
 """What the transport says of a base URL that is none."""
 
 
-def broken(error: BaseException, *, answering: bool) -> ModelError:
-    """A connection that failed: before there was one, while waiting for the answer, or in the middle of it."""
+def from_transport(error: BaseException, *, answering: bool) -> ModelError:
+    """Make the error of a failed connection: before it stood, while waiting for the answer, or in the middle of it."""
     causes = list(_causes(error))
-    said = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[:SAID_MAX_CHARS]
+    description = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[
+        :MESSAGE_MAX_CHARS
+    ]
     if any(isinstance(each, NO_ADDRESS) for each in causes):
-        return ModelError("connection", said, retryable=False)
+        return ModelError("connection", description, retryable=False)
     if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
-        return ModelError("connection", said, retryable=True)
+        return ModelError("connection", description, retryable=True)
     if any(isinstance(each, aiohttp.ConnectionTimeoutError) for each in causes):
-        return ModelError("timeout", said, retryable=True)
+        return ModelError("timeout", description, retryable=True)
     if any(isinstance(each, (TimeoutError, httpx2.TimeoutException)) and not _refusal(each) for each in causes):
-        return ModelError("timeout", said, retryable=True, billable=True)
+        return ModelError("timeout", description, retryable=True, billable=True)
     if answering:
-        return ModelError("stream_cut", said, retryable=True, billable=True)
-    return ModelError("connection", said, retryable=True, billable=True)
+        return ModelError("stream_cut", description, retryable=True, billable=True)
+    return ModelError("connection", description, retryable=True, billable=True)
 
 
 def _causes(error: BaseException | None):

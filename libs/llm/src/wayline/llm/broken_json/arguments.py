@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from wayline.llm import repair
+from wayline.llm.broken_json import repair
 
 UNREADABLE = "_unreadable"
 """The key under which hopeless arguments are handed on: the tool's schema refuses them in words models can read."""
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2
 
 
 def read(text: str, *, cut: bool = False) -> dict[str, Any]:
-    """The arguments in a text. Nothing is mended that was `cut` by the output limit: half a value is a wrong value."""
+    """Read arguments from a text. Mend nothing that the output limit `cut`: half a value is a wrong value."""
     if not text or text.isspace():
         return {}
     try:
@@ -40,12 +40,12 @@ def read(text: str, *, cut: bool = False) -> dict[str, Any]:
 
 
 def fit(arguments: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same arguments with plainly wrong types mended where nothing is lost; the rest is the schema's to refuse."""
+    """Mend plainly wrong types where nothing is lost; the schema refuses the rest."""
     return _fit_object(arguments, schema, schema)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The tool that an unknown name was most likely meant to be: written differently, or with a server's prefix."""
+    """Return the tool that an unknown name most likely means: spelled differently, or with a server's prefix."""
     spelled = {_spelling(known): known for known in sorted(names, reverse=True)}
     wanted = _spelling(name)
     if wanted in spelled:
@@ -97,37 +97,37 @@ def _fit(value: Any, wanted: Any, root: Mapping[str, Any]) -> Any:
 
 
 def _from_text(text: str, kinds: frozenset[str]) -> Any:
-    """The value that a string holds, if it is of a kind that is wanted; else the string."""
-    said = text.strip()
-    if said.lower() in ("true", "false") and "boolean" in kinds:
-        return said.lower() == "true"
-    if said.lower() in ("null", "none", "") and "null" in kinds:
+    """Return the value that a string holds if its type is wanted, else the string."""
+    stripped = text.strip()
+    if stripped.lower() in ("true", "false") and "boolean" in kinds:
+        return stripped.lower() == "true"
+    if stripped.lower() in ("null", "none", "") and "null" in kinds:
         return None
-    if _NUMBER.fullmatch(said) and kinds & {"integer", "number"}:
-        number = orjson.loads(said)
+    if _NUMBER.fullmatch(stripped) and kinds & {"integer", "number"}:
+        number = orjson.loads(stripped)
         if isinstance(number, float) and "number" not in kinds:
             return int(number) if number.is_integer() and abs(number) < EXACT_MAX else text
         return number
     for kind, opens, closes in (("object", "{", "}"), ("array", "[", "]")):
-        if kind in kinds and said.startswith(opens) and said.endswith(closes):
-            value = _mended(said)
+        if kind in kinds and stripped.startswith(opens) and stripped.endswith(closes):
+            value = _mended(stripped)
             return value if isinstance(value, dict if kind == "object" else list) else text
     return text
 
 
 def _kinds(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
-    """The types a schema takes; none where it does not say."""
-    said = schema.get("type")
-    if isinstance(said, str):
-        return frozenset((said,))
-    if isinstance(said, list):
-        return frozenset(said)
+    """Return the types a schema accepts; none where it names no type."""
+    named = schema.get("type")
+    if isinstance(named, str):
+        return frozenset((named,))
+    if isinstance(named, list):
+        return frozenset(named)
     either = [_kinds(_resolved(one, root), root) for one in schema.get("anyOf") or schema.get("oneOf") or ()]
     return frozenset().union(*either) if either and all(either) else frozenset()
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a schema refers to within its own text; nothing where that leads nowhere."""
+    """Resolve a `$ref` within the schema; return an empty schema where it leads nowhere."""
     for _ in range(REFERENCES_MAX):
         if not isinstance(schema, dict):
             return {}

@@ -7,10 +7,11 @@ from typing import Any
 
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import faults, usage
+from wayline.llm import usage
 from wayline.llm.calls import numbered
 from wayline.llm.model import Finished, StopReason
-from wayline.llm.openai_body import rebuilt
+from wayline.llm.openai.request import rebuilt
+from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
 
@@ -50,7 +51,7 @@ class Reply:
             self._last = event.get("response") or {}
             self.over = True
         elif kind == "error":
-            raise faults.reported(event.get("error") or event)
+            raise provider_errors.from_stream(event.get("error") or event)
         return ""
 
     @property
@@ -59,7 +60,7 @@ class Reply:
 
     def finished(self) -> Finished:
         if not self.over:
-            raise faults.cut()
+            raise provider_errors.stream_cut()
         # An item's own event has the final form of its sealed reasoning; the last event has what came without one.
         items = {at: growing.whole() for at, growing in self._growing.items()}
         items |= dict(enumerate(self._last.get("output") or ()))
@@ -90,20 +91,22 @@ class _Growing:
 def events(body: Json) -> list[Json]:
     """Turn a response that came in one piece into the events of a stream: its text, then its end."""
     items = [item for item in body.get("output") or () if isinstance(item, dict)]
-    said = [
+    deltas = [
         {"type": "response.output_text.delta", "output_index": n, "delta": _text(each)} for n, each in enumerate(items)
     ]
-    return [*(each for each in said if each["delta"]), {"type": "response.completed", "response": body}]
+    return [*(each for each in deltas if each["delta"]), {"type": "response.completed", "response": body}]
 
 
-def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
-    used = usage.from_responses(body["usage"]) if body.get("usage") else None
-    if body.get("error") or body.get("status") in ("failed", "cancelled"):
-        raise faults.reported(body.get("error") or {"message": f"the response is {body.get('status')}"}, usage=used)
-    if body.get("status") in UNFINISHED:
-        raise faults.cut()
+def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, model: str) -> Finished:
+    used = usage.from_responses(response["usage"]) if response.get("usage") else None
+    if response.get("error") or response.get("status") in ("failed", "cancelled"):
+        raise provider_errors.from_stream(
+            response.get("error") or {"message": f"the response is {response.get('status')}"}, usage=used
+        )
+    if response.get("status") in UNFINISHED:
+        raise provider_errors.stream_cut()
     asked = [item for item in items if item.get("type") == "function_call"]
-    cut = body.get("status") == "incomplete"
+    cut = response.get("status") == "incomplete"
     calls = numbered(((item.get("call_id"), item.get("name"), item.get("arguments") or "") for item in asked), cut=cut)
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
     kept = [item for item in items if not _only_named(item)]
@@ -112,11 +115,11 @@ def _finished(body: Mapping[str, Any], items: list[Json], *, provider: str, mode
         # Without its reasoning an item must not be named either.
         blocks = tuple(kept if len(kept) == len(items) else plain)
         message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=blocks)})
-    return Finished(message, used, _reason(body, items, calls=bool(calls)))
+    return Finished(message, used, _reason(response, items, calls=bool(calls)))
 
 
 def _only_named(item: Json) -> bool:
-    """Reasoning that cannot be sent back, for nothing is kept on their side to look it up."""
+    """Return whether an item is reasoning that cannot be sent back: the provider stores nothing to look it up."""
     return item.get("type") == "reasoning" and not item.get("encrypted_content") and not _parts(item)
 
 
@@ -139,18 +142,18 @@ def _thinking(items: list[Json]) -> str:
 
 
 def _plain(items: list[Json], *, calls: Any) -> list[Json]:
-    """The items in the form that our own fields give them, where they have one."""
+    """Return the items in the form that our own fields give them, where they have one."""
     numbered_calls = iter(calls)
     plain: list[Json] = []
     for item in items:
-        said = {key: value for key, value in item.items() if key not in UNSAID and value is not None}
-        if said.get("type") == "message" and not any(part.get("annotations") for part in _parts(item)):
-            said["content"] = _text(item)
-        elif said.get("type") == "function_call":
+        kept = {key: value for key, value in item.items() if key not in UNSAID and value is not None}
+        if kept.get("type") == "message" and not any(part.get("annotations") for part in _parts(item)):
+            kept["content"] = _text(item)
+        elif kept.get("type") == "function_call":
             [whole] = rebuilt(AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""])
-            said["arguments"] = whole["arguments"]
-        if said.get("content") != "":
-            plain.append(said)
+            kept["arguments"] = whole["arguments"]
+        if kept.get("content") != "":
+            plain.append(kept)
     return plain
 
 

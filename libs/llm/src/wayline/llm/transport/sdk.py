@@ -17,12 +17,12 @@ import httpx2
 import orjson
 
 from wayline.contracts.money import Usage
-from wayline.llm import faults
-from wayline.llm.connection import broken
-from wayline.llm.encoding import encoded
-from wayline.llm.frames import ANSWER_MAX_BYTES, ERROR_MAX_BYTES, EVENT_END, Frames, too_much
 from wayline.llm.model import ATTEMPT_HEADER, Finished, ModelError, ModelRequest, Piece, TextDelta, UsageSeen
-from wayline.llm.sse import event, last_event
+from wayline.llm.transport import provider_errors
+from wayline.llm.transport.connection_errors import from_transport
+from wayline.llm.transport.encoding import encoded
+from wayline.llm.transport.frames import ANSWER_MAX_BYTES, ERROR_MAX_BYTES, EVENT_END, Frames, too_much
+from wayline.llm.transport.server_sent_events import event, last_event
 
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ class Reply(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is missing, though the stream may not be over."""
+        """Return whether the message is whole, though the stream may not be over."""
         ...
 
     def take(self, event: Json) -> str:
@@ -81,20 +81,20 @@ class Sdk(ABC):
 
     @abstractmethod
     def client(self, settings: Json, http: Json) -> Any:
-        """The SDK's client, on its aiohttp transport, each with its settings; imports the SDK."""
+        """Make the SDK's client on its aiohttp transport, each with its settings; imports the SDK."""
 
     @abstractmethod
-    def asked(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
-        """The body, and a note for everything that is not sent as it was configured."""
+    def build_body(self, request: ModelRequest) -> tuple[Json, tuple[str, ...]]:
+        """Return the body, and a note for everything that is not sent as configured."""
 
     @abstractmethod
     def reply(self, request: ModelRequest) -> Reply: ...
 
-    def learns(self, said: Json, refusal: ModelError) -> bool:
-        """Take a refusal as what this account never takes; returns whether the request is said differently now."""
+    def learn_from_refusal(self, body: Json, refusal: ModelError) -> bool:
+        """Remember what this account never accepts; return whether the request is built differently now."""
         return False
 
-    def told(self, body: Json) -> list[Json]:
+    def events_of(self, body: Json) -> list[Json]:
         """Turn an answer in one piece into events, where a stream was not to be had."""
         return [body]
 
@@ -108,13 +108,13 @@ class Sdk(ABC):
             await self._client.close()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
-        """What the provider says, piece by piece. Raises ModelError."""
+        """Stream the provider's answer, piece by piece. Raises ModelError."""
         reply = self.reply(request)
         response, notes = await self._begin(request)
         chunks, frames = response.aiter_bytes(), Frames(EVENT_END)
         try:
             if _is_one(response):
-                for piece in _pieces(reply, self.told(await _whole(chunks))):
+                for piece in _pieces(reply, self.events_of(await _whole(chunks))):
                     yield piece
             async for chunk in chunks:
                 for piece in _pieces(reply, map(event, frames.feed(chunk))):
@@ -128,10 +128,10 @@ class Sdk(ABC):
         except LOST as error:
             # What was lost after the whole message was not needed, and its final count is known.
             if not reply.whole:
-                raise broken(error, answering=True) from error
-        except faults.MALFORMED as error:
+                raise from_transport(error, answering=True) from error
+        except provider_errors.MALFORMED as error:
             if not reply.whole:
-                raise faults.unreadable(error) from error
+                raise provider_errors.malformed(error) from error
         finally:
             await response.aclose()
         yield replace(_finished(reply), notes=notes)
@@ -139,23 +139,23 @@ class Sdk(ABC):
     async def _begin(self, request: ModelRequest) -> tuple[httpx2.Response, tuple[str, ...]]:
         """Begin an answer; return it with what was not sent as asked for."""
         # Its body is not kept: it may be large, and models take their time.
-        said, notes = self.asked(request)
+        body, notes = self.build_body(request)
         try:
-            return await self._answer(said, request.attempt_id), notes
+            return await self._answer(body, request.attempt_id), notes
         except ModelError as refusal:
             # Refused outright, so nothing is billed.
-            if not self.learns(said, refusal):
+            if not self.learn_from_refusal(body, refusal):
                 raise
-        said, notes = self.asked(request)
-        return await self._answer(said, request.attempt_id), notes
+        body, notes = self.build_body(request)
+        return await self._answer(body, request.attempt_id), notes
 
-    async def _answer(self, said: Json, attempt_id: str) -> httpx2.Response:
+    async def _answer(self, body: Json, attempt_id: str) -> httpx2.Response:
         await self.warm()
         try:
             return await self._client.post(
                 self.path,
                 cast_to=httpx2.Response,
-                content=encoded(said),
+                content=encoded(body),
                 options={"headers": {ATTEMPT_HEADER: attempt_id, "Accept": "text/event-stream"}},
                 stream=True,
                 stream_cls=None,
@@ -164,9 +164,9 @@ class Sdk(ABC):
             # Each SDK has its own errors for the same things; what they have in common is what tells them apart.
             response = getattr(error, "response", None)
             if isinstance(response, httpx2.Response):
-                raise faults.refused(response.status_code, response.headers, response.text) from error
+                raise provider_errors.from_response(response.status_code, response.headers, response.text) from error
             if isinstance(getattr(error, "request", None), httpx2.Request) or isinstance(error, aiohttp.ClientError):
-                raise broken(error, answering=False) from error
+                raise from_transport(error, answering=False) from error
             raise
 
     def _make(self) -> Any:
@@ -175,12 +175,12 @@ class Sdk(ABC):
 
 
 def _pieces(reply: Reply, events: Iterable[Json | None]) -> Iterator[Piece]:
-    """What came together, its text in one piece; also what came before an error."""
+    """Yield the pieces of events that came together, their text as one; also those before an error."""
     counted, texts, error = reply.seen, list[str](), None
     try:
-        for said in events:
-            if said:
-                texts.append(reply.take(said))
+        for each in events:
+            if each:
+                texts.append(reply.take(each))
             if reply.over:
                 break
     except ModelError as told:
@@ -197,8 +197,8 @@ def _finished(reply: Reply) -> Finished:
     """Build the message, of which any part may be other than it should be."""
     try:
         return reply.finished()
-    except faults.MALFORMED as error:
-        raise faults.unreadable(error) from error
+    except provider_errors.MALFORMED as error:
+        raise provider_errors.malformed(error) from error
 
 
 def _is_one(response: httpx2.Response) -> bool:
@@ -213,11 +213,11 @@ async def _whole(chunks: AsyncIterator[bytes]) -> Json:
         if len(body) > ANSWER_MAX_BYTES:
             raise too_much(ANSWER_MAX_BYTES)
     if not body.strip():
-        raise faults.cut()
-    said = orjson.loads(body)
-    if not isinstance(said, dict):
-        raise TypeError(f"the answer is a {type(said).__name__}")
-    return said
+        raise provider_errors.stream_cut()
+    answer = orjson.loads(body)
+    if not isinstance(answer, dict):
+        raise TypeError(f"the answer is a {type(answer).__name__}")
+    return answer
 
 
 async def _bound(response: httpx2.Response) -> None:

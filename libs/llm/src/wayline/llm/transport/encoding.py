@@ -8,7 +8,7 @@ import orjson
 
 
 def encoded(body: dict[str, Any]) -> bytes:
-    """JSON in no more memory than it needs.
+    """Encode a body as JSON in no more memory than it needs.
 
     What orjson returns holds on to its whole buffer, and a body is kept for as long as the model takes to answer.
     """

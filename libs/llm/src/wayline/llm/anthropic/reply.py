@@ -7,10 +7,11 @@ from typing import Any
 
 from wayline.contracts.chat import AssistantMessage, Verbatim
 from wayline.contracts.money import Usage
-from wayline.llm import faults, usage
-from wayline.llm.anthropic_body import THINKING, rebuilt
+from wayline.llm import usage
+from wayline.llm.anthropic.request import THINKING, rebuilt
 from wayline.llm.calls import numbered
 from wayline.llm.model import Finished, StopReason
+from wayline.llm.transport import provider_errors
 
 Json = dict[str, Any]
 
@@ -57,17 +58,17 @@ class Reply:
         elif kind == "message_stop":
             self.over = True
         elif kind == "error" and not self.whole:
-            raise faults.reported(event.get("error") or {})
+            raise provider_errors.from_stream(event.get("error") or {})
         return ""
 
     @property
     def whole(self) -> bool:
-        """Whether why it stopped and what it cost are known: nothing of the message comes after that."""
+        """Return whether the stop reason and the usage are known: nothing of the message comes after them."""
         return self.over or (self._stop is not None and self._counted is not None)
 
     def finished(self) -> Finished:
         if not self.whole:
-            raise faults.cut()
+            raise provider_errors.stream_cut()
         # The last count is of the whole message, but leaves out what has not changed since the first.
         counted = self._counted and {**self._begun, **{k: v for k, v in self._counted.items() if v is not None}}
         for at, texts in self._texts.items():
@@ -121,20 +122,20 @@ def _finished(
     )
     arguments = iter(calls)
     kept = [_kept(block, inputs[n], arguments) for n, block in enumerate(blocks)]
-    said = tuple(block for block in kept if block.get("type") != "text" or _worth_sending(block, kept))
-    if [_said(block) for block in said] != rebuilt(message, (call.provider_id or "" for call in calls)):
-        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=said)})
+    sent = tuple(block for block in kept if block.get("type") != "text" or _worth_sending(block, kept))
+    if [_without_unsaid(block) for block in sent] != rebuilt(message, (call.provider_id or "" for call in calls)):
+        message = message.model_copy(update={"verbatim": Verbatim(provider=provider, model=model, blocks=sent)})
     return Finished(message, _usage(counted), _reason(stop, calls=bool(calls)))
 
 
 def _worth_sending(text: Json, blocks: list[Json]) -> bool:
-    """Blank text is refused when it is sent back, but the signature of a thought next to it may be bound to it."""
+    """Return whether a text block goes back: blank text is refused, but a signature beside it may cover it."""
     bound = any(block.get("type") in THINKING for block in blocks)
     return bool(text.get("text")) if bound else bool(str(text.get("text") or "").strip())
 
 
 def _kept(block: Json, given: str | Json, calls: Any) -> Json:
-    """A block as it goes back: with its input whole."""
+    """Return a block as it goes back: with its input whole."""
     if block.get("type") == "tool_use":
         return {**block, "input": next(calls).arguments}
     if "input" not in block:
@@ -143,7 +144,7 @@ def _kept(block: Json, given: str | Json, calls: Any) -> Json:
     return {**block, "input": call.arguments}
 
 
-def _said(block: Json) -> Json:
+def _without_unsaid(block: Json) -> Json:
     return {key: value for key, value in block.items() if key not in UNSAID or value not in (UNSAID[key], [])}
 
 

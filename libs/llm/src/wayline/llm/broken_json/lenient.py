@@ -55,7 +55,7 @@ class Unclear(ValueError):
 
 
 def read(text: str) -> Any:
-    """The value of a text; raises Unclear."""
+    """Read the value of a text. Raises Unclear."""
     reader = _Reader(text)
     value = reader.value(0, _AFTER_ALL)
     if not _END.match(text, reader.blank()):
@@ -128,7 +128,7 @@ class _Reader:
         self._open.append(closing)
 
     def _closed(self, closing: str, *, empty: bool) -> bool:
-        """Whether the innermost bracket ends here, be it by another's closing one or by the end of the text."""
+        """Return whether the innermost bracket ends here, also by another bracket's end or the end of the text."""
         while self.text[self.blank() : self.at + 1] == ",":
             self.at += 1
         here = self.text[self.at : self.at + 1]
@@ -157,17 +157,17 @@ class _Reader:
         return word
 
     def _strings(self, after: re.Pattern[str]) -> str:
-        said = self._string(after)
+        text = self._string(after)
         while self.text[self.blank() : self.at + 1] == "+":
             self.at += 1
             self.blank()
             if self.text[self.at : self.at + 1] not in QUOTES:
                 raise Unclear("nothing is added to a string")
-            said += self._string(after)
-        return said
+            text += self._string(after)
+        return text
 
     def _string(self, after: re.Pattern[str]) -> str:
-        """A string; a quote inside it is its own where nothing that may follow a string follows."""
+        """Read a string; a quote belongs to it unless something follows that may follow a string."""
         start, inner = self.at + 1, 0
         stop = re.compile(rf"\\|[{QUOTES[self.text[self.at]]}]")
         end = start
@@ -183,15 +183,15 @@ class _Reader:
                 raise Unclear("more quotes than a string has")
         else:
             end = len(self.text)
-        said = self.text[start:end]
+        text = self.text[start:end]
         if end >= len(self.text):
-            said = _HALF_ESCAPE.sub("", said)
-            if inner or (not said and after is _AFTER_ITEM) or _MAYBE_MORE.search(said):
+            text = _HALF_ESCAPE.sub("", text)
+            if inner or (not text and after is _AFTER_ITEM) or _MAYBE_MORE.search(text):
                 raise Unclear("a string is not closed")
-        if said.endswith("\n") or (inner and (after is not _AFTER_MEMBER or _MAYBE_STRUCTURE.search(said))):
+        if text.endswith("\n") or (inner and (after is not _AFTER_MEMBER or _MAYBE_STRUCTURE.search(text))):
             raise Unclear("where a string ends is open to doubt")
         self.at = end + 1
-        return _unescaped(said)
+        return _unescaped(text)
 
     def _ends(self, at: int, after: re.Pattern[str]) -> bool:
         gap = _blank(self.text, at)
@@ -216,7 +216,7 @@ class _Reader:
 
 
 def _blank(text: str, at: int) -> int:
-    """Where the white space and the comments from here on end."""
+    """Return where white space and comments end."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 
@@ -227,17 +227,17 @@ def _number(text: str) -> int | float:
 
 
 def _unescaped(text: str) -> str:
-    """The characters of a string; raises Unclear for an escape that nobody defined."""
+    """Decode a string's escapes. Raises Unclear for an undefined escape."""
 
     def as_json(found: re.Match[str]) -> str:
-        said = found.group()
-        if not said.startswith("\\"):
-            return f"\\u{ord(said):04x}"
-        if said[1:] in ("'", "`", "\n"):
-            return said[1:].strip()
-        if said[1:2] not in _ESCAPES:
-            raise Unclear(f"{said!r} is no escape")
-        return said
+        piece = found.group()
+        if not piece.startswith("\\"):
+            return f"\\u{ord(piece):04x}"
+        if piece[1:] in ("'", "`", "\n"):
+            return piece[1:].strip()
+        if piece[1:2] not in _ESCAPES:
+            raise Unclear(f"{piece!r} is no escape")
+        return piece
 
     try:
         return orjson.loads(f'"{_SPECIAL.sub(as_json, text)}"')

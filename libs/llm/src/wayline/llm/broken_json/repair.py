@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from wayline.llm import lenient
+from wayline.llm.broken_json import lenient
 
 REPAIR_MAX_CHARS = 100_000
 READS_MAX = 600_000
@@ -40,12 +40,12 @@ _OPEN_NUMBER_MAX_CHARS = 400
 
 
 def strict(text: str) -> Any:
-    """The value of a text that is JSON; raises ValueError for any other."""
+    """Parse a text that is valid JSON. Raises ValueError for any other."""
     return orjson.loads(text)
 
 
 def repaired(text: str) -> Any:
-    """The value that a text was meant to be, mending what is broken; raises ValueError where there is none to find."""
+    """Parse a text and mend what is broken. Raises ValueError where no value can be found."""
     try:
         return strict(text)
     except ValueError:
@@ -106,9 +106,9 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _after(said: str, text: str, at: int) -> int:
+def _after(part: str, text: str, at: int) -> int:
     """Find where a string ends that stands in the text from `at` on or before; -1: it is not there as a whole."""
-    for form in dict.fromkeys((said, said.strip(), json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1])):
+    for form in dict.fromkeys((part, part.strip(), json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1])):
         for begin in (at, 0):
             found = text.find(form, begin)
             for _ in range(PLACES_MAX):
@@ -119,7 +119,7 @@ def _after(said: str, text: str, at: int) -> int:
                     return end
                 found = text.find(form, found + 1)
     # Its escapes or its line ends were mended.
-    return at if _MENDED.search(said) and _bare(said) in _bare(text) else -1
+    return at if _MENDED.search(part) and _bare(part) in _bare(text) else -1
 
 
 def _joins(before: str, after: str) -> bool:
@@ -130,9 +130,9 @@ def _bare(text: str) -> str:
     return _UNSURE.sub("", text)
 
 
-def _number(said: str) -> float:
+def _number(value: str) -> float:
     try:
-        return float(said.replace(",", "").replace("_", ""))
+        return float(value.replace(",", "").replace("_", ""))
     except ValueError:
         return math.nan
 
@@ -154,7 +154,7 @@ class _Metered(str):
 
 
 def partial(text: str) -> Any:
-    """As much of an unfinished value as is certain: what follows can only add to it. None: nothing is, so far.
+    """Return the certain part of an unfinished value, to which more text can only add; None if nothing is certain yet.
 
     Raises ValueError for what is not the beginning of JSON.
     """
@@ -177,7 +177,7 @@ def _too_deep(text: str) -> bool:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every whole object that stands in a text, in order, whatever is around it."""
+    """Yield every whole object in a text, in order, whatever surrounds it."""
     decoder, at = json.JSONDecoder(), 0
     for _ in range(OBJECTS_MAX):
         at = text.find("{", at)
@@ -193,7 +193,7 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def storable(value: Any) -> Any:
-    """A value without what JSON cannot hold: lone surrogates, huge integers, infinities."""
+    """Remove what JSON cannot hold: lone surrogates, huge integers, infinities."""
     if isinstance(value, dict):
         return {storable(str(key)): storable(item) for key, item in value.items()}
     if isinstance(value, list):
