@@ -124,12 +124,15 @@ class World:
         return fold([event async for event in JobLog(self.bus, TENANT, job_id).read()])
 
     async def records(self, job_id: str) -> list[Msg]:
-        """Every record of a log as it is stored."""
+        """Every record of a log, each with what was moved out of it."""
         subject = f"events.{TENANT}.{job_id}"
         last = await leader_read(self.bus, "EVENTS", subject)
         if last is None:
             return []
-        return [message async for message in bulk_read(self.bus, "EVENTS", subject, upto=last.sequence)]
+        records = [message async for message in bulk_read(self.bus, "EVENTS", subject, upto=last.sequence)]
+        for record in records:
+            record.data = await self.bus.body(record, tenant=TENANT)
+        return records
 
     async def until_ended(self, *job_ids: str, within: float = 60.0) -> None:
         """Wait until every job has ended, deciding in favour of the tool wherever a human is asked."""
