@@ -19,11 +19,11 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage
 from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.tools import ToolDefinition, ToolReply
-from wayline.executor.condense import RESULT_TOKENS_MAX, shown
-from wayline.executor.models import Heard, Models
-from wayline.executor.pen import Pen
-from wayline.executor.prompt import Prints
-from wayline.executor.telling import compared, note_news, offered
+from wayline.executor.adapters.model_providers import Heard, ModelProviders
+from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.perform.tell_model import compared, note_news, offered
+from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX, shown
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
 from wayline.llm.catalogue import bundled
@@ -103,9 +103,9 @@ class _Player:
     def __init__(self, card: ModelCard, model: Model, number: int) -> None:
         bus: Any = SimpleNamespace(send=_unheard)
         log: Any = SimpleNamespace(tenant="t", job_id="j")
-        self._pen = Pen(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
+        self._pen = LogWriter(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
         self._prints = Prints()
-        self._models = Models(bus, {card.provider: model})
+        self._models = ModelProviders(bus, {card.provider: model})
         self._begin(card, number)
 
     @property

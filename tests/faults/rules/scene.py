@@ -10,7 +10,7 @@ from typing import Any
 
 from wayline.chassis import BusSettings, Service
 from wayline.contracts import events as e
-from wayline.executor.lane import Lane
+from wayline.executor.run_tickets import Lane
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import Head, JobLog, State, read_record
 from wayline.testkit import until

@@ -12,8 +12,8 @@ from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, Failure, RunJob
-from wayline.executor import signals
-from wayline.executor.claim import CLAIMS_MAX
+from wayline.executor.hold import signals
+from wayline.executor.hold.claim import CLAIMS_MAX
 from wayline.journal import JobLog, State, said_in
 from wayline.testkit import until
 

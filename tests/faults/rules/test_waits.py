@@ -10,7 +10,7 @@ import pytest
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Answer, Cancel
-from wayline.executor.pen import Pen
+from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import log as journal_log
 from wayline.journal import read_record
 from wayline.testkit import until
@@ -96,10 +96,10 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
 
     And it never resumes by itself: the next claim lives on another ticket.
     """
-    real = Pen.append
+    real = LogWriter.append
     slipped: list[str] = []
 
-    async def append(pen: Pen, *points: Any) -> None:
+    async def append(pen: LogWriter, *points: Any) -> None:
         if pen._noted and pen._noted[-1].type == "job.parked" and not slipped:
             slipped.append(pen.job.job_id)
             await world.signal("r16", Answer(decision_id="1-1", outcome="succeeded"))
@@ -111,7 +111,7 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
             await until(let_go, within=20, why="the router has let the signal go")
         await real(pen, *points)
 
-    monkeypatch.setattr(Pen, "append", append)
+    monkeypatch.setattr(LogWriter, "append", append)
     await world.forget_outcome("r16", 1, "1")
     async with running(world, *ALL):
         await world.submit("r16", calls(ONCE), says("done"))

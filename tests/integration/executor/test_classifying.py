@@ -12,8 +12,8 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.budgets import ExtendBudget, SettleJob
 from wayline.contracts.jobs import Cancel, JobOptions, Route
-from wayline.executor import classifying
-from wayline.executor.gates import Gates
+from wayline.executor.adapters.provider_gates import ProviderGates
+from wayline.executor.decide import classification
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
@@ -129,7 +129,7 @@ async def test_a_call_that_fails_is_not_made_again_and_the_log_says_why(
 
 
 async def test_a_job_waits_only_so_long_for_an_answer(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(classifying, "SECONDS_MAX", 0.2)
+    monkeypatch.setattr(classification, "SECONDS_MAX", 0.2)
     async with ChatServer(answering(Say(text="nego tiation", hold=asyncio.Event()))) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -282,15 +282,15 @@ async def test_an_answer_that_was_paid_for_is_kept_though_its_executor_is_stoppe
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     """After a call others are told how its model is: a hurried stop may fall into that."""
-    real, telling = Gates.leave, asyncio.Event()
+    real, telling = ProviderGates.leave, asyncio.Event()
 
-    async def leave(self: Gates, name: str, **ended: Any) -> None:
+    async def leave(self: ProviderGates, name: str, **ended: Any) -> None:
         if name == "chat/three":
             telling.set()
             await asyncio.Event().wait()
         await real(self, name, **ended)
 
-    monkeypatch.setattr(Gates, "leave", leave)
+    monkeypatch.setattr(ProviderGates, "leave", leave)
     async with ChatServer(answering(Say(text="negotiation"))) as chat:
         service = await stage.executor(chat)
         await stage.begin("j1", **ASKING)

@@ -15,9 +15,10 @@ from wayline.contracts.chat import NoteMessage
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Failure
 from wayline.contracts.tools import Effect, ToolReply, VoidTool
-from wayline.executor import lane, signals
-from wayline.executor.claim import CLAIMS_MAX, SILENT_MAX
-from wayline.executor.lane import CRASH_LOOP, GIVEN_UP
+from wayline.executor import run_tickets
+from wayline.executor.hold import signals
+from wayline.executor.hold.claim import CLAIMS_MAX, SILENT_MAX
+from wayline.executor.run_tickets import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.telemetry import BusExporter, Telemetry
@@ -164,7 +165,7 @@ async def test_a_build_that_cannot_read_a_log_leaves_it_as_often_as_it_likes(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     """Its holder before had claimed it and died: this one claims before it reads, and takes that back."""
-    monkeypatch.setattr(lane, "UNKNOWN_RETRY_S", 0.1)
+    monkeypatch.setattr(run_tickets, "UNKNOWN_RETRY_S", 0.1)
     async with ChatServer(lambda _: Say(text="never")) as chat:
         head = await stage.begin("newer", ticket=False)
         log = JobLog(stage.bus, "default", "newer")

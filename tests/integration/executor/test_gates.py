@@ -9,8 +9,8 @@ import pytest
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import PROVIDERS, Limits, declare
-from wayline.executor.breaker import FAILURES_MAX, OPEN_S, PROBE_CHECK_S
-from wayline.executor.gates import HOLD_MAX_S, Gates, Shut, subject
+from wayline.executor.adapters.circuit_breaker import FAILURES_MAX, OPEN_S, PROBE_CHECK_S
+from wayline.executor.adapters.provider_gates import HOLD_MAX_S, ProviderGates, Shut, subject
 from wayline.llm import ModelError
 from wayline.testkit import until
 from wayline.testkit.fixtures import NatsFactory
@@ -35,8 +35,8 @@ class Two:
 
     url: str
     clock: Clock
-    one: Gates
-    other: Gates
+    one: ProviderGates
+    other: ProviderGates
 
     async def heard(self) -> None:
         """Wait until both have heard all that was said so far."""
@@ -53,7 +53,7 @@ async def two(nats_factory: NatsFactory) -> AsyncIterator[Two]:
     async for _ in declare(buses[0].js, Limits(memory=True)):
         pass
     clock = Clock()
-    gates = [Gates(bus, clock=clock) for bus in buses]
+    gates = [ProviderGates(bus, clock=clock) for bus in buses]
     for one in gates:
         await one.start()
     for bus in buses:
@@ -64,7 +64,7 @@ async def two(nats_factory: NatsFactory) -> AsyncIterator[Two]:
         await bus.close()
 
 
-async def shut(gates: Gates) -> Shut:
+async def shut(gates: ProviderGates) -> Shut:
     found: list[Shut | None] = []
 
     async def so() -> bool:
@@ -90,7 +90,7 @@ async def test_an_executor_that_starts_later_reads_it(two: Two):
     await two.one.leave(MODEL, error=BUSY)
     await two.heard()
     bus = await Bus.connect(BusSettings(nats_url=two.url), service="executor", exit_when_closed=False)
-    late = Gates(bus, clock=two.clock)
+    late = ProviderGates(bus, clock=two.clock)
 
     assert await late.enter(MODEL) == Shut(20, "asked to be left alone")
     await bus.close()

@@ -11,9 +11,9 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.jobs import Cancel, JobOptions
-from wayline.executor import afterwards
-from wayline.executor.claim import CLAIMS_MAX
-from wayline.executor.lane import Lane
+from wayline.executor.hold.claim import CLAIMS_MAX
+from wayline.executor.perform import follow_up
+from wayline.executor.run_tickets import Lane
 from wayline.journal import Head, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -101,12 +101,12 @@ async def test_nothing_is_written_behind_a_park_whose_wake_up_has_no_room(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     """Tickets that wake a job name its parked record: behind another one they would be stale."""
-    real, refused = afterwards.newest, True
+    real, refused = follow_up.newest, True
 
     async def newest(*asked: Any) -> int:
         return await real(*asked) + refused
 
-    monkeypatch.setattr(afterwards, "newest", newest)
+    monkeypatch.setattr(follow_up, "newest", newest)
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await stage.begin("parks", options=JobOptions(at_cap="park"), held_usd=Decimal(0))
         await take(stage, "RUN", most_bytes=1)

@@ -11,8 +11,8 @@ from wayline.chassis import Bus
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.jobs import Cancel, RaiseBudget, Signal
-from wayline.executor import signals
-from wayline.executor.pen import Pen
+from wayline.executor.hold import signals
+from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import Job, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -58,7 +58,7 @@ async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard
 async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: Stage):
     head = await stage.begin("j1", ticket=False)
     job = Job(job_id="j1", tenant="default", seq=head.seq)
-    pen = Pen(JobLog(stage.bus, "default", "j1"), head, job)
+    pen = LogWriter(JobLog(stage.bus, "default", "j1"), head, job)
     first, second = [await stage.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
 
     for newest in (first, second):

@@ -12,8 +12,8 @@ from wayline.contracts import ids
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, RaiseBudget
-from wayline.executor import signals
-from wayline.executor.models import Models
+from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.hold import signals
 from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
@@ -133,7 +133,7 @@ async def test_a_call_goes_on_while_nobody_can_say_what_was_signalled(stage: Sta
 async def test_an_answer_that_came_while_a_cancel_was_read_costs_what_was_counted(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
-    go_on, answered, call, newest = asyncio.Event(), asyncio.Event(), Models.call, signals.newest
+    go_on, answered, call, newest = asyncio.Event(), asyncio.Event(), ModelProviders.call, signals.newest
 
     async def told(*args: Any, **named: Any) -> Any:
         try:
@@ -148,7 +148,7 @@ async def test_an_answer_that_came_while_a_cancel_was_read_costs_what_was_counte
             await answered.wait()
         return sequence
 
-    monkeypatch.setattr(Models, "call", told)
+    monkeypatch.setattr(ModelProviders, "call", told)
     monkeypatch.setattr(signals, "newest", slowly)
     async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
         await stage.executor(chat)

@@ -13,7 +13,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Bug
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
-from wayline.executor import tools
+from wayline.executor.adapters import tool_registry
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -50,7 +50,7 @@ async def registry(stage: Stage, *, effect: Effect, defects: int, timeout_s: flo
 
 @pytest.fixture(autouse=True)
 def asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "ASK_AFTER_BUG_S", 0.05)
+    monkeypatch.setattr(tool_registry, "ASK_AFTER_BUG_S", 0.05)
 
 
 async def test_a_call_is_asked_again_with_its_key_after_a_defect_of_the_registry(stage: Stage):

@@ -10,7 +10,7 @@ from wayline.chassis import worker
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Reject
-from wayline.executor import afterwards
+from wayline.executor.perform import follow_up
 from wayline.simulator.chat_server import ChatServer, Say
 
 from .conftest import Stage
@@ -52,7 +52,7 @@ async def test_a_ticket_whose_handling_keeps_failing_is_settled_and_put_aside(
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(worker, "ATTEMPTS_MAX", 3)
-    monkeypatch.setattr(afterwards, "send_result", broken)
+    monkeypatch.setattr(follow_up, "send_result", broken)
     async with ChatServer(lambda _: Say("done")) as chat:
         await stage.executor(chat)
         await stage.begin("j1")
@@ -70,7 +70,7 @@ async def test_a_ticket_goes_although_its_job_cannot_be_settled(stage: Stage, mo
         raise Reject("no such tenant")
 
     monkeypatch.setattr(worker, "ATTEMPTS_MAX", 2)
-    monkeypatch.setattr("wayline.executor.budgets.Budgets.settle", refused)
+    monkeypatch.setattr("wayline.executor.adapters.budgets.Budgets.settle", refused)
     async with ChatServer(lambda _: Say("done")) as chat:
         await stage.executor(chat)
         await stage.begin("j1")

@@ -22,7 +22,7 @@ from wayline.contracts.errors import WaylineError
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
-from wayline.executor.notes import Notes, silent
+from wayline.executor.prompt.notes import Notes, silent
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.server import HttpServer
 from wayline.gateway.settings import Settings as GatewaySettings

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from wayline.executor.tools import Tools
+from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
@@ -151,14 +151,14 @@ async def test_a_result_that_came_before_the_cancel_is_kept_though_it_was_not_no
     effects.delay_ms = 100
     await effects.start()
     calls = Say(tools=(("get_current_time", {}), ("effects__look_read", {})))
-    (appended, go_on), answered, call = slow_first_result(monkeypatch), list[str](), Tools.call
+    (appended, go_on), answered, call = slow_first_result(monkeypatch), list[str](), ToolRegistry.call
 
     async def told(self, job, wanted, **said):
         reply = await call(self, job, wanted, **said)
         answered.append(wanted.wanted.call)
         return reply
 
-    monkeypatch.setattr(Tools, "call", told)
+    monkeypatch.setattr(ToolRegistry, "call", told)
     async with ChatServer(turns(calls, Say(text="never"))) as chat:
         await platform.start(
             "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())

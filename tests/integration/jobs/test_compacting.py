@@ -11,7 +11,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.models import ModelCard, PutModel
-from wayline.executor.compacting import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE
+from wayline.executor.decide.compaction import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings

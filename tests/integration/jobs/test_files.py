@@ -24,7 +24,7 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import JobView
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentList, DescribeAttachments, IndexDocument
 from wayline.contracts.tenants import CreateTenant, Tenant
-from wayline.executor.files import Files
+from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.llm import File
@@ -258,8 +258,8 @@ async def test_while_retrieval_is_away_jobs_that_name_documents_wait(world: Worl
 
 
 async def test_while_retrieval_is_away_other_tenants_jobs_run(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wayline.executor.files.AWAY_MAX_S", 0.2)
-    monkeypatch.setattr("wayline.executor.files.AWAY_S", 2.0)
+    monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_MAX_S", 0.2)
+    monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_S", 2.0)
     await world.agent(model=CLAUDE)
     await world.upload("cat", "cat.png", IMAGE)
     platform, cat = world.platform, {"type": "image", "document_id": "cat"}
@@ -293,7 +293,7 @@ async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its
         pieces.append(orjson.loads(message.data)["length"])
 
     await world.platform.bus.nc.subscribe("documents.read.default", cb=hear)
-    files = Files(world.platform.bus)
+    files = Attachments(world.platform.bus)
     read = await asyncio.gather(*(files.of("default", known.attachments) for _ in range(3)))
 
     assert [each["cat"] for each in read] == [File("cat.png", "image/png", base64.b64encode(content).decode())] * 3

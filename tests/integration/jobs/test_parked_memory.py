@@ -2,8 +2,8 @@
 
 import gc
 
-from wayline.executor.hold import Hold
-from wayline.executor.pen import Pen
+from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.log_writer import LogWriter
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
 
@@ -41,7 +41,7 @@ async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, eff
 
         def nothing_held() -> bool:
             gc.collect()
-            return not any(isinstance(one, Hold | Pen) for one in gc.get_objects())
+            return not any(isinstance(one, HeldJob | LogWriter) for one in gc.get_objects())
 
         await until(nothing_held, within=10, why="no hold and no pen of a parked job is left")
         assert effects.calls() == []

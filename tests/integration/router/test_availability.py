@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from wayline.chassis import Bus
-from wayline.executor.breaker import FAILURES_MAX, OPEN_S
-from wayline.executor.gates import Gates
+from wayline.executor.adapters.circuit_breaker import FAILURES_MAX, OPEN_S
+from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.llm import ModelError
 from wayline.router.availability import WAIT_S, Availability
 from wayline.testkit import until
@@ -51,7 +51,7 @@ async def listen(bus: Bus, clock: Clock) -> AsyncIterator[Listen]:
         await one.stop(0)
 
 
-async def break_down(gates: Gates) -> None:
+async def break_down(gates: ProviderGates) -> None:
     for _ in range(FAILURES_MAX):
         await gates.enter(MODEL)
         await gates.leave(MODEL, error=BROKEN)
@@ -60,7 +60,7 @@ async def break_down(gates: Gates) -> None:
 async def test_an_open_breaker_is_heard_and_believed_until_its_time_is_over(bus: Bus, clock: Clock, listen: Listen):
     router = await listen()
 
-    await break_down(Gates(bus, clock=clock))
+    await break_down(ProviderGates(bus, clock=clock))
 
     await until(lambda: router.away([MODEL, OTHER]), why="the router has heard")
     assert router.away([MODEL, OTHER]) == {MODEL: "keeps failing"}
@@ -71,7 +71,7 @@ async def test_an_open_breaker_is_heard_and_believed_until_its_time_is_over(bus:
 async def test_a_router_that_starts_later_reads_what_was_said_and_what_is_well_again_is_taken_again(
     bus: Bus, clock: Clock, listen: Listen
 ):
-    gates = Gates(bus, clock=clock)
+    gates = ProviderGates(bus, clock=clock)
     await break_down(gates)
     await gates.leave(OTHER, error=busy(100))
     await bus.settled()
@@ -87,7 +87,7 @@ async def test_a_router_that_starts_later_reads_what_was_said_and_what_is_well_a
 
 
 async def test_a_short_wait_that_a_provider_asks_for_keeps_no_job_away(bus: Bus, clock: Clock, listen: Listen):
-    router, gates = await listen(), Gates(bus, clock=clock)
+    router, gates = await listen(), ProviderGates(bus, clock=clock)
 
     await gates.leave(OTHER, error=busy(WAIT_S))
     await gates.leave(MODEL, error=busy(WAIT_S + 1))

@@ -15,8 +15,8 @@ from wayline.contracts.jobs import Failure, JobOptions, Route, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
-from wayline.executor.actions import Action
-from wayline.executor.decide import decide
+from wayline.executor.decide.actions import Action
+from wayline.executor.decide.next_action import decide
 from wayline.journal import Job, fold
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,11 +16,11 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
-from wayline.executor.condense import shown
-from wayline.executor.models import Models
-from wayline.executor.pen import Pen
-from wayline.executor.prompt import Prints, Prompt, assemble
-from wayline.executor.telling import compared, note_news, offered
+from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.perform.tell_model import compared, note_news, offered
+from wayline.executor.prompt.assemble import Prints, Prompt, assemble
+from wayline.executor.prompt.shorten import shown
 from wayline.journal import Head, Job, State, encode, fold, read_record
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ CARD = ModelCard(provider="p", model="m", tier="standard", cache=CacheRules(kind
 OTHER = ModelCard(provider="p", model="n", tier="premium")
 ROUTE = Route(provider="p", model="m", tier="standard", reason="r")
 NOBODY: Any = None
-MODELS = Models(NOBODY, {})
+MODELS = ModelProviders(NOBODY, {})
 HEAD = Head(1, State.ACTIVE, 0, "hash")
 
 
@@ -63,9 +63,9 @@ class Talk:
             candidates=e.Candidates(cards=(CARD, OTHER)),
         )
 
-    def _pen(self, job: Job) -> Pen:
+    def _pen(self, job: Job) -> LogWriter:
         log: Any = SimpleNamespace(tenant="t", job_id="j")
-        return Pen(log, HEAD, job, clock=lambda: NOW + timedelta(seconds=self.wait_s * self.pen.job.seq))
+        return LogWriter(log, HEAD, job, clock=lambda: NOW + timedelta(seconds=self.wait_s * self.pen.job.seq))
 
     @property
     def job(self) -> Job:

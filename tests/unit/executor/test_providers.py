@@ -7,8 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 from wayline.contracts.models import Provider, ProviderList
+from wayline.executor.adapters.model_providers import without
 from wayline.executor.app import ADAPTERS, configured, providers
-from wayline.executor.models import without
 from wayline.executor.settings import Settings
 from wayline.llm.endpoints import EndpointSettings
 

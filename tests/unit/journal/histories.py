@@ -16,7 +16,7 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob, Waiting
 from wayline.contracts.models import ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect, ToolError
-from wayline.executor.actions import (
+from wayline.executor.decide.actions import (
     CallModel,
     Cancel,
     Classify,
@@ -29,7 +29,7 @@ from wayline.executor.actions import (
     Resolve,
     RunTools,
 )
-from wayline.executor.decide import decide
+from wayline.executor.decide.next_action import decide
 from wayline.journal import Call, Job, evolve, fold
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,8 @@ from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.chat import Attachment, ImagePart, TextPart
 from wayline.contracts.jobs import JobOptions, Route, SubmitJob
 from wayline.contracts.models import MediaRules, ModelCard, Prices, Rates, Tier
-from wayline.executor.actions import Classify
-from wayline.executor.classifying import question
+from wayline.executor.decide.actions import Classify
+from wayline.executor.decide.classification import question
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 
 from ..executor.logs import Log

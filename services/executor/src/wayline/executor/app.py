@@ -8,17 +8,17 @@ from urllib.parse import urlsplit
 from wayline.chassis import Bus, BusSettings, Service, asks
 from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
-from wayline.executor.afterwards import Afterwards
-from wayline.executor.budgets import Budgets
-from wayline.executor.files import Files
-from wayline.executor.gates import Gates
-from wayline.executor.lane import Lane, own_name
-from wayline.executor.models import Models
-from wayline.executor.notes import Notes, silent
+from wayline.executor.adapters.attachments import Attachments
+from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.adapters.provider_gates import ProviderGates
+from wayline.executor.adapters.sdk_warmup import SdkWarmup
+from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.perform.follow_up import FollowUp
+from wayline.executor.perform.services import RunServices
+from wayline.executor.prompt.notes import Notes, silent
+from wayline.executor.run_tickets import Lane, own_name
 from wayline.executor.settings import Settings
-from wayline.executor.steps import Hands
-from wayline.executor.tools import Tools
-from wayline.executor.warming import Warming
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
@@ -37,21 +37,21 @@ async def build(
     telemetry = Telemetry(NAME, exporter)
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
     known = providers(settings)
-    models, gates, budgets = Models(bus, known, secrets=keys), Gates(bus), Budgets(bus)
-    hands = Hands(
+    models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
+    hands = RunServices(
         models=models,
-        tools=Tools(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
-        afterwards=Afterwards(bus, budgets),
+        tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
+        follow_up=FollowUp(bus, budgets),
         gates=gates,
         budgets=budgets,
-        files=Files(
+        files=Attachments(
             bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
         ),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
     )
-    warming = Warming(known.values())
+    warming = SdkWarmup(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
         return configured(settings, executor=own_name())

@@ -6,8 +6,8 @@ from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings
-from wayline.executor.condense import RESULT_TOKENS_MAX
-from wayline.executor.files import CACHED_MAX_BYTES, SENT_MAX_BYTES
+from wayline.executor.adapters.attachments import CACHED_MAX_BYTES, SENT_MAX_BYTES
+from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
 from wayline.llm.endpoints import EndpointSettings
 
 

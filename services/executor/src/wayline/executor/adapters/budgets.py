@@ -1,0 +1,92 @@
+"""What a held job may spend: asked of the router, which owns the reservations."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+
+from wayline.chassis import Bus
+from wayline.contracts.budgets import (
+    MODELS_USED_MAX,
+    ExtendBudget,
+    Extended,
+    JobUse,
+    ReleaseBudget,
+    Released,
+    Settled,
+    SettleJob,
+)
+from wayline.contracts.errors import Retry
+from wayline.executor.decide.prompt_cache import left_warm
+from wayline.journal import Job
+from wayline.llm.prices import LOCAL
+
+
+class Budgets:
+    """Every request may be asked again; a router that is away is waited for."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+
+    async def extend(self, job: Job, *, attempt_id: str, total_usd: Decimal | None, waits: bool) -> Extended:
+        """Have `total_usd` held for a job in all, before the call that needs it. Raises Reject.
+
+        Where it `waits` for what is refused, the router wakes it once there is room.
+        """
+        asked = ExtendBudget(
+            tenant=job.tenant,
+            job_id=job.job_id,
+            attempt_id=attempt_id,
+            total_usd=total_usd,
+            cap_usd=job.budget_usd,
+            seq=job.seq,
+            waits=waits,
+        )
+        while True:
+            try:
+                return await self._bus.ask(asked, Extended)
+            except Retry as error:
+                await asyncio.sleep(error.after_s)
+
+    async def release(self, asked: ReleaseBudget) -> None:
+        """Give back what a parked job has not spent."""
+        while True:
+            try:
+                await self._bus.ask(asked, Released)
+                return
+            except Retry as error:
+                await asyncio.sleep(error.after_s)
+
+    async def settle(self, job: Job) -> None:
+        """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
+        unsure = job.costs.unsettled_upper_usd
+        cost_usd = None if unsure is None else job.cost_usd
+        asked = SettleJob(
+            tenant=job.tenant,
+            job_id=job.job_id,
+            cost_usd=cost_usd,
+            unsettled_usd=unsure or Decimal(0),
+            left_warm=left_warm(job),
+            used=used(job),
+        )
+        while True:
+            try:
+                await self._bus.ask(asked, Settled)
+                return
+            except Retry as error:
+                # The router is away: the ticket stays ours, or another executor settles from the same record.
+                await asyncio.sleep(error.after_s)
+
+
+def used(job: Job) -> JobUse | None:
+    """Return what a job used of models that cost money, and how large its tools were; None where none answered."""
+    paid = [one for one in job.used if one.model.partition("/")[0] not in LOCAL]
+    if not paid or job.submitted is None or job.asked is None:
+        return None
+    tools = next((part for part in job.asked.prefix if part.part == "tools"), None)
+    return JobUse(
+        agent=job.submitted.agent,
+        tools=tools.count if tools else 0,
+        tools_tokens=tools.tokens if tools else 0,
+        models=tuple(paid[:MODELS_USED_MAX]),
+    )

@@ -1,0 +1,168 @@
+"""Whether a model may be called right now: what its provider asked for and what failed, shared by all executors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+
+from wayline.chassis import Bus
+from wayline.chassis.providers import (
+    ALL_MODELS,
+    BUCKET_STREAM,
+    CLAUSES,
+    HOLD_MAX_S,
+    Condition,
+    Word,
+    read_word,
+    subject,
+)
+from wayline.contracts.errors import WaylineError
+from wayline.executor.adapters.circuit_breaker import CircuitBreaker
+from wayline.journal import leader_read
+from wayline.llm import ModelError
+from wayline.llm.labels import ModelLabels
+from wayline.llm.prices import LOCAL
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+LOOK_MAX_S = 0.5
+"""How long a call waits to be told what others know of its model; it goes on without."""
+GATES_MAX = 4_096
+
+BROKEN = frozenset({"server_error", "overloaded", "connection", "timeout", "stream_cut"})
+"""Errors that say that the provider is not well; whatever else it answers, it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """Why a model may not be called, and when to ask again."""
+
+    wait_s: float
+    why: str
+
+
+@dataclass(slots=True)
+class _Gate:
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
+    held_until: float = 0.0
+    looked: bool = False
+
+
+class ProviderGates:
+    """One gate a model: local failures and what other executors said, in the bucket PROVIDERS and at once.
+
+    A key is read once, when its model is first called; a local model has no gate.
+    """
+
+    def __init__(self, bus: Bus, *, clock: Callable[[], float] = time.time) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._gates: dict[str, _Gate] = {}
+        self._label = ModelLabels()
+
+    async def start(self) -> None:
+        self._heard = await self._bus.nc.subscribe(ALL_MODELS, cb=self._on_word)
+        self._bus.reconnected.append(self._look_again)
+
+    async def stop(self, grace_s: float) -> None:
+        with suppress(nats_errors.Error):
+            await self._heard.unsubscribe()
+
+    async def enter(self, name: str) -> Shut | None:
+        """None: call the model, and `leave` once when that is over; else why not, and for how long."""
+        if _local(name):
+            return None
+        gate = self._gate(subject(name))
+        if not gate.looked:
+            await self._look(name, gate)
+        now = self._clock()
+        if now < gate.held_until:
+            return Shut(gate.held_until - now, CLAUSES[Condition.HELD])
+        wait_s = gate.breaker.enter(now)
+        return Shut(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
+
+    async def leave(self, name: str, *, error: ModelError | None = None, spoke: bool = False) -> None:
+        """How a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""
+        if _local(name):
+            return
+        gate, now = self._gate(subject(name)), self._clock()
+        if error is not None and error.after_s and error.retryable:
+            gate.held_until = max(gate.held_until, now + min(error.after_s, HOLD_MAX_S))
+            await self._tell(name, Word(until=gate.held_until, condition=Condition.HELD))
+        if error is not None and error.code in BROKEN:
+            until = gate.breaker.failed(now)
+            if until is not None:
+                metrics.breakers_opened.labels(self._label(name)).inc()
+                log.warning("model left alone: it keeps failing", model=name, why=str(error))
+                await self._tell(name, Word(until=until, condition=Condition.FAILING))
+        elif error is None and not spoke:
+            gate.breaker.left()
+        else:
+            await self.well(name)
+
+    async def well(self, name: str) -> None:
+        """A model has begun to answer: nobody need wait for the end of a probe that writes for minutes."""
+        if _local(name):
+            return
+        now = self._clock()
+        if self._gate(subject(name)).breaker.succeeded(now):
+            await self._tell(name, Word(until=now, condition=Condition.WELL))
+
+    def _gate(self, key: str) -> _Gate:
+        gate = self._gates.get(key)
+        if gate is None:
+            if len(self._gates) >= GATES_MAX:
+                self._gates.clear()
+            gate = self._gates[key] = _Gate()
+        return gate
+
+    def _look_again(self) -> None:
+        for gate in self._gates.values():
+            gate.looked = False
+
+    async def _look(self, name: str, gate: _Gate) -> None:
+        """Read what was said before we listened. A model is not kept from its call by a bus that is slow."""
+        gate.looked = True
+        try:
+            async with asyncio.timeout(LOOK_MAX_S):
+                said = await leader_read(self._bus, BUCKET_STREAM, subject(name))
+        except (TimeoutError, WaylineError) as error:
+            log.warning("not told what others know of a model", model=name, error=str(error))
+            return
+        if said is not None:
+            self._take(gate, said.body)
+
+    async def _on_word(self, message: Msg) -> None:
+        self._take(self._gate(message.subject), message.data)
+
+    def _take(self, gate: _Gate, body: bytes) -> None:
+        word = read_word(body)
+        if word is None:
+            return
+        now = self._clock()
+        until = min(word.until, now + HOLD_MAX_S)
+        if word.condition is Condition.WELL:
+            gate.breaker.close()
+        elif until <= now:
+            return
+        elif word.condition is Condition.FAILING:
+            gate.breaker.open(until)
+        else:
+            gate.held_until = max(gate.held_until, until)
+
+    async def _tell(self, name: str, word: Word) -> None:
+        """Say it without waiting for an ack: a word that is lost costs another executor one call."""
+        with suppress(nats_errors.Error):
+            await self._bus.nc.publish(subject(name), word.to_wire())
+
+
+def _local(name: str) -> bool:
+    return name.partition("/")[0] in LOCAL

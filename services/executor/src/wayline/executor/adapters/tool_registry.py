@@ -1,0 +1,202 @@
+"""The tool registry, asked on behalf of a held job."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wayline.chassis import Bus, Failpoint, reach
+from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
+from wayline.contracts.events import DecisionMade
+from wayline.contracts.tools import (
+    CallTool,
+    CancelTool,
+    Effect,
+    ListTools,
+    ResolveTool,
+    ToolDefinition,
+    ToolError,
+    ToolList,
+    ToolReply,
+    VoidTool,
+)
+from wayline.journal import Call, Job
+from wayline.llm.broken_json import arguments
+from wayline.telemetry import Home
+
+ASK_AGAIN_S = 0.2
+ASK_AFTER_BUG_S = 1.0
+"""The pause after the registry answered that it failed itself."""
+SETTLE_WAIT_S = 30.0
+"""How long a call that still runs is waited for when its job ends; longer than a registry waits for a tool's answer."""
+SETTLE_SILENT_S = 150.0
+"""How long a registry that does not answer is waited for when a job ends, at least: by then no call can begin, because
+its deadline is over."""
+SETTLE_LEDGER_S = 960.0
+"""How long a registry is waited for that answers without its ledger: longer than it holds an outcome for that."""
+SETTLE_UNKNOWN_S = 5.0
+"""The same for a call whose outcome the ledger called unknown before: it cannot begin, whether the ledger answers or
+not."""
+LISTINGS_MAX = 1_024
+NOBODY_KNOWS = "nobody knows whether it took effect"
+
+
+class Waited:
+    """Counts the seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._since_s = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._since_s
+
+
+class ToolRegistry:
+    """The tool registry, asked until it knows."""
+
+    def __init__(self, bus: Bus, *, fresh_s: float, wait_s: float) -> None:
+        self._bus = bus
+        self._fresh_s = fresh_s
+        self._wait_s = wait_s
+        self._listed: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[ToolDefinition, ...]]] = {}
+
+    def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
+        """The tools the job's agent may use, where a listing is fresh enough; None: they must be asked for."""
+        assert job.config is not None
+        until, tools = self._listed.get((job.tenant, job.config.tools), (0.0, ()))
+        return tools if until > time.monotonic() or not job.config.tools else None
+
+    async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
+        """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
+        assert job.config is not None
+        key = (job.tenant, job.config.tools)
+        while True:
+            try:
+                listed = await self._bus.ask(ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
+                break
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+        if len(self._listed) >= LISTINGS_MAX:
+            self._listed.clear()
+        # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
+        _, before = self._listed.get(key, (0.0, listed.tools))
+        tools = before if before == listed.tools else listed.tools
+        self._listed[key] = (time.monotonic() + self._fresh_s, tools)
+        return tools
+
+    async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
+        """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
+        assert call.key is not None and call.span is not None
+        request = CallTool(
+            tenant=job.tenant,
+            key=call.key,
+            job_id=job.job_id,
+            step=job.step,
+            call=call.wanted.call,
+            tool=call.meant.tool,
+            arguments=fitted(job, call),
+            deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
+            user_id=job.submitted.user_id if job.submitted else None,
+        )
+        headers = Home(call.span.trace_id, call.span.span_id).headers()
+        while True:
+            try:
+                reach(Failpoint.EXECUTOR_TOOL_BEFORE)
+                reply = await self._bus.ask(request, ToolReply, timeout_s=self._wait_s, headers=headers)
+                reach(Failpoint.EXECUTOR_TOOL_AFTER)
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                continue
+            except Reject as error:
+                if error.code != Bug.code or _is_read(job, call):
+                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                # The registry failed before, while or after the tool acted: only its ledger can tell.
+                if datetime.now(UTC) > request.deadline:
+                    return ToolReply(status="unknown", effect=Effect.ONCE)
+                await asyncio.sleep(ASK_AFTER_BUG_S)
+                continue
+            if reply.status != "in_progress":
+                return reply
+
+    async def resolve(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
+        """Write a human's decision into the ledger; the answer is what the ledger then says of the call."""
+        assert call.key is not None
+        outcome = "succeeded" if decision.outcome == "succeeded" else "failed"
+        content = decision.content or ("" if decision.outcome != "expired" else "nobody decided in time")
+        request = ResolveTool(tenant=job.tenant, key=call.key, outcome=outcome, content=content)
+        while True:
+            try:
+                return await self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
+            except Retry as error:
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+
+    async def settle(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
+        """End a call for good and return what the ledger says of it.
+
+        A call that has not begun never begins. One that runs is awaited for SETTLE_WAIT_S. After that, or where the
+        ledger stays silent until the call could not begin any more, its outcome is unknown.
+        """
+        if call.decision is not None and call.decision.outcome != "retry":
+            return await self._resolved(job, call, call.decision)
+        assert call.key is not None
+        void = VoidTool(
+            tenant=job.tenant,
+            key=call.key,
+            job_id=job.job_id,
+            step=job.step,
+            call=call.wanted.call,
+            tool=call.meant.tool,
+            arguments=fitted(job, call),
+            deadline=datetime.now(UTC) + timedelta(seconds=SETTLE_WAIT_S),
+        )
+        give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
+        may_begin_s = SETTLE_UNKNOWN_S if call.decision_id else max(SETTLE_SILENT_S, timeout_s + SETTLE_WAIT_S)
+        waited = Waited()
+        while waited.seconds < may_begin_s:
+            try:
+                await self._bus.send(CancelTool(tenant=job.tenant, key=call.key))
+                ending = void if waited.seconds < SETTLE_WAIT_S else give_up
+                reply = await self._bus.ask(ending, ToolReply, timeout_s=self._wait_s)
+            except Retry as error:
+                if not isinstance(error, Unavailable):
+                    # A registry answered: it lives, and may hold an outcome for a ledger that is away.
+                    may_begin_s = max(may_begin_s, SETTLE_LEDGER_S)
+                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+                continue
+            except Reject as error:
+                if error.code != Bug.code:
+                    return ToolReply(status="failed", error=ToolError(code="refused", message=str(error)))
+                await asyncio.sleep(ASK_AFTER_BUG_S)
+                continue
+            if reply.status != "in_progress":
+                return reply if reply.repeated or ending is void else _unknown()
+        return _unknown()
+
+    async def _resolved(self, job: Job, call: Call, decision: DecisionMade) -> ToolReply:
+        """Return a human's decision as the outcome of a call, written into the ledger where that answers soon."""
+        try:
+            async with asyncio.timeout(SETTLE_UNKNOWN_S):
+                return await self.resolve(job, call, decision)
+        except TimeoutError:
+            if decision.outcome == "succeeded":
+                return ToolReply(status="success", content=decision.content)
+            return _unknown()
+
+
+def _unknown() -> ToolReply:
+    return ToolReply(status="failed", error=ToolError(code="cancelled", message=NOBODY_KNOWS))
+
+
+def fitted(job: Job, call: Call) -> dict[str, Any]:
+    """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
+    wanted = call.meant
+    definition = job.tool(wanted.tool)
+    return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
+
+
+def _is_read(job: Job, call: Call) -> bool:
+    definition = job.tool(call.meant.tool)
+    return definition is not None and definition.effect is Effect.READ

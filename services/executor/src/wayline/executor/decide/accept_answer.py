@@ -1,0 +1,119 @@
+"""What becomes of a model's last word: the answer, a turn to mend it, a stronger model, or a failure. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wayline.contracts.chat import AssistantMessage, NoteMessage, ToolMessage
+from wayline.contracts.jobs import Failure
+from wayline.executor.decide.actions import Action, Complete, Correct, Fail
+from wayline.executor.decide.retry_or_reroute import escalate
+from wayline.journal import Job
+from wayline.llm.json_protocol import needs_correction
+from wayline.llm.structured import problem, unwrapped
+
+Wrong = Literal["envelope", "schema"]
+CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1}
+"""Turns a model gets to mend its words, by what is wrong with them."""
+MISREAD_MAX = 2
+"""Steps in a row without one readable tool call; so many, and a stronger model goes on."""
+CUT = {
+    "max_tokens": "the answer was cut at its longest",
+    "context_full": "the answer was cut: the model's window is full",
+}
+REFUSAL_MAX_CHARS = 500
+PLAIN = "the model did not keep to its protocol: this is its plain text"
+
+
+def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
+    """What a message without tool calls means; `more`: there is a step left to mend it in."""
+    if job.stop_reason == "refused":
+        assert job.route is not None
+        # The model's own decision, not a breakdown: another model is not asked to go against it.
+        words = f": {said.text[:REFUSAL_MAX_CHARS]}" if said.text else ""
+        return Fail(Failure(code="refused", message=f"{job.route.name} refused to answer{words}"))
+    wrong = _wrong(job, said)
+    if wrong is not None:
+        return _mend(job, said, *wrong, more=more)
+    if more and (up := escalate_weak(job, said)):
+        return up
+    cut = _cut(job)
+    # Words or a fence around the JSON are not worth another call.
+    text = said.text if job.config is None or job.config.output_schema is None else unwrapped(said.text)
+    return Complete(text, said.citations, partial=cut is not None, reason=cut)
+
+
+def _cut(job: Job) -> str | None:
+    """Why an answer is not whole; None: it is."""
+    why, room = CUT.get(job.stop_reason), job.asked.room_tokens if job.asked else None
+    if job.stop_reason != "max_tokens" or room is None:
+        return why
+    return f"{why}: what the job may spend paid {room} tokens of output, and a larger options.budget_usd pays more"
+
+
+def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
+    """A stronger model for a step that was weak, where the agent lets the router choose."""
+    assert job.config is not None
+    routing = job.config.routing
+    if routing.mode != "auto" or job.escalated:
+        return None
+    final = job.messages[-1] is said
+    if said.confidence is not None and said.confidence < routing.confidence_min:
+        why = f"the model was unsure ({said.confidence:.2f} of {routing.confidence_min:.2f})"
+        return escalate(
+            job, why=why, note="That answer was not sure enough: think again, and answer." if final else None
+        )
+    if not final and job.misread >= MISREAD_MAX:
+        return escalate(job, why=f"no tool call of {job.misread} steps could be read")
+    return None
+
+
+def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
+    """End at a limit with what there is: what the model said, else what its tools found."""
+    said = [m.text for m in job.messages if m.role == "assistant" and m.text]
+    found = [m for m in job.messages if isinstance(m, ToolMessage) and not m.failed]
+    if not said and not found:
+        return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
+    answer = said[-1] if said else found[-1].content
+    citations = () if said else found[-1].citations
+    return Complete(answer, citations, partial=True, reason=reason)
+
+
+def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
+    """What is wrong with an answer, in words for its model."""
+    assert job.config is not None
+    offered = [tool.name for tool in job.tools or ()]
+    if job.card.tools == "json" and (words := needs_correction(said, offered)):
+        return "envelope", words
+    schema = job.config.output_schema
+    if schema is not None and (found := problem(schema, unwrapped(said.text))):
+        return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
+    return None
+
+
+def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: bool) -> Action:
+    assert job.config is not None
+    if more and _corrections(job, wrong) < CORRECTIONS_MAX[wrong]:
+        return Correct(words)
+    if more and job.config.routing.mode == "auto":
+        up = escalate(job, why=f"the model's {wrong} was wrong to the last", note=words)
+        if up:
+            return up
+    if wrong == "schema":
+        return Fail(Failure(code="invalid_output", message=words))
+    return Complete(said.text, said.citations, reason=PLAIN)
+
+
+def _corrections(job: Job, wrong: Wrong) -> int:
+    """How often in a row the model was told that this is wrong."""
+    told, corrected = 0, False
+    for message in reversed(job.messages[:-1]):
+        if isinstance(message, NoteMessage):
+            corrected = corrected or message.label == "CORRECTION"
+        elif isinstance(message, AssistantMessage) and corrected:
+            found = _wrong(job, message)
+            told += found is not None and found[0] == wrong
+            corrected = False
+        else:
+            break
+    return told

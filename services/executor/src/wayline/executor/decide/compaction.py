@@ -1,0 +1,160 @@
+"""When a conversation outgrows its model: what a summary replaces, and how a model is asked for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import takewhile
+
+import orjson
+
+from wayline.contracts.chat import (
+    NO_TEXT,
+    AssistantMessage,
+    ChatMessage,
+    NoteMessage,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
+from wayline.contracts.models import ModelCard
+from wayline.executor.decide.actions import Compact
+from wayline.executor.prompt.shorten import cut
+from wayline.journal import Job
+from wayline.llm import ModelRequest, media
+from wayline.llm.output_room import room_aside
+from wayline.llm.prices import LOCAL
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+
+START_SHARE = 0.8
+"""Of a model's window: a prompt that is longer is compacted."""
+END_SHARE = 0.4
+"""Of a window, for what is left: so the next time is far away."""
+AGAIN_AFTER_STEPS = 5
+"""How long a try that brought nothing is left alone."""
+SUMMARY_TOKENS_MAX = 2_000
+TASK_BYTES_MAX = 16_000
+"""Of the user's first message, for whoever writes the summary: a longer one is shown by its beginning and its end."""
+SECONDS_MAX = 60.0
+
+
+def due(job: Job) -> Compact | None:
+    """What to summarise before the job's next call; None where there is room, or nothing would be won."""
+    asked, said, card = job.asked, job.last_said, job.card
+    if asked is None or said is None or not job.prompt_tokens or card.provider in LOCAL or _tried(job):
+        return None
+    window = card.context_window
+    since = list(takewhile(lambda message: message is not said, reversed(job.messages)))
+    if job.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
+        return None
+    heads = sum(part.tokens for part in asked.prefix if part.part != "messages") + _given(job)
+    room = int(END_SHARE * window) - heads - _tokens(job.messages[:1], card) - SUMMARY_TOKENS_MAX
+    kept = _kept(job.messages, card, room=room)
+    middle = job.messages[1 : len(job.messages) - kept]
+    return Compact(_summariser(job, middle), kept) if len(middle) > 1 else None
+
+
+def _given(job: Job) -> int:
+    """What pinned documents and the job's own images and files take of each prompt."""
+    pinned = job.config.pinned if job.config else ()
+    named = media.named(job.messages[:1], {one.document_id: one for one in job.attachments})
+    own = sum(media.tokens(job.card, one) for one in named)
+    return own + media.parts_tokens(job.card, pinned, job.attachments)
+
+
+def _tried(job: Job) -> bool:
+    return job.compacting_at is not None and job.step < job.compacting_at + AGAIN_AFTER_STEPS
+
+
+def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int:
+    """How many messages stay at the end: whole steps, the last one always."""
+    kept, size = 0, 0
+    for at in range(len(messages) - 1, 0, -1):
+        size += _size(messages[at], card)
+        if not isinstance(messages[at], AssistantMessage):
+            continue
+        if kept and size // BYTES_PER_TOKEN > room:
+            break
+        kept = len(messages) - at
+    return kept or len(messages) - 1
+
+
+def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
+    """The flash model among the job's own that can read it all, else the one whose conversation it is."""
+    # Images are words to it.
+    needed = _tokens(middle, None) + estimate(_instruction()) + SUMMARY_TOKENS_MAX
+    needed += task_tokens(job)
+    able = (
+        card
+        for card in job.candidates.cards
+        if card.tier == "flash" and card.provider not in LOCAL and needed <= START_SHARE * card.context_window
+    )
+    return next(able, job.card)
+
+
+def task_tokens(job: Job) -> int:
+    """Count the tokens of the user's first message as the question shows it."""
+    return estimate(_task(job))
+
+
+def _task(job: Job) -> str:
+    return cut("\n".join(_lines(job.messages[:1])), TASK_BYTES_MAX)
+
+
+def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
+    """The call that asks for the summary."""
+    card = action.card
+    task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
+    text = "\n\n".join(_lines(job.messages[1 : len(job.messages) - action.kept]))
+    limit = room_aside(card, SUMMARY_TOKENS_MAX)
+    room = card.context_window - limit - estimate(_instruction()) - estimate(task)
+    # Where not even the largest model can read it all, its beginning and its end.
+    said = task + cut(text, max(room, 0) * len(text.encode()) // max(estimate(text), 1))
+    return ModelRequest(
+        card=card,
+        system=_instruction(),
+        messages=(UserMessage(parts=(TextPart(text=said),)),),
+        tools=(),
+        max_output_tokens=limit,
+        attempt_id=attempt_id,
+        temperature=0.0,
+        effort="none",
+    )
+
+
+def note(summary: str) -> NoteMessage:
+    """What takes the place of what was summarised."""
+    return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}")
+
+
+def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
+    """Messages as text, one speaker after another."""
+    for message in messages:
+        if isinstance(message, UserMessage):
+            yield "USER: " + "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
+        elif isinstance(message, NoteMessage):
+            yield f"{message.label}: {message.text}"
+        elif isinstance(message, ToolMessage):
+            yield f"RESULT OF {message.tool}: {message.content}"
+        else:
+            calls = (f"CALL OF {call.tool}: {orjson.dumps(call.arguments).decode()}" for call in message.tool_calls)
+            yield "\n".join(line for line in (f"ASSISTANT: {message.text}" if message.text else "", *calls) if line)
+
+
+def _tokens(messages: Iterable[ChatMessage], card: ModelCard | None) -> int:
+    """About what messages take, with what is around their words, and with images of tools where a model sees them."""
+    return sum(_size(message, card) for message in messages) // BYTES_PER_TOKEN
+
+
+def _size(message: ChatMessage, card: ModelCard | None) -> int:
+    images = media.returned_tokens(card, (message,)) if card else 0
+    # A provider's own blocks say the same once more, and are not kept.
+    unsaid = {"verbatim": True, **NO_TEXT}
+    text = message.__pydantic_serializer__.to_json(message, exclude=unsaid, exclude_defaults=True)
+    return len(text) + images * BYTES_PER_TOKEN
+
+
+@cache
+def _instruction() -> str:
+    return files("wayline.executor.decide").joinpath("compaction.md").read_text().strip()

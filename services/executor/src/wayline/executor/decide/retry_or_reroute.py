@@ -1,0 +1,122 @@
+"""What becomes of a job whose model call failed or may not be made now: again, another model, or the end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from wayline.contracts import events as e
+from wayline.contracts.jobs import Failure
+from wayline.executor.decide.actions import CallModel, Fail, Reroute
+from wayline.executor.decide.prompt_cache import warm_tokens
+from wayline.journal import Job
+from wayline.llm.prices import LOCAL
+from wayline.routing import Cause, next_route
+
+ATTEMPTS_MAX = 4
+"""Tries of one call by one model, the first one included; calls that were only lost are not counted."""
+BACKOFF_S = (0.0, 1.0, 4.0, 10.0)
+"""The wait after the n-th failure, where the provider says nothing of its own."""
+PATIENCE_S = 10.0
+"""A longer wait is not made while a fallback can go on."""
+WAIT_MAX_S = 60.0
+"""A longer wait is not made at all."""
+
+NEVER_AGAIN = frozenset({"spend_cap"})
+"""Errors that no second try can mend, whatever an adapter thinks of them."""
+PROVIDER_WIDE = frozenset({"spend_cap", "authentication", "unknown_provider"})
+"""Errors of every model of a provider: only another provider can go on."""
+
+_ADVICE = {
+    "spend_cap": "raise the spending limit at the provider, or give the agent a fallback of another provider",
+    "authentication": "check the provider's API key",
+    "unknown_model": "name a model of GET /v1/models",
+    "unsupported_input": "use a model that takes it (GET /v1/models says which do), or say it in text",
+    "context_too_long": "use a model with a larger window, or say less",
+}
+
+
+def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail:
+    """Again after a wait where that can help, else with another model, else not at all."""
+    code = failed.error.code
+    if code == e.LOST:
+        # The call was not at fault. A call that kills each of its holders ends the job as a crash loop.
+        return CallModel(failed.step, failed.attempt + 1)
+    wait_s = failed.after_s if failed.after_s is not None else BACKOFF_S[min(job.failures, len(BACKOFF_S) - 1)]
+    again = failed.retryable and code not in NEVER_AGAIN and job.failures < ATTEMPTS_MAX
+    if not again or wait_s > _wait_max_s(job):
+        return elsewhere(job, code, why=_why(job, code)) or Fail(_explained(job, failed, wait_s if again else None))
+    if wait_s > PATIENCE_S:
+        fallen = _rerouted(job, "fallback", code, why=f"{_why(job, code)} and is to be left alone for {wait_s:g} s")
+        if fallen:
+            return fallen
+    return CallModel(failed.step, failed.attempt + 1, wait_s)
+
+
+def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Fail | None:
+    """What to do about a model that may not be called for a while; None: wait."""
+    assert job.route is not None
+    said = f"{job.route.name} {why}"
+    if waited_s + wait_s > _wait_max_s(job):
+        message = f"{said}, for {wait_s:.0f} s more, and no other model can go on"
+        return elsewhere(job, "", why=said) or Fail(Failure(code="unavailable", message=message))
+    return _rerouted(job, "fallback", "", why=said) if waited_s + wait_s > PATIENCE_S else None
+
+
+def elsewhere(job: Job, code: str, *, why: str) -> Reroute | None:
+    """The model that goes on where this one cannot: along the fallbacks, else up the slots, if nobody did that yet."""
+    found = _rerouted(job, "fallback", code, why=why)
+    return found or (None if job.escalated else _rerouted(job, "escalation", code, why=why))
+
+
+def escalate(job: Job, *, why: str, note: str | None = None) -> Reroute | None:
+    """A stronger model, once a job: whoever goes up does not come down to go up again."""
+    return None if job.escalated else _rerouted(job, "escalation", "", why=why, note=note)
+
+
+def _rerouted(job: Job, cause: Cause, code: str, *, why: str, note: str | None = None) -> Reroute | None:
+    assert job.route is not None
+    window = job.card.context_window if code == "context_too_long" else 0
+    avoid = {*job.tried, *_unfit(job, code)}
+    route = next_route(
+        job.candidates,
+        job.route,
+        cause,
+        why=why,
+        avoid=avoid,
+        prompt_tokens=window,
+        warm_tokens=warm_tokens(job),
+    )
+    return Reroute(route, cause, note) if route else None
+
+
+def _unfit(job: Job, code: str) -> Iterator[str]:
+    """Models that this job cannot go on with: of a provider that refuses us, or of no price where there is a budget."""
+    assert job.route is not None
+    for card in job.candidates.cards:
+        shut_out = code in PROVIDER_WIDE and card.provider == job.route.provider
+        unpriced = job.held_usd is not None and card.prices is None and card.provider not in LOCAL
+        if shut_out or unpriced:
+            yield card.name
+
+
+def _wait_max_s(job: Job) -> float:
+    """How long the job may wait at most: its own time ends too."""
+    if job.at is None or job.deadline is None:
+        return WAIT_MAX_S
+    return min(WAIT_MAX_S, (job.deadline - job.at) / timedelta(seconds=1))
+
+
+def _why(job: Job, code: str) -> str:
+    assert job.route is not None
+    return f"{job.route.name} failed ({code.replace('_', ' ')})"
+
+
+def _explained(job: Job, failed: e.ModelFailed, wait_s: float | None) -> Failure:
+    """The provider's words, and what to do about them."""
+    assert job.route is not None
+    code, message = failed.error.code, failed.error.message
+    if wait_s is not None and failed.after_s is not None:
+        message = f"{message}; {job.route.name} is to be left alone for {wait_s:g} s, longer than the job waits"
+    advice = _ADVICE.get(code)
+    return Failure(code=code, message=f"{message.removesuffix('.')}. To go on, {advice}" if advice else message)

@@ -1,0 +1,1 @@
+"""Holds a job: its ticket, its log, its signals."""

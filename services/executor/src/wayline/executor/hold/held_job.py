@@ -1,0 +1,204 @@
+"""What it is to hold a job: a ticket kept alive, an ear for signals, and the wish to stop when the job is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+
+from wayline.chassis import Bus, Failpoint, stopped
+from wayline.contracts.errors import Retry
+from wayline.contracts.events import JobHandedBack
+from wayline.contracts.jobs import Status
+from wayline.executor.hold import signals
+from wayline.executor.hold.claim import Ticket
+from wayline.executor.hold.heartbeat import Heartbeats
+from wayline.executor.hold.log_writer import ClaimLost, LogWriter
+from wayline.executor.prompt.assemble import Prints
+from wayline.journal import Fenced, last_record, said_in
+from wayline.telemetry import metrics
+
+T = TypeVar("T")
+
+
+class Cancelled(Exception):
+    """A cancel arrived while something was being done."""
+
+
+class HandBack(Exception):
+    """The process is being stopped: the job goes on elsewhere."""
+
+
+class HeldJob:
+    """One held job, the ticket it lives on, and the pen it is written with."""
+
+    def __init__(
+        self, bus: Bus, ticket: Ticket, message: Msg, pen: LogWriter, *, draining: asyncio.Event, heart: Heartbeats
+    ) -> None:
+        self._bus = bus
+        self.ticket = ticket
+        self.message = message
+        self.pen = pen
+        self.prints = Prints()
+        self.given_files = False
+        """Whether it was given what its messages name: it goes on with those bytes, whatever becomes of them."""
+        self.draining = draining
+        self.fenced = False
+        self._heart = heart
+        self._holder: asyncio.Task[Any] | None = None
+        self._told = False
+        self._late = False
+        self._ear: asyncio.Future[None] | None = None
+        self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
+
+    def adopt(self, message: Msg) -> None:
+        """A redelivery of the ticket we live on: beat and ack with the new message, no new claim."""
+        self.message = message
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the job's time."""
+        deadline = self.pen.job.deadline
+        assert deadline is not None
+        return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
+
+    def tell(self) -> None:
+        """There may be a new signal."""
+        self._told = True
+        self.wake()
+
+    def wake(self, _: object = None) -> None:
+        """Have whoever listens look around."""
+        if self._ear is not None and not self._ear.done():
+            self._ear.set_result(None)
+
+    async def attend(self) -> None:
+        """Look for signals that came before hints could reach us; a hint that comes meanwhile makes us look again."""
+        if await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id) > self.pen.signals_seen:
+            self.tell()
+
+    async def hear(self) -> None:
+        """Note what was signalled since we last looked. Only a hint makes us look; a park looks for itself."""
+        if not self._told:
+            return
+        self._told = False
+        upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
+        if upto > self.pen.signals_seen:
+            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.pen, upto)
+
+    def start_beating(self, holder: asyncio.Task[Any]) -> None:
+        """Keep the ticket ours from now on, for as long as `holder` works on the job."""
+        self._holder = holder
+        self._heart.take(self)
+
+    def stop_beating(self) -> None:
+        self._holder = None
+        self._heart.release(self)
+
+    async def keep(self) -> None:
+        with suppress(nats_errors.Error):
+            await self.message.in_progress()
+
+    async def look(self) -> None:
+        """Stop the holder when the job is not ours: a fenced one must not beat for ever."""
+        before = self.pen.head.sequence
+        with suppress(Retry):
+            last = await last_record(self._bus, self._subject)
+            signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
+            if self._holder is None:
+                return
+            if last is not None and last.sequence > before and said_in(last.headers)["owner"] != self.ticket.owner:
+                metrics.jobs_fenced.labels("heartbeat").inc()
+                self.fenced = True
+                return await stopped(self._holder)
+            # Hints travel on core NATS and may be lost: look for signals now and then all the same.
+            if signalled > self.pen.signals_seen:
+                self.tell()
+
+    async def hand_back(self, why: str, *, delay_s: float = 0) -> None:
+        """Write down what is known and give the ticket back, if the log's last record is still ours.
+
+        That we lived to do so is written too: only a claim whose holder died may count against the job.
+        """
+        try:
+            if await self.pen.certain():
+                # After a park or the end only the ticket is left to give back.
+                if self.pen.job.status is Status.RUNNING:
+                    self.pen.note(JobHandedBack, reason=why)
+                await self.pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+            last = await last_record(self._bus, self._subject)
+        except (Fenced, ClaimLost, Retry):
+            return
+        if last is not None and last.sequence == self.pen.head.sequence:
+            with suppress(nats_errors.Error):
+                await self.message.nak(delay=delay_s or None)
+
+    async def listening(
+        self,
+        doing: Coroutine[Any, Any, T],
+        *,
+        finish_when_draining: bool,
+        seconds: float | None = None,
+        cancellable: bool = True,
+    ) -> T:
+        """Do something that takes long, and stop it early where that is wanted.
+
+        It is stopped for a cancel unless it is not `cancellable`, after so many seconds, and for the process's end
+        unless it may finish.
+
+        Raises Cancelled, TimeoutError or HandBack; what was being done has then been stopped.
+        """
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(doing)
+        task.add_done_callback(self.wake)
+        # A timer of our own: `asyncio.timeout` costs as much as the task.
+        self._late = False
+        timer = None if seconds is None else loop.call_later(seconds, self._be_late)
+        try:
+            while not task.done():
+                if self.draining.is_set() and not finish_when_draining:
+                    raise HandBack
+                if self._told:
+                    await self._hear_or_later()
+                # What ended while we heard of it is over, and paid for: its end is what counts.
+                if task.done():
+                    break
+                if cancellable and self.pen.job.cancel is not None:
+                    raise Cancelled
+                if self._late:
+                    raise TimeoutError
+                await self._news()
+            return task.result()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if not task.done():
+                await stopped(task)
+            # An error's traceback holds this frame, and the task the error.
+            del task
+
+    def _be_late(self) -> None:
+        self._late = True
+        self.wake()
+
+    async def _hear_or_later(self) -> None:
+        """Hear, where the bus can say what was signalled: a call that is paid for goes on without."""
+        try:
+            await self.hear()
+        except Retry as error:
+            asyncio.get_running_loop().call_later(error.after_s, self.tell)
+
+    async def _news(self) -> None:
+        """Wait until somebody wakes us: one future, where `asyncio.wait` needs a task each."""
+        if self._told:
+            return
+        self._ear = asyncio.get_running_loop().create_future()
+        try:
+            await self._ear
+        finally:
+            self._ear = None

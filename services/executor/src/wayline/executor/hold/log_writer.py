@@ -1,0 +1,104 @@
+"""Writes a held job's events: stamps them, folds them, and appends what belongs together as one record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from wayline.chassis import Failpoint, reach
+from wayline.contracts import ids
+from wayline.contracts.events import Event, SpanRef
+from wayline.journal import Fenced, Head, Job, JobLog, evolve
+
+E = TypeVar("E", bound=Event)
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ClaimLost(Exception):
+    """Somebody else appended between our look at the log and our claim: look again."""
+
+
+class LogWriter:
+    """The one writer of a job while its holder holds it.
+
+    What is noted is folded at once and appended with the next intent, end or hand-back: nothing touches the world
+    before the record that says so is in, and a result shares its record with what follows from it.
+    """
+
+    def __init__(self, log: JobLog, head: Head, job: Job, *, clock: Clock = now) -> None:
+        self._log = log
+        self._clock = clock
+        self.head = head
+        self.job = job
+        self._noted: list[Event] = []
+        self._claim: dict[str, Any] = {}
+        self._appending = asyncio.Lock()
+        self.signals_seen = head.signals_seen
+        self._trace_id = ids.trace_id(log.tenant, log.job_id)
+        self._root = SpanRef(trace_id=self._trace_id, span_id=ids.job_span(log.tenant, log.job_id))
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the claim itself is in the log."""
+        return not self._claim
+
+    async def certain(self) -> bool:
+        """Whether the log is known, once an append under way has ended: one that was cut short may be in or not."""
+        async with self._appending:
+            return self.job.seq == self.head.seq + len(self._noted)
+
+    def note(self, kind: type[E], span: SpanRef | str | None = None, **payload: Any) -> E:
+        """Make an event, numbered and timed, and fold it; it stands on the job's span unless `span` says another."""
+        event = kind(
+            job_id=self._log.job_id,
+            seq=self.job.seq + 1,
+            at=self._clock(),
+            trace=SpanRef(trace_id=self._trace_id, span_id=span) if isinstance(span, str) else span or self._root,
+            **payload,
+        )
+        self.job = evolve(self.job, event)
+        self._noted.append(event)
+        return event
+
+    def claim(self, *, owner: str, attempt: int, epoch: int) -> None:
+        """Write the next record as a new holder."""
+        self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
+
+    async def result(self, step: int, call: str) -> str | None:
+        """The whole result of a tool call, read from the log; None: there is none."""
+        for record in await self._log.records(self.head.sequence):
+            for said in record:
+                if said["type"] == "tool.completed" and (said["step"], said["call"]) == (step, call):
+                    error = said.get("error") or {}
+                    return said.get("full") or error.get("message") or said.get("content", "")
+        return None
+
+    async def append(self, before: Failpoint, after: Failpoint) -> None:
+        """Append everything noted as one record.
+
+        Raises Fenced when the job has moved on without us, ClaimLost when it had done so before it was ever ours.
+        """
+        async with self._appending:
+            if not self._noted:
+                return
+            if self._claim:
+                before, after = Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER
+            reach(before)
+            # A signal may be noted while this record is on its way: it belongs to the next one.
+            noted, self._noted = self._noted, []
+            try:
+                self.head = await self._log.append(
+                    noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
+                )
+            except Fenced:
+                if self.claimed:
+                    raise
+                raise ClaimLost from None
+            self._claim = {}
+            reach(after)

@@ -1,0 +1,1 @@
+"""Performs what a job needs: calls models and tools, parks, ends."""

@@ -1,0 +1,70 @@
+"""What follows a job's last record here: the reply, the settlement, the wake-up, and only then the ack."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import ceil
+
+from nats import errors as nats_errors
+from nats.aio.msg import Msg
+
+from wayline.chassis import Bus, Failpoint, reach
+from wayline.contracts import headers as h
+from wayline.contracts.budgets import ReleaseBudget
+from wayline.contracts.events import JobParked
+from wayline.contracts.jobs import Due, RunJob, Waiting, WakeLater
+from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.hold.signals import newest
+from wayline.journal import Head, Job, send_result
+
+
+class FollowUp:
+    """The steps between a record that ends or parks a job and the ack of its ticket; each may be repeated."""
+
+    def __init__(self, bus: Bus, budgets: Budgets) -> None:
+        self._bus = bus
+        self._budgets = budgets
+
+    async def ended(self, job: Job, message: Msg) -> None:
+        """Tell whoever asked, settle what was reserved, then let the ticket go."""
+        await send_result(self._bus, job)
+        reach(Failpoint.EXECUTOR_REPLY_AFTER)
+        await self._budgets.settle(job)
+        reach(Failpoint.EXECUTOR_SETTLE_AFTER)
+        await self._ack(message)
+
+    async def schedule(self, job: Job, waiting: Waiting) -> None:
+        """Have the server say when the wait is over; the same subject each time, so that a repeat replaces itself."""
+        if waiting.expires_at is None:
+            return
+        address = {"tenant": job.tenant, "job_id": job.job_id, "wait_id": waiting.wait_id}
+        due = Due(**address)
+        # In whole seconds, and never before its time.
+        at = datetime.fromtimestamp(ceil(waiting.expires_at.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        later = WakeLater(**address)
+        await self._bus.publish(
+            later,
+            msg_id=f"{job.tenant}/{job.job_id}:later:{waiting.wait_id}",
+            headers={h.SCHEDULE: f"@at {at}", h.SCHEDULE_TARGET: due.subject, h.SCHEMA: due.schema_id()},
+        )
+        reach(Failpoint.EXECUTOR_SCHEDULE_AFTER)
+
+    async def parked(self, tenant: str, head: Head, last: JobParked, message: Msg) -> None:
+        """Give back what was held and not spent, queue a wake-up for a signal that came meanwhile, let the ticket go.
+
+        Whoever parked never goes on by itself: once parked, its own ticket is good for an ack only.
+        """
+        job_id = last.job_id
+        if last.kept_usd is not None:
+            kept = ReleaseBudget(tenant=tenant, job_id=job_id, spent_usd=last.kept_usd, seq=last.seq)
+            await self._budgets.release(kept)
+        if await newest(self._bus, tenant, job_id) > head.signals_seen:
+            wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
+            await self._bus.publish(wake, msg_id=wake.msg_id)
+        await self._ack(message)
+
+    async def _ack(self, message: Msg) -> None:
+        with suppress(nats_errors.Error):
+            await message.ack()
+        reach(Failpoint.EXECUTOR_ACK_AFTER)

@@ -1,0 +1,51 @@
+"""What a model is told before a call, what it is offered, and how its prompt compares with the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts.tools import ToolDefinition
+from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.builtin_tools import pin
+from wayline.executor.prompt.cache_guard import cache_break
+from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
+from wayline.journal import Job
+from wayline.llm import ModelRequest
+from wayline.telemetry import metrics
+
+
+def note_news(pen: LogWriter, listed: Sequence[ToolDefinition], notes: Notes) -> None:
+    """Append what the model does not know yet.
+
+    Only ever between the last answer's tool results and the next call: nothing may stand between a call and its result.
+    """
+    if pen.job.tools is not None and (new := found(pen.job, listed)):
+        pen.note(e.ToolsDiscovered, tools=new)
+        pen.note(e.ContextInjected, note=guidance(pen.job, new))
+    elif (names := reminder(pen.job)) is not None:
+        pen.note(e.ContextInjected, note=names)
+    if again := forgotten(pen.job, listed):
+        pen.note(e.ContextInjected, note=guidance(pen.job, again))
+    for note in notes(pen.job):
+        if not known(pen.job, note):
+            pen.note(e.ContextInjected, note=note)
+
+
+def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """A call's tools: those of the job's first call for good, because they are the head of every prefix."""
+    assert job.config is not None
+    return pin(job.config.tools, listed) if job.tools is None else job.tools
+
+
+def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], prints: Prints) -> dict[str, Any]:
+    """What the log says of a prompt whose segments `prints` has just made, beside the call before it.
+
+    As fields of `ModelRequested`.
+    """
+    broken = cache_break(job, prefix, prints)
+    if broken:
+        metrics.cache_breaks.labels(broken).inc()
+    return {"tools": request.tools if job.tools is None else None, "prefix": prefix, "cache_break": broken}

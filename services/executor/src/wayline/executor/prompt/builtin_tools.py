@@ -1,0 +1,134 @@
+"""The executor's own tools: the door to tools that came later, and the way back to what was shown in a shorter form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from wayline.contracts.chat import ToolCall
+from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
+from wayline.executor.prompt.shorten import cut
+from wayline.journal import Job
+from wayline.llm.broken_json.arguments import nearest
+from wayline.llm.tokens import estimate
+
+RECALLED_CHARS = 8_000
+"""Of a result in one answer: less than what would be shown in a shorter form again."""
+AROUND_CHARS = 400
+"""Shown before and after each place that a query finds."""
+PLACES_MAX = 10
+QUERY_WORDS_MAX = 16
+
+_USE_TOOL = ToolDefinition(
+    name=USE_TOOL,
+    description=(
+        "Call a tool that is not in this list but was announced under TOOL GUIDANCE: by its name, with arguments as "
+        "its definition there says."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"],
+    },
+    effect=Effect.READ,
+)
+_RECALL = ToolDefinition(
+    name=RECALL,
+    description=(
+        "Read the whole of an earlier tool result that was shortened, by the step and call named there: a piece of it "
+        "from a character on, or the places where a query's words stand."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "step": {"type": "integer"},
+            "call": {"type": "string"},
+            "from": {"type": "integer", "minimum": 0},
+            "query": {"type": "string"},
+        },
+        "required": ["step", "call"],
+    },
+    effect=Effect.READ,
+)
+OWN = frozenset({USE_TOOL, RECALL})
+
+
+def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """The tools of all prompts of a job, sorted by name: what was listed at its first call, and our own with them.
+
+    `use_tool` where more could come: providers keep tools at the head of the prefix, so none is ever added there.
+    """
+    names = {tool.name for tool in listed}
+    complete = all(pattern in names for pattern in patterns)
+    own = ([] if complete else [_USE_TOOL]) + ([_RECALL] if listed or not complete else [])
+    return tuple(sorted([*listed, *own], key=lambda tool: tool.name))
+
+
+def refusal(job: Job, call: ToolCall) -> ToolReply | None:
+    """The answer to a call that no tool of the agent's could take; None: ask the registry."""
+    assert job.config is not None
+    if call.tool == USE_TOOL:
+        return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
+    if any(fnmatchcase(call.tool, pattern) for pattern in job.config.tools):
+        return None
+    known = sorted({tool.name for tool in (*(job.tools or ()), *job.discovered)} - OWN)
+    near = nearest(call.tool, known)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")
+
+
+def asked_for(call: ToolCall) -> tuple[int, str] | ToolReply:
+    """The step and call whose result `recall_details` should read."""
+    step, number = call.arguments.get("step"), call.arguments.get("call")
+    if isinstance(step, bool) or not isinstance(step, int) or not isinstance(number, str | int):
+        return _failed(
+            "invalid_arguments", f"{RECALL} takes `step`, a number, and `call`, as the shortened result says"
+        )
+    return step, str(number)
+
+
+def recalled(call: ToolCall, whole: str | None) -> ToolReply:
+    """A piece of a result, or the places in it that a query finds."""
+    if whole is None:
+        return _failed("invalid_arguments", "no result with that step and call is in this job")
+    query = call.arguments.get("query")
+    begin = call.arguments.get("from", 0)
+    if isinstance(query, str) and query.strip():
+        text = _places(whole, query)
+    elif isinstance(begin, bool) or not isinstance(begin, int) or not 0 <= begin <= len(whole):
+        return _failed("invalid_arguments", f"`from` is a character between 0 and {len(whole)}")
+    else:
+        text = _piece(whole, begin)
+    size = len(text.encode())
+    return ToolReply(status="success", content=text, effect=Effect.READ, size_bytes=size, tokens=estimate(text))
+
+
+def _piece(whole: str, begin: int) -> str:
+    end = min(len(whole), begin + RECALLED_CHARS)
+    rest = f"; go on with from={end}" if end < len(whole) else "; this is the end"
+    return f"{whole[begin:end]}\n[Characters {begin} to {end} of {len(whole)}{rest}]"
+
+
+def _places(whole: str, query: str) -> str:
+    """The stretches around the query's words, in order, as many as fit."""
+    words = [re.escape(word) for word in query.split()[:QUERY_WORDS_MAX]]
+    found: list[tuple[int, int]] = []
+    more = ""
+    for match in re.finditer("|".join(words), whole, re.IGNORECASE):
+        begin, end = max(0, match.start() - AROUND_CHARS), min(len(whole), match.end() + AROUND_CHARS)
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((begin, end))
+        if len(found) == PLACES_MAX or sum(end - begin for begin, end in found) > RECALLED_CHARS:
+            more = f"\n[There may be more after character {found[-1][1]}]"
+            break
+    if not found:
+        return f"[None of the words of {query!r} is in the {len(whole)} characters of this result]"
+    shown = [f"[From character {begin}]\n{whole[begin:end]}" for begin, end in found]
+    return cut("\n".join(shown), RECALLED_CHARS - len(more)) + more
+
+
+def _failed(code: str, message: str) -> ToolReply:
+    return ToolReply(status="failed", error=ToolError.model_validate({"code": code, "message": message}))

@@ -1,0 +1,43 @@
+"""The prefix guard: says of every call whether a provider's cache can continue the one before, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from wayline.contracts.events import CacheBreak, Segment
+from wayline.contracts.models import CacheRules
+from wayline.executor.prompt.assemble import Prints
+from wayline.journal import Job
+
+
+def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBreak | None:
+    """Why a job's next prompt, of which `prefix` are the `prints`, does not begin with its last; None where it does.
+
+    Of several causes the one that a provider meets first. Only `tools_changed`, `system_changed` and `history_edited`
+    are ours to avoid, and mean a mistake in the assembly; the others follow from a decision or from a wait.
+    """
+    before = job.asked
+    if before is None or not before.prefix:
+        return None
+    card = job.card
+    if (before.provider, before.model) != (card.provider, card.model):
+        return "model_changed"
+    was, now = _parts(before.prefix), _parts(prefix)
+    if was["tools"].hash != now["tools"].hash:
+        return "tools_changed"
+    if was["system"].hash != now["system"].hash:
+        return "system_changed"
+    said = was["messages"]
+    if prints.hash_of(said.count) != said.hash:
+        return "compaction" if job.compacted else "history_edited"
+    return "expired" if _expired(card.cache, before.at, job.at) else None
+
+
+def _parts(prefix: Sequence[Segment]) -> dict[str, Segment]:
+    return {segment.part: segment for segment in prefix}
+
+
+def _expired(cache: CacheRules, asked_at: datetime, at: datetime | None) -> bool:
+    """Whether nobody has read the cache for so long that the provider has dropped it; the newest event is the clock."""
+    return cache.ttl_s is not None and at is not None and (at - asked_at).total_seconds() > cache.ttl_s

@@ -1,0 +1,284 @@
+"""When a conversation is summarised, which part of it, by whom, and that nothing is torn apart."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import cycle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, TextPart, ToolCall, ToolImage, ToolMessage, UserMessage, Verbatim
+from wayline.contracts.jobs import Failure, Route
+from wayline.contracts.models import MediaRules, ModelCard
+from wayline.contracts.money import Usage
+from wayline.contracts.tools import Effect
+from wayline.executor.decide import compaction
+from wayline.executor.decide.actions import CallModel, Compact, NoteLost
+from wayline.executor.decide.compaction import (
+    AGAIN_AFTER_STEPS,
+    END_SHARE,
+    START_SHARE,
+    SUMMARY_TOKENS_MAX,
+    TASK_BYTES_MAX,
+    note,
+    question,
+)
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+
+from ..logs import PRIMARY, Log, card
+
+WINDOW = 20_000
+SMALL = PRIMARY.model_copy(update={"context_window": WINDOW})
+FLASH = ModelCard(provider="acme", model="flash", tier="flash", context_window=200_000)
+RESULT = "found " * 500
+BLOCKS = Verbatim(provider="acme", model="primary", blocks=({"type": "thinking", "signature": "s"},))
+
+
+class Long(Log):
+    """A log whose conversation fills a small window."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**{"cards": (SMALL,), "max_steps": 99, **fields})
+
+    def step(self, *results: str) -> Long:
+        """A call of the model, its tool calls and their results; what the provider counts is what we estimate."""
+        n = self.job.step + 1
+        self.ask(n)
+        calls = tuple(ToolCall(call=str(at), tool="t") for at, _ in enumerate(results, 1))
+        message = AssistantMessage(text="Looking.", tool_calls=calls, verbatim=BLOCKS)
+        prompt = sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.messages)
+        named = {"step": n, "attempt": 1, "attempt_id": ids.attempt_id("default", "j", n, 1)}
+        self.say(
+            e.ModelCompleted,
+            **named,
+            message=message,
+            usage=Usage(input=prompt, output=5),
+            cost_usd=Decimal(0),
+            stop_reason="tools",
+            duration_ms=1,
+        )
+        for at, content in enumerate(results, 1):
+            call = {"step": n, "call": str(at), "tool": "t"}
+            self.say(e.ToolRequested, **call, arguments={}, effect=Effect.READ, key=f"k{n}{at}")
+            self.say(e.ToolCompleted, **call, status="success", content=content)
+        return self
+
+    def until_due(self) -> Compact:
+        while isinstance(self.next, CallModel):
+            self.step(RESULT)
+        assert isinstance(self.next, Compact)
+        return self.next
+
+    def aside(self) -> dict[str, Any]:
+        return {"purpose": "compaction", "attempt_id": f"default/j/{self.job.step}/a{self.job.aux_calls + 1}"}
+
+    def asked(self) -> dict[str, Any]:
+        named = self.aside()
+        self.say(e.AuxiliaryRequested, **named, provider="acme", model="primary", worst_usd=Decimal(1))
+        return named
+
+    def compacted(self, action: Compact) -> None:
+        named = self.asked()
+        self.say(e.AuxiliaryCompleted, **named, provider="acme", model="primary", cost_usd=Decimal(0))
+        self.say(e.ContextCompacted, note=note("In short."), kept=action.kept)
+
+    @property
+    def tokens(self) -> int:
+        return sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.messages)
+
+
+def test_a_conversation_is_summarised_when_it_fills_most_of_its_models_window():
+    log = Long()
+    log.until_due()
+
+    assert START_SHARE * WINDOW < log.tokens < WINDOW
+    assert log.events[-1].type == "tool.completed", "between a step's results and the next call"
+
+
+def test_what_is_left_has_room_for_long():
+    log = Long()
+    log.compacted(log.until_due())
+
+    assert log.next == CallModel(log.job.step + 1, 1)
+    assert log.tokens <= END_SHARE * WINDOW
+    log.step(RESULT)
+    assert isinstance(log.next, CallModel)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.integers(2_000, 8_000), min_size=1, max_size=3), min_size=1, max_size=6))
+def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[list[int]]):
+    log = Long()
+    for sizes in cycle(steps):
+        if isinstance(action := log.next, Compact):
+            break
+        log.step(*("x" * size for size in sizes))
+    before = log.job.messages
+    log.compacted(action)
+    first, summary, *kept = log.job.messages
+
+    assert first == before[0] and isinstance(first, UserMessage)
+    assert summary == note("In short.")
+    assert isinstance(kept[0], AssistantMessage)
+    asked: set[str] = set()
+    for message in kept:
+        if isinstance(message, AssistantMessage):
+            assert not asked
+            asked = {call.call for call in message.tool_calls}
+        elif isinstance(message, ToolMessage):
+            asked.remove(message.call)
+    assert not asked
+    assert [m.model_copy(update={"verbatim": None}) if isinstance(m, AssistantMessage) else m for m in before][
+        -action.kept :
+    ] == kept
+
+
+def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypatch: pytest.MonkeyPatch):
+    log, measured, size = Long(), list[object](), compaction._size
+    log.until_due()
+    monkeypatch.setattr(compaction, "_size", lambda message, card: measured.append(message) or size(message, card))
+
+    assert isinstance(log.next, Compact)
+    assert len(measured) <= 2 * len(log.job.messages)
+
+
+def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
+    log = Long()
+    log.compacted(log.until_due())
+    log.step(RESULT)
+
+    said = [message for message in log.job.messages if isinstance(message, AssistantMessage)]
+    assert [message.verbatim for message in said] == [None] * (len(said) - 1) + [BLOCKS]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_summary_that_did_not_come_is_asked_for_again_only_some_steps_later(made: bool):
+    log = Long()
+    log.until_due()
+    tried, named = log.job.step, log.asked() if made else log.aside()
+    log.say(e.AuxiliaryFailed, **named, error=Failure(code="overloaded", message="no"))
+
+    assert isinstance(log.next, CallModel)
+    log.until_due()
+    assert log.job.step == tried + AGAIN_AFTER_STEPS
+    assert log.aside()["attempt_id"] != named["attempt_id"]
+
+
+def test_a_summary_whose_asker_was_killed_is_noted_as_lost_and_the_job_goes_on():
+    log = Long()
+    log.until_due()
+    named = log.asked()
+    lost = log.next
+
+    assert isinstance(lost, NoteLost) and lost.asked.attempt_id == named["attempt_id"]
+    log.say(e.AuxiliaryFailed, **named, error=Failure(code=e.LOST, message="gone"))
+    assert log.next == CallModel(log.job.step + 1, 1)
+
+
+def test_a_flash_model_that_can_read_it_all_is_asked_else_the_conversations_own():
+    own, blind = Long(), Long(cards=(SMALL, FLASH.model_copy(update={"context_window": 5_000})))
+    flash = Long(cards=(SMALL, FLASH))
+
+    assert [log.until_due().card for log in (own, blind, flash)] == [SMALL, SMALL, FLASH]
+
+
+def test_the_question_shows_the_task_and_what_is_going_to_be_replaced():
+    log = Long()
+    action = log.until_due()
+    request = question(log.job, action, attempt_id="a")
+
+    [message] = request.messages
+    assert isinstance(message, UserMessage)
+    text = message.parts[0].text
+    assert text.startswith("The task:\nUSER: why?")
+    assert text.count("CALL OF t") == (len(log.job.messages) - 1 - action.kept) // 2
+    assert request.tools == () and request.max_output_tokens == SUMMARY_TOKENS_MAX
+
+
+def test_a_long_task_is_counted_and_shown_by_its_beginning_and_its_end():
+    task = "BEGIN " + "word " * 12_000 + "END"
+    roomy = PRIMARY.model_copy(update={"context_window": 60_000})
+    small = FLASH.model_copy(update={"context_window": 12_000})
+    action = Long(cards=(roomy, small), input=task).until_due()
+    log = Long(cards=(roomy, FLASH), input=task)
+    text = question(log.job, log.until_due(), attempt_id="a").messages[0].parts[0].text
+
+    assert action.card == roomy
+    shown, _, _ = text.partition("The part of the conversation")
+    assert len(shown) < TASK_BYTES_MAX + 200
+    assert "BEGIN word" in shown and "word END" in shown and "left out" in shown
+
+
+@pytest.mark.parametrize("result", ["word " * 3_000, "[1,2,3]," * 2_000, "\U0001f9ff" * 2_000])
+@pytest.mark.parametrize("window", [6_000, 20_000])
+def test_the_question_fits_the_window_of_whoever_is_asked(result: str, window: int):
+    log = Long(cards=(PRIMARY.model_copy(update={"context_window": window}),))
+    for _ in range(6):
+        log.step(result)
+    action = Compact(log.job.card, 2)
+    request = question(log.job, action, attempt_id="a")
+
+    sent = estimate(request.system) + estimate(request.messages[0].parts[0].text)
+    assert sent + request.max_output_tokens <= window * 1.05
+
+
+def test_a_model_that_runs_here_and_reads_nothing_is_not_summarised_for():
+    log = Long(cards=(card("offline/offline", None, context_window=WINDOW),))
+    route = Route(provider="offline", model="offline", tier="flash", reason="r")
+    log.say(e.JobRerouted, route=route, cause="fallback")
+    for _ in range(40):
+        log.step(RESULT)
+
+    assert isinstance(log.next, CallModel)
+
+
+def test_where_a_provider_tells_no_usage_its_prompt_is_as_long_as_it_was_estimated():
+    log = Log().ask(
+        prefix=(e.Segment(part="system", hash="s", tokens=50), e.Segment(part="messages", hash="m", tokens=700))
+    )
+    log.say(
+        e.ModelCompleted,
+        step=1,
+        attempt=1,
+        attempt_id=ids.attempt_id("default", "j", 1, 1),
+        message=AssistantMessage(text="Looking."),
+        usage=Usage(),
+        cost_usd=None,
+        unsettled=e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal(1)),
+        stop_reason="end",
+        duration_ms=1,
+    )
+
+    assert log.job.prompt_tokens == 750
+
+
+def test_what_is_pinned_leaves_less_room_for_what_is_kept():
+    def until_due(**fields: Any) -> Compact:
+        log = Long(**fields)
+        for _ in range(24):
+            log.step(RESULT)
+        assert isinstance(log.next, Compact)
+        return log.next
+
+    pinned = AgentConfig(tools=("*",), pinned=(TextPart(text="rule " * 3_000),))
+
+    assert until_due(config=pinned).kept < until_due(config=AgentConfig(tools=("*",))).kept
+
+
+def test_images_of_tools_are_words_in_a_summary_and_tokens_where_they_are_seen():
+    about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": 9, "width": 80, "height": 40}
+    image = ToolImage(content_base64="AAAA" * 9_999, **about)
+    seeing = PRIMARY.model_copy(update={"images": True, "media": MediaRules(patch_px=10, patches_max=50)})
+    seen = ToolMessage(call="1", tool="t", content=image.note, images=(image,))
+
+    beside = compaction._size(seen, seeing) - compaction._size(seen, None)
+
+    assert beside == 32 * BYTES_PER_TOKEN
+    assert compaction._size(seen, PRIMARY) == compaction._size(seen, None) < 500
+    assert [*compaction._lines([seen])] == ["RESULT OF t: [image image/png, 80x40]"]

@@ -1,0 +1,153 @@
+"""What becomes of a job whose model call failed: again, another model, or the end."""
+
+from datetime import timedelta
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.jobs import Waiting
+from wayline.executor.decide.actions import CallModel, Complete, Fail, Reroute
+from wayline.executor.decide.retry_or_reroute import BACKOFF_S, PATIENCE_S, WAIT_MAX_S, when_shut
+
+from ..logs import CHEAP, Log, card
+
+CHAIN = ("acme/sister", "other/spare")
+
+
+def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses_and_not_for_ever():
+    log, waits = Log(), []
+    for attempt in (1, 2, 3):
+        again = log.failing("server_error", attempt=attempt).next
+        assert isinstance(again, CallModel) and (again.step, again.attempt) == (1, attempt + 1)
+        waits.append(again.delay_s)
+
+    ended = log.failing("server_error", attempt=4).next
+
+    assert tuple(waits) == BACKOFF_S[1:]
+    assert isinstance(ended, Fail) and (ended.error.code, ended.error.message) == ("server_error", "no")
+
+
+def test_advice_follows_the_providers_own_words_as_a_sentence_of_its_own():
+    refused = Log().ask(1, 1).fail("unknown_model", message="no such model.", retryable=False).next
+
+    assert isinstance(refused, Fail)
+    assert refused.error.message == "no such model. To go on, name a model of GET /v1/models"
+
+
+def test_the_providers_own_word_on_when_to_come_back_is_the_wait():
+    assert Log().failing("rate_limited", after_s=7.5).next == CallModel(1, 2, 7.5)
+    assert Log().failing("rate_limited").next == CallModel(1, 2, BACKOFF_S[1])
+
+
+def test_a_long_wait_is_made_only_while_nobody_else_can_go_on():
+    long = PATIENCE_S + 1
+
+    assert Log().failing("rate_limited", after_s=long).next == CallModel(1, 2, long)
+    rerouted = Log(fallbacks=CHAIN).failing("rate_limited", after_s=long).next
+    assert isinstance(rerouted, Reroute) and (rerouted.cause, rerouted.route.name) == ("fallback", "acme/sister")
+    assert "11 s" in rerouted.route.reason
+
+
+def test_a_wait_beyond_the_limit_fails_and_says_how_long_it_would_have_been():
+    ended = Log().failing("rate_limited", after_s=WAIT_MAX_S + 1).next
+
+    assert isinstance(ended, Fail) and ended.error.code == "rate_limited"
+    assert "61 s" in ended.error.message and "acme/primary" in ended.error.message
+
+
+def test_a_wait_that_outlasts_the_job_is_not_made():
+    log = Log().failing("rate_limited", after_s=30)
+    late = log.events[-1].model_copy(update={"at": log.events[0].at + timedelta(seconds=590)})
+    log.events[-1] = late
+
+    assert isinstance(log.next, Fail)
+
+
+@pytest.mark.parametrize("said_retryable", [True, False])
+def test_a_spend_cap_is_never_tried_again_and_says_what_to_do(said_retryable: bool):
+    ended = Log().failing("spend_cap", retryable=said_retryable).next
+
+    assert isinstance(ended, Fail) and ended.error.code == "spend_cap"
+    assert "spending limit" in ended.error.message and "fallback" in ended.error.message
+
+
+@pytest.mark.parametrize("code", ["spend_cap", "authentication", "unknown_provider"])
+def test_what_is_wrong_with_a_whole_provider_goes_to_another_provider(code: str):
+    rerouted = Log(fallbacks=CHAIN).failing(code, retryable=False).next
+
+    assert isinstance(rerouted, Reroute) and rerouted.route.name == "other/spare"
+
+
+@pytest.mark.parametrize("code", ["invalid_request", "unknown_model", "unreadable"])
+def test_what_is_wrong_with_one_model_goes_to_the_next_in_the_chain(code: str):
+    log = Log(fallbacks=CHAIN).failing(code, retryable=False)
+
+    first = log.next
+    assert isinstance(first, Reroute) and first.route.name == "acme/sister"
+    assert log.take(first).next == CallModel(1, 2), "the same step, as an attempt of its own"
+    second = log.failing(code, attempt=2, retryable=False).next
+    assert isinstance(second, Reroute) and second.route.name == "other/spare"
+    assert isinstance(log.take(second).failing(code, attempt=3, retryable=False).next, Fail)
+
+
+def test_the_next_model_has_all_its_tries():
+    log = Log(fallbacks=CHAIN)
+    for attempt in (1, 2, 3, 4):
+        log.failing("overloaded", attempt=attempt)
+    log.take(log.next)
+
+    assert log.failing("overloaded", attempt=5).next == CallModel(1, 6, BACKOFF_S[1])
+
+
+def test_calls_that_were_only_lost_use_up_no_tries():
+    log = Log()
+    for attempt in (1, 2, 3, 4):
+        log.failing("lost", attempt=attempt)
+
+    assert log.next == CallModel(1, 5)
+    assert log.failing("server_error", attempt=5).next == CallModel(1, 6, BACKOFF_S[1])
+
+
+def test_a_prompt_that_is_too_long_goes_to_a_larger_window():
+    wide = card("other/wide", CHEAP, context_window=1_000_000)
+    log = Log(cards=(*Log().cards, wide), fallbacks=(*CHAIN, "other/wide"))
+
+    rerouted = log.failing("context_too_long", retryable=False).next
+
+    assert isinstance(rerouted, Reroute) and rerouted.route.name == "other/wide"
+
+
+def test_where_no_fallback_is_left_the_stronger_slot_goes_on_once():
+    log = Log(slots={"primary": "acme/primary", "escalation": "acme/strong"})
+
+    up = log.failing("unreadable", retryable=False).next
+    assert isinstance(up, Reroute) and (up.cause, up.route.name) == ("escalation", "acme/strong")
+    assert isinstance(log.take(up).failing("unreadable", attempt=2, retryable=False).next, Fail)
+
+
+def test_a_job_that_said_something_and_ran_out_of_time_answers_with_it():
+    log = Log().ask().answer("half", "t").result().failing("time_limit", step=2)
+    log.events[-1] = log.events[-1].model_copy(update={"at": log.events[0].at + timedelta(seconds=600)})
+
+    assert log.next == Complete("half", partial=True, reason="the job's 600 s are over")
+
+
+def test_time_that_a_job_was_parked_is_not_its_own():
+    log = Log().say(e.JobParked, waiting=Waiting(why="budget", wait_id="w"), signals_seen=0)
+    log.say(e.JobResumed)
+    log.events[-1] = log.events[-1].model_copy(update={"at": log.events[-2].at + timedelta(days=2)})
+
+    assert log.next == CallModel(1, 1)
+
+
+def test_a_shut_model_is_waited_for_a_little_then_a_fallback_goes_on():
+    chained, alone = Log(fallbacks=CHAIN).job, Log().job
+
+    assert when_shut(chained, wait_s=PATIENCE_S, waited_s=0, why="keeps failing") is None
+    rerouted = when_shut(chained, wait_s=1, waited_s=PATIENCE_S, why="keeps failing")
+    assert isinstance(rerouted, Reroute)
+    assert rerouted.route.reason == "acme/primary keeps failing, so the job falls back to acme/sister"
+    assert when_shut(alone, wait_s=PATIENCE_S + 1, waited_s=0, why="keeps failing") is None
+    ended = when_shut(alone, wait_s=1, waited_s=WAIT_MAX_S, why="keeps failing")
+    assert isinstance(ended, Fail) and ended.error.code == "unavailable"
+    assert "acme/primary keeps failing" in ended.error.message

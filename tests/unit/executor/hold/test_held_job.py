@@ -1,0 +1,41 @@
+"""What a holder waits for, it waits for so long and no longer."""
+
+import asyncio
+
+import pytest
+
+from wayline.executor.hold.claim import Ticket
+from wayline.executor.hold.heartbeat import Heartbeats
+from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.log_writer import LogWriter
+from wayline.journal import Head, Job, JobLog, State
+
+A_MOMENT_S = 0.001
+LONG_S = 60.0
+
+
+@pytest.fixture
+def hold() -> HeldJob:
+    pen = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
+    return HeldJob(None, Ticket("acme", "j1", 1, 1, 1), None, pen, draining=asyncio.Event(), heart=Heartbeats(LONG_S))
+
+
+async def test_what_is_not_over_in_time_is_stopped(hold):
+    ended = asyncio.Event()
+
+    async def never() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(TimeoutError):
+        await hold.listening(never(), finish_when_draining=True, seconds=A_MOMENT_S)
+    assert ended.is_set()
+
+
+async def test_a_limit_that_is_over_does_not_end_what_comes_next(hold):
+    with pytest.raises(TimeoutError):
+        await hold.listening(asyncio.Event().wait(), finish_when_draining=True, seconds=A_MOMENT_S)
+
+    assert await hold.listening(asyncio.sleep(A_MOMENT_S, "done"), finish_when_draining=True, seconds=LONG_S) == "done"
