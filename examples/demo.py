@@ -18,13 +18,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any, TextIO
 
-import httpx2
 import nats
+
+from wayline.client import Address, ApiError, Client, whole_trace
 
 WAYLINE = str(Path(sys.executable).with_name("wayline"))
 MODULES = (
@@ -43,7 +44,7 @@ PAGE_CHARS = 2_500
 PAGES_MIN = 200
 READY_WITHIN_S = 120
 ANSWER_WITHIN_S = 60
-TOLD_WITHIN_S = 60
+SPANS_WITHIN_S = 60
 TRACED = frozenset({"gateway", "router", "executor", "tool-registry", "retrieval"})
 
 HTTP_QUESTION = "What happens when an exception occurs in a with statement's suite?"
@@ -75,7 +76,7 @@ def platform() -> Iterator[dict[str, str]]:
         shown.start()
         try:
             url = f"http://127.0.0.1:{http_port}"
-            wait_ready(url, process)
+            asyncio.run(wait_ready(url, process))
             yield {**os.environ, "WAYLINE_URL": url, "WAYLINE_NATS_URL": f"nats://127.0.0.1:{nats_port}"}
         finally:
             process.send_signal(signal.SIGINT)
@@ -84,33 +85,27 @@ def platform() -> Iterator[dict[str, str]]:
     print("Stopped. Its data was temporary and is deleted; `make run` keeps what it is given.", file=sys.stderr)
 
 
-def show_start(said: TextIO) -> None:
-    """Show what the platform says, but for its last line: nothing is kept here."""
-    for line in said:
+def show_start(output: TextIO) -> None:
+    """Show what the platform prints, but for its last line: nothing is kept here."""
+    for line in output:
         if not line.startswith("Stopped;"):
             print(line, end="", file=sys.stderr)
 
 
-def wait_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Return when the platform answers, or end the demo with what is wrong."""
-    transport = httpx2.HTTPTransport(retries=0)
-    with httpx2.Client(base_url=url, transport=transport) as client:
+async def wait_ready(url: str, process: subprocess.Popen[str]) -> None:
+    """Wait until the platform answers, or end the demo with what is wrong."""
+    async with Client(Address(url)) as client:
         for _ in range(READY_WITHIN_S * 10):
             if process.poll() is not None:
-                raise SystemExit("wayline up ended; what it says above is why")
-            try:
-                if client.get("/health/ready", timeout=1).status_code == 200:
-                    return
-            except httpx2.HTTPError:
-                pass
-            try:
-                process.wait(0.1)
-            except subprocess.TimeoutExpired:
-                continue
+                raise SystemExit("wayline up ended; what it printed above is why")
+            with suppress(ApiError):
+                await client.get("/health/ready")
+                return
+            await asyncio.sleep(0.1)
     raise SystemExit(f"the platform was not ready within {READY_WITHIN_S} s")
 
 
-def say(text: str) -> None:
+def headline(text: str) -> None:
     print(f"\n── {text}")
 
 
@@ -134,20 +129,18 @@ def show(job: dict[str, object]) -> None:
     print(f"  {job['status']} · {job['steps']} steps · ${job['cost_usd']}")
 
 
-def ask_over_http(environment: dict[str, str]) -> str:
-    with httpx2.Client(base_url=environment["WAYLINE_URL"], timeout=ANSWER_WITHIN_S + 5) as client:
-        body = {"agent": "assistant", "input": HTTP_QUESTION}
-        job = client.post("/v1/jobs", params={"wait": ANSWER_WITHIN_S}, json=body).raise_for_status().json()
+async def ask_over_http(environment: dict[str, str]) -> str:
+    async with Client(Address(environment["WAYLINE_URL"])) as client:
+        job = await client.submit({"agent": "assistant", "input": HTTP_QUESTION}, wait_s=ANSWER_WITHIN_S)
     show(job)
     return job["job_id"]
 
 
-async def trace_told(environment: dict[str, str], job_id: str) -> None:
-    """Return when every service has told its part of the trace: they send their spans once a second."""
-    async with asyncio.timeout(TOLD_WITHIN_S), httpx2.AsyncClient(base_url=environment["WAYLINE_URL"]) as client:
+async def wait_for_spans(environment: dict[str, str], job_id: str) -> None:
+    """Wait until every service has sent its part of the trace: they send their spans once a second."""
+    async with asyncio.timeout(SPANS_WITHIN_S), Client(Address(environment["WAYLINE_URL"])) as client:
         while True:
-            trace = await client.get(f"/v1/jobs/{job_id}/trace")
-            if trace.status_code == 200 and services_in(trace.json()["root"]) >= TRACED:
+            if services_in((await whole_trace(client, job_id))["root"]) >= TRACED:
                 return
             await asyncio.sleep(0.2)
 
@@ -175,20 +168,20 @@ def main() -> None:
         directory.mkdir()
         pages = write_documents(directory)
         assert pages >= PAGES_MIN, f"pydoc has only {pages} pages here"
-        say(f"Ingesting Python's own documentation (pydoc): {pages} pages of {PAGE_CHARS:,} characters")
+        headline(f"Ingesting Python's own documentation (pydoc): {pages} pages of {PAGE_CHARS:,} characters")
         wayline(environment, "ingest", str(directory))
 
-        say(f"First door, HTTP: {HTTP_QUESTION}")
-        job_id = ask_over_http(environment)
-        say(f"Second door, the command line: {COMMAND_QUESTION}")
+        headline(f"First door, HTTP: {HTTP_QUESTION}")
+        job_id = asyncio.run(ask_over_http(environment))
+        headline(f"Second door, the command line: {COMMAND_QUESTION}")
         wayline(environment, "run", COMMAND_QUESTION)
-        say(f"Third door, a bare message on the bus: {BUS_QUESTION}")
+        headline(f"Third door, a bare message on the bus: {BUS_QUESTION}")
         asyncio.run(ask_on_the_bus(environment))
 
-        say("The trace of the first job")
-        asyncio.run(trace_told(environment, job_id))
+        headline("The trace of the first job")
+        asyncio.run(wait_for_spans(environment, job_id))
         wayline(environment, "trace", job_id)
-        say("What it all cost")
+        headline("What it all cost")
         wayline(environment, "costs")
 
 

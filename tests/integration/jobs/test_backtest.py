@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from wayline.client import Address, Client
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, Prices, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
@@ -15,7 +16,6 @@ from wayline.router import handlers
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.backtest import backtest, policy_of
-from wayline.standalone.client import Address, Api
 from wayline.testkit import until
 
 from .conftest import chatting
@@ -88,18 +88,18 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             await platform.wait_for(name)
         went = {name: (await platform.job(name)).route for name in CLASSIFIED}
 
-        async with Api(Address(f"http://127.0.0.1:{platform.http_port}")) as api:
+        async with Client(Address(f"http://127.0.0.1:{platform.http_port}")) as client:
 
             async def listed() -> bool:
-                jobs = (await api.get("/v1/jobs"))["jobs"]
+                jobs = (await client.get("/v1/jobs"))["jobs"]
                 return len(jobs) == len(TASKS) + 4 and all(job["status"] == "completed" for job in jobs)
 
             await until(listed, within=20, why="tracing knows all jobs")
             since = datetime.now(UTC) - timedelta(days=1)
             called = len(chat.calls)
-            same = await backtest(api, current_policy(), since=since)
-            dearer = await backtest(api, policy_of("all-premium"), since=since)
-            none = await backtest(api, current_policy(), since=datetime.now(UTC))
+            same = await backtest(client, current_policy(), since=since)
+            dearer = await backtest(client, policy_of("all-premium"), since=since)
+            none = await backtest(client, current_policy(), since=datetime.now(UTC))
 
     assert (same["jobs"], same["same"], same["changed"]) == (9, 9, [])
     assert {name: route and route.model for name, route in went.items()} == {"sorted": "large", "unsorted": "small"}

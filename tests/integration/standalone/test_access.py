@@ -62,7 +62,7 @@ def test_tenants_and_keys_are_made_from_the_machine_and_used_over_http(fresh: In
 
 
 def test_the_machines_key_goes_to_no_other_address(fresh: Installed):
-    from wayline.standalone.client import Address
+    from wayline.client import Address
 
     machine_key(fresh).parent.mkdir(parents=True)
     machine_key(fresh).write_text("wl_secret\n")

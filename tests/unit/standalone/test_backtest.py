@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from wayline.client import ApiError
 from wayline.routing import current_policy
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.cli import app
-from wayline.standalone.client import ApiError
 from wayline.standalone.drawing import backtest_table
 
 from ..routing.recorded_jobs import NOW, recorded
@@ -22,9 +23,8 @@ from ..routing.recorded_jobs import NOW, recorded
 class Aged:
     """The HTTP API of a system where one job's log is gone, and of another only its end is there."""
 
-    async def get(self, path: str, **_: Any) -> dict[str, Any]:
-        jobs = [{"job_id": name, "created_at": NOW.isoformat()} for name in ("whole", "gone", "cut")]
-        return {"jobs": jobs, "next_cursor": None}
+    async def pages(self, path: str, **_: Any) -> AsyncIterator[dict[str, Any]]:
+        yield {"jobs": [{"job_id": name, "created_at": NOW.isoformat()} for name in ("whole", "gone", "cut")]}
 
     async def log(self, job_id: str) -> list[dict[str, Any]]:
         if job_id == "gone":

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from wayline.client import ApiError
 from wayline.routing import Policy, backtest_summary, decide_again, named_policy, policy_with
-from wayline.standalone.client import ApiError
 
 if TYPE_CHECKING:
-    from wayline.standalone.client import Api
+    from wayline.client import Client
 
 PAGE = 50
 GONE = 404
@@ -50,10 +50,10 @@ def _read(path: Path) -> Mapping[str, Any]:
     return said
 
 
-async def backtest(api: Api, policy: Policy, *, since: datetime) -> dict[str, Any]:
+async def backtest(client: Client, policy: Policy, *, since: datetime) -> dict[str, Any]:
     """Read every job since then and decide it again; a job whose log has aged out is counted and left out."""
     decided, aged_out = [], 0
-    async for log in _logs(api, since):
+    async for log in _logs(client, since):
         # A log ages out from its beginning: what is left of it does not say how the job was routed.
         if log is None or not any(event.get("seq") == 1 for event in log):
             aged_out += 1
@@ -62,22 +62,21 @@ async def backtest(api: Api, policy: Policy, *, since: datetime) -> dict[str, An
     return backtest_summary(policy, decided) | {"aged_out": aged_out}
 
 
-async def _logs(api: Api, since: datetime) -> AsyncIterator[list[dict[str, Any]] | None]:
+async def _logs(client: Client, since: datetime) -> AsyncIterator[list[dict[str, Any]] | None]:
     """Read the log of every job since then, newest first; None where it is not there any more."""
-    cursor, seen = None, 0
-    while seen < JOBS_MAX:
-        page = await api.get("/v1/jobs", limit=PAGE, cursor=cursor)
+    seen = 0
+    async for page in client.pages("/v1/jobs", limit=PAGE):
         recent = [job for job in page["jobs"] if datetime.fromisoformat(job["created_at"]) >= since]
         for job in recent:
-            yield await _log(api, job["job_id"])
-        seen, cursor = seen + len(recent), page.get("next_cursor")
-        if cursor is None or len(recent) < len(page["jobs"]):
+            yield await _log(client, job["job_id"])
+        seen += len(recent)
+        if len(recent) < len(page["jobs"]) or seen >= JOBS_MAX:
             return
 
 
-async def _log(api: Api, job_id: str) -> list[dict[str, Any]] | None:
+async def _log(client: Client, job_id: str) -> list[dict[str, Any]] | None:
     try:
-        return await api.log(job_id)
+        return await client.log(job_id)
     except ApiError as error:
         # Logs are kept for 30 days, the list of jobs for longer.
         if error.status == GONE:

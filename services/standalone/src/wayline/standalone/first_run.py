@@ -11,13 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from wayline.client import Address, Client, File, upload_documents, whole_trace
 from wayline.standalone import drawing
-from wayline.standalone.client import Address, Api
-from wayline.standalone.following import Progress as JobProgress
-from wayline.standalone.following import follow_to_the_end
-from wayline.standalone.ingesting import File, ingest
 from wayline.standalone.installation import Installation
-from wayline.standalone.whole_trace import whole_trace
+from wayline.standalone.progress import Progress as JobProgress
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
 # Not README.md: it shows this very run, and an answer that quotes its own output is no answer.
@@ -31,14 +28,14 @@ async def show(installation: Installation, *, gateway: str, console: Console) ->
     """Ingest the sample and run the first job, once for a data directory."""
     if installation.sampled.exists():
         return
-    async with Api(Address(gateway)) as api:
+    async with Client(Address(gateway)) as client:
         # Somebody who has documents of their own needs none of ours.
-        if (await api.get("/v1/documents", limit=1))["documents"]:
+        if (await client.get("/v1/documents", limit=1))["documents"]:
             installation.sampled.touch()
             return
         console.print("[bold]First run[/bold]: sample knowledge, then one job.\n")
-        await _ingest(api, sample_files(Path.cwd()), console)
-        await _first_job(api, console)
+        await _ingest(client, sample_files(Path.cwd()), console)
+        await _first_job(client, console)
     installation.sampled.touch()
     console.print("\nThat was the first job. `wayline ingest PATH` adds documents of yours; the next job is below.")
 
@@ -55,7 +52,7 @@ def sample_files(here: Path) -> list[File]:
     return [File(path, path.relative_to(here).as_posix()) for path in found]
 
 
-async def _ingest(api: Api, sample: list[File], console: Console) -> None:
+async def _ingest(client: Client, sample: list[File], console: Console) -> None:
     columns = (TextColumn("  ingesting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[name]}"))
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(sample), name="")
@@ -65,17 +62,17 @@ async def _ingest(api: Api, sample: list[File], console: Console) -> None:
             if document["status"] == "failed":
                 console.print(f"  [red]failed[/red] {escape(file.name)}: {escape(document['error'])}")
 
-        outcome = await ingest(api, sample, done=done)
+        outcome = await upload_documents(client, sample, done=done)
     ready = [document for _, document in outcome if document["status"] == "ready"]
     console.print(f"  documents: {len(ready)}, passages: {sum(document['chunks_done'] for document in ready)}\n")
 
 
-async def _first_job(api: Api, console: Console) -> None:
+async def _first_job(client: Client, console: Console) -> None:
     console.print(f'[bold]wayline run "{QUESTION}"[/bold]', soft_wrap=True)
-    accepted = await api.post("/v1/jobs", {"agent": "assistant", "input": QUESTION})
+    accepted = await client.submit({"agent": "assistant", "input": QUESTION})
     with JobProgress(console) as progress:
         async with asyncio.timeout(FIRST_JOB_WAIT_S):
-            job = await follow_to_the_end(api, accepted["job_id"], progress)
+            job = await client.follow(accepted["job_id"], on_event=progress.show)
     console.print(drawing.job_end(job), soft_wrap=True)
     console.print(f"\n[bold]wayline trace {job['job_id']}[/bold]")
-    console.print(drawing.trace_tree(await whole_trace(api, job["job_id"])), soft_wrap=True)
+    console.print(drawing.trace_tree(await whole_trace(client, job["job_id"])), soft_wrap=True)

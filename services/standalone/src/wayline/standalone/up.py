@@ -158,7 +158,7 @@ class _Up:
         self._teller.say("Ctrl-C stops everything.")
 
     async def _show_sample(self) -> None:
-        from wayline.standalone.client import ApiError
+        from wayline.client import ApiError
         from wayline.standalone.first_run import show
 
         try:
@@ -203,11 +203,11 @@ async def _logged(changes: AsyncIterator[str]) -> AsyncIterator[str]:
 
 async def _keep_machine_key(installation: Installation, place: Place) -> None:
     """Let the commands of who may read the data directory act as an operator, also when keys are needed."""
+    from wayline.client import MACHINE_KEY
     from wayline.gateway.adapters.keys import keep_machine_key
     from wayline.gateway.app import open_store
     from wayline.gateway.doors import OPEN_TENANT
     from wayline.gateway.keys import mint
-    from wayline.standalone.client import MACHINE_KEY
 
     path = installation.credentials / MACHINE_KEY
     if not path.exists():

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from wayline.client import Address, ApiError, Client
 from wayline.llm.catalogue import bundled, usable
 from wayline.llm.prices import LOCAL
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.checks.gateway import gateway_url
-from wayline.standalone.client import Address, Api, ApiError
 from wayline.standalone.findings import Finding, Findings, note, ok, warning
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings
@@ -35,9 +35,9 @@ async def examine_models(settings: Settings, installation: Installation) -> Find
             yield finding
         return
     try:
-        async with Api(Address(url, os.environ.get("WAYLINE_API_KEY") or None)) as api:
-            executors = (await api.get("/v1/providers"))["executors"]
-            models, agents = await api.get("/v1/models"), (await api.get("/v1/agents"))["agents"]
+        async with Client(Address(url, os.environ.get("WAYLINE_API_KEY") or None)) as client:
+            executors = (await client.get("/v1/providers"))["executors"]
+            models, agents = await client.get("/v1/models"), (await client.get("/v1/agents"))["agents"]
     except ApiError as error:
         todo = "see the lines above; where keys are in use, set WAYLINE_API_KEY"
         yield note(ABOUT, f"nobody says which providers executors can call: {error}", todo)

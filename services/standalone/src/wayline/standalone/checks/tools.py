@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wayline.client import Address, ApiError, Client
 from wayline.standalone.checks.gateway import gateway_url
-from wayline.standalone.client import Address, Api, ApiError
 from wayline.standalone.findings import Findings, ok, problem, warning
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings
@@ -15,8 +15,8 @@ async def examine_tools(settings: Settings, installation: Installation) -> Findi
     if gateway_url(settings, installation) is None or (running or {}).get("servers_only"):
         return
     try:
-        async with Api(Address.from_environment()) as api:
-            listed = await api.get("/v1/tools")
+        async with Client(Address.from_environment()) as client:
+            listed = await client.get("/v1/tools")
     except ApiError as error:
         yield warning("tools", f"could not be listed: {error}", "is the tool registry running?")
         return

@@ -21,7 +21,7 @@ TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="A lower-case 
 def create_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
     """Create a tenant with the bundled agents; its first key is made with `wayline keys create --tenant`."""
     answer(
-        lambda api: api.post("/v1/tenants", {"tenant": tenant}),
+        lambda client: client.post("/v1/tenants", {"tenant": tenant}),
         as_json=as_json,
         draw=lambda said: (
             f"tenant {said['tenant']} exists now; `wayline keys create --tenant {said['tenant']} --name NAME` makes a "
@@ -39,13 +39,13 @@ def list_tenants(
     """List all tenants, by name."""
     from wayline.standalone.drawing import tenants_table
 
-    answer(lambda api: api.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
+    answer(lambda client: client.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
 
 
 @tenants.command("show")
 def show_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
     """Show one tenant."""
-    _show(lambda api: api.get(f"/v1/tenants/{tenant}"), as_json=as_json)
+    _show(lambda client: client.get(f"/v1/tenants/{tenant}"), as_json=as_json)
 
 
 @tenants.command("disable")
@@ -55,13 +55,13 @@ def disable_tenant(
     as_json: AsJson = False,
 ) -> None:
     """Refuse a tenant's API keys and its new jobs; jobs that run go on."""
-    _show(lambda api: api.post(f"/v1/tenants/{tenant}/disable", {"reason": reason}), as_json=as_json)
+    _show(lambda client: client.post(f"/v1/tenants/{tenant}/disable", {"reason": reason}), as_json=as_json)
 
 
 @tenants.command("enable")
 def enable_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
     """Accept a disabled tenant's API keys and jobs again."""
-    _show(lambda api: api.post(f"/v1/tenants/{tenant}/enable"), as_json=as_json)
+    _show(lambda client: client.post(f"/v1/tenants/{tenant}/enable"), as_json=as_json)
 
 
 def _show(work: Any, *, as_json: bool) -> None:
@@ -92,7 +92,7 @@ def create_key(
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
         "expires_at": None if expires is None else _moment(expires).isoformat(),
     }
-    answer(lambda api: api.post("/v1/keys", body), as_json=as_json, draw=new_key)
+    answer(lambda client: client.post("/v1/keys", body), as_json=as_json, draw=new_key)
 
 
 @keys.command("list")
@@ -105,7 +105,9 @@ def list_keys(
     from wayline.standalone.drawing import keys_table
 
     answer(
-        lambda api: api.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()), as_json=as_json, draw=keys_table
+        lambda client: client.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()),
+        as_json=as_json,
+        draw=keys_table,
     )
 
 
@@ -116,7 +118,7 @@ def revoke_key(
     """Take an API key back: every gateway refuses it within seconds."""
     wanted = key.removeprefix("wl_").split("_")[0]
     answer(
-        lambda api: api.delete(f"/v1/keys/{wanted}"),
+        lambda client: client.delete(f"/v1/keys/{wanted}"),
         as_json=as_json,
         draw=lambda said: f"key {wanted} works no longer" if said["revoked"] else f"key {wanted} did not work already",
     )

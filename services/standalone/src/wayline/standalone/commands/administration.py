@@ -22,13 +22,13 @@ def list_agents(as_json: AsJson = False) -> None:
     """The newest version of every agent."""
     from wayline.standalone.drawing import agents_table
 
-    answer(lambda api: api.get("/v1/agents"), as_json=as_json, draw=agents_table)
+    answer(lambda client: client.get("/v1/agents"), as_json=as_json, draw=agents_table)
 
 
 @agents.command("show")
 def show_agent(name: str, as_json: AsJson = False) -> None:
     """An agent's whole configuration."""
-    answer(lambda api: api.get(f"/v1/agents/{name}"), as_json=as_json, draw=_as_json_text)
+    answer(lambda client: client.get(f"/v1/agents/{name}"), as_json=as_json, draw=_as_json_text)
 
 
 @agents.command("put")
@@ -44,7 +44,7 @@ def put_agent(
     given = json_in(file)
     config = given["config"] if isinstance(given, dict) and set(given) >= SHOWN else given
     saved = answer(
-        lambda api: api.put(f"/v1/agents/{name}", config),
+        lambda client: client.put(f"/v1/agents/{name}", config),
         as_json=as_json,
         draw=lambda said: f"{said['name']} is saved as version {said['version']}",
     )
@@ -56,7 +56,7 @@ def put_agent(
 def remove_agent(name: str, as_json: AsJson = False) -> None:
     """Retire an agent: its jobs go on, new ones are refused."""
     answer(
-        lambda api: api.delete(f"/v1/agents/{name}"),
+        lambda client: client.delete(f"/v1/agents/{name}"),
         as_json=as_json,
         draw=lambda said: f"{name} is gone" if said["deleted"] else f"there was no agent {name}",
     )
@@ -66,7 +66,7 @@ def remove_agent(name: str, as_json: AsJson = False) -> None:
 def restore_agent(name: str, as_json: AsJson = False) -> None:
     """Bring an agent back: a bundled one as it was delivered, any other as it was last saved."""
     answer(
-        lambda api: api.post(f"/v1/agents/{name}/restore"),
+        lambda client: client.post(f"/v1/agents/{name}/restore"),
         as_json=as_json,
         draw=lambda said: f"{said['name']} is back as version {said['version']}",
     )
@@ -76,7 +76,7 @@ def tools(as_json: AsJson = False) -> None:
     """The tools that agents may use."""
     from wayline.standalone.drawing import tools_table
 
-    answer(lambda api: api.get("/v1/tools"), as_json=as_json, draw=tools_table)
+    answer(lambda client: client.get("/v1/tools"), as_json=as_json, draw=tools_table)
 
 
 @dead_letters.command("list")
@@ -89,7 +89,9 @@ def list_dead_letters(
     from wayline.standalone.drawing import dead_letters_table
 
     answer(
-        lambda api: api.get("/v1/dead-letters", limit=limit, cursor=cursor), as_json=as_json, draw=dead_letters_table
+        lambda client: client.get("/v1/dead-letters", limit=limit, cursor=cursor),
+        as_json=as_json,
+        draw=dead_letters_table,
     )
 
 
@@ -98,7 +100,7 @@ def show_dead_letter(
     number: Annotated[int, typer.Argument(help="As `wayline dead-letters list` shows it.")], as_json: AsJson = False
 ) -> None:
     """One of them, with its headers and what it said."""
-    answer(lambda api: api.get(f"/v1/dead-letters/{number}"), as_json=as_json, draw=_as_json_text)
+    answer(lambda client: client.get(f"/v1/dead-letters/{number}"), as_json=as_json, draw=_as_json_text)
 
 
 @dead_letters.command("dismiss")
@@ -110,10 +112,10 @@ def dismiss_dead_letters(
     """Dismiss dead letters that need nothing more: no metric or alert counts them any longer."""
     from wayline.standalone.drawing import dismissed_table
 
-    async def dismiss(api: Any) -> dict[str, Any]:
+    async def dismiss(client: Any) -> dict[str, Any]:
         return {
             "dismissed": [
-                await api.post(f"/v1/dead-letters/{number}/dismiss", {"reason": reason}) for number in numbers
+                await client.post(f"/v1/dead-letters/{number}/dismiss", {"reason": reason}) for number in numbers
             ]
         }
 
@@ -125,7 +127,7 @@ def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] =
     """List those that were dismissed in the last 30 days, and why."""
     from wayline.standalone.drawing import dismissed_table
 
-    answer(lambda api: api.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)
+    answer(lambda client: client.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)
 
 
 def _as_json_text(said: Any) -> Any:

@@ -9,7 +9,7 @@ import typer
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, speaks_utf8
 
 if TYPE_CHECKING:
-    from wayline.standalone.client import Api
+    from wayline.client import Client
 
 app = typer.Typer(help="Look at jobs and steer them.", no_args_is_help=True)
 
@@ -28,7 +28,7 @@ def list_jobs(
     from wayline.standalone.drawing import jobs_table
 
     answer(
-        lambda api: api.get("/v1/jobs", status=status, agent=agent, limit=limit, cursor=cursor),
+        lambda client: client.get("/v1/jobs", status=status, agent=agent, limit=limit, cursor=cursor),
         as_json=as_json,
         draw=jobs_table,
     )
@@ -39,7 +39,7 @@ def show(job: JobId, as_json: AsJson = False) -> None:
     """Everything about one job."""
     from wayline.standalone.drawing import job_details
 
-    answer(lambda api: api.get(f"/v1/jobs/{job}"), as_json=as_json, draw=job_details)
+    answer(lambda client: client.job(job), as_json=as_json, draw=job_details)
 
 
 @app.command()
@@ -52,21 +52,21 @@ def tail(
     import json
     from contextlib import aclosing
 
-    from wayline.standalone.following import line
+    from wayline.standalone.progress import event_line
 
     screen = console()
 
-    async def work(api: Api) -> None:
+    async def work(client: Client) -> None:
         # Closed also where the reader of a pipe is gone.
-        async with aclosing(api.events(job, after)) as events:
+        async with aclosing(client.events(job, after)) as events:
             async for event in events:
                 if as_json:
                     print(json.dumps(event, ensure_ascii=not speaks_utf8()), flush=True)
                 elif event["type"] != "delta":
-                    said = line(event)
+                    line = event_line(event)
                     screen.print(f"{event['seq']:>5}  {event['at'][:19]}  {event['type']}", soft_wrap=True)
-                    if said is not None:
-                        screen.print(said, soft_wrap=True, style="dim")
+                    if line is not None:
+                        screen.print(line, soft_wrap=True, style="dim")
 
     conversation(work, as_json=as_json)
 
@@ -77,7 +77,7 @@ def cancel(
 ) -> None:
     """Ask a job to stop."""
     answer(
-        lambda api: api.post(f"/v1/jobs/{job}/cancel", {"reason": reason}),
+        lambda client: client.post(f"/v1/jobs/{job}/cancel", {"reason": reason}),
         as_json=as_json,
         draw=lambda said: f"{said['job_id']}: asked to stop; `wayline jobs tail {job}` shows when it has",
     )
@@ -91,7 +91,7 @@ def raise_budget(
 ) -> None:
     """Change what a job may spend; one that waits at its cap goes on."""
     answer(
-        lambda api: api.post(f"/v1/jobs/{job}/budget", {"budget_usd": budget}),
+        lambda client: client.post(f"/v1/jobs/{job}/budget", {"budget_usd": budget}),
         as_json=as_json,
         draw=lambda said: f"{said['job_id']}: it may spend ${budget}; `wayline jobs tail {job}` shows how it goes on",
     )
@@ -107,7 +107,7 @@ def answer_decision(
 ) -> None:
     """Tell a waiting job what became of a tool call whose outcome nobody knew."""
     answer(
-        lambda api: api.post(f"/v1/jobs/{job}/answers/{decision}", {"outcome": outcome, "content": content}),
+        lambda client: client.post(f"/v1/jobs/{job}/answers/{decision}", {"outcome": outcome, "content": content}),
         as_json=as_json,
         draw=lambda said: f"{said['job_id']}: the answer is stored, the job goes on",
     )
@@ -115,7 +115,7 @@ def answer_decision(
 
 def trace(job: JobId, as_json: AsJson = False) -> None:
     """A job's trace: what ran where, how long, how many tokens, what it cost."""
+    from wayline.client import whole_trace
     from wayline.standalone.drawing import trace_tree
-    from wayline.standalone.whole_trace import whole_trace
 
-    answer(lambda api: whole_trace(api, job), as_json=as_json, draw=trace_tree)
+    answer(lambda client: whole_trace(client, job), as_json=as_json, draw=trace_tree)

@@ -12,8 +12,7 @@ import typer
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
-    from wayline.standalone.client import Api
-    from wayline.standalone.ingesting import File, Skipped
+    from wayline.client import Client, File, Skipped
 
 SKIPPED = 3
 """Exit code: everything that was sent is ready, and not everything was sent."""
@@ -33,7 +32,7 @@ def ingest(
 
     Exit code 1: one of them failed. 3: files of a folder were skipped, which it says, and all others are ready.
     """
-    from wayline.standalone.ingesting import File, find_files
+    from wayline.client import File, find_files
 
     found = find_files(paths)
     files = found.files
@@ -46,7 +45,9 @@ def ingest(
         _say_skipped(found.skipped)
         print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no text and no PDF", file=sys.stderr)
         raise typer.Exit(1)
-    outcome = [document for _, document in conversation(lambda api: _ingest(api, files, as_json), as_json=as_json)]
+    outcome = [
+        document for _, document in conversation(lambda client: _ingest(client, files, as_json), as_json=as_json)
+    ]
     failed = [document for document in outcome if document["status"] == "failed"]
     if as_json:
         skipped = [{"name": one.name, "reason": one.reason} for one in found.skipped]
@@ -66,10 +67,10 @@ def _say_skipped(skipped: list[Skipped]) -> None:
         print(f"skipped {len(skipped) - SKIPPED_SHOWN_MAX} more; --json names them all", file=sys.stderr)
 
 
-async def _ingest(api: Api, files: list[File], quiet: bool) -> Any:
+async def _ingest(client: Client, files: list[File], quiet: bool) -> Any:
     from rich.progress import Progress
 
-    from wayline.standalone.ingesting import ingest as send
+    from wayline.client import upload_documents
 
     with Progress(console=progress_console(), disable=quiet, transient=True) as bar:
         task = bar.add_task("Ingesting", total=len(files))
@@ -79,7 +80,7 @@ async def _ingest(api: Api, files: list[File], quiet: bool) -> Any:
             if document["status"] == "failed":
                 bar.console.print(f"[red]failed[/red] {file.name}: {document['error']}", soft_wrap=True)
 
-        return await send(api, files, done=done)
+        return await upload_documents(client, files, done=done)
 
 
 def search(
@@ -92,7 +93,9 @@ def search(
     from wayline.standalone.drawing import hits
 
     answer(
-        lambda api: api.post("/v1/search", {"query": query, "mode": mode, "top_k": top_k}), as_json=as_json, draw=hits
+        lambda client: client.post("/v1/search", {"query": query, "mode": mode, "top_k": top_k}),
+        as_json=as_json,
+        draw=hits,
     )
 
 
@@ -108,7 +111,7 @@ def list_documents(
     from wayline.standalone.drawing import documents_table
 
     page = answer(
-        lambda api: api.get("/v1/documents", limit=limit, cursor=cursor, name=name, status=status),
+        lambda client: client.get("/v1/documents", limit=limit, cursor=cursor, name=name, status=status),
         as_json=as_json,
         draw=documents_table,
     )
@@ -125,11 +128,11 @@ def _again(name: str | None, status: str | None) -> str:
 @app.command()
 def show(document: DocumentId, as_json: AsJson = False) -> None:
     """One document and how far its ingestion is."""
-    from wayline.standalone.documents import find_document
+    from wayline.client import find_document
     from wayline.standalone.drawing import documents_table
 
     answer(
-        lambda api: find_document(api, document),
+        lambda client: find_document(client, document),
         as_json=as_json,
         draw=lambda said: documents_table({"documents": [said]}),
     )
@@ -139,10 +142,10 @@ def show(document: DocumentId, as_json: AsJson = False) -> None:
 def delete(document: DocumentId, as_json: AsJson = False) -> None:
     """Delete a document and its passages, by its name or its id."""
 
-    async def delete_found(api: Api) -> Any:
-        from wayline.standalone.documents import document_path, find_document
+    async def delete_found(client: Client) -> Any:
+        from wayline.client import document_path, find_document
 
-        return await api.delete(document_path((await find_document(api, document))["document_id"]))
+        return await client.delete(document_path((await find_document(client, document))["document_id"]))
 
     answer(
         delete_found,

@@ -20,7 +20,7 @@ def list_models(as_json: AsJson = False) -> None:
     """Every model by provider and tier; an unknown price is shown as unknown."""
     from wayline.standalone.drawing_models import models_table
 
-    answer(lambda api: api.get("/v1/models"), as_json=as_json, draw=models_table)
+    answer(lambda client: client.get("/v1/models"), as_json=as_json, draw=models_table)
 
 
 @app.command("show")
@@ -29,7 +29,7 @@ def show_model(name: Name, as_json: AsJson = False) -> None:
     from wayline.standalone.drawing_models import model_details
 
     path = _path(name)
-    answer(lambda api: api.get(path), as_json=as_json, draw=model_details)
+    answer(lambda client: client.get(path), as_json=as_json, draw=model_details)
 
 
 @app.command("add")
@@ -45,7 +45,7 @@ def add_model(
         refuse(f"{file} is not a card: it needs `provider` and `model`")
     from wayline.standalone.drawing_models import model_details
 
-    answer(lambda api: api.put(path, card), as_json=as_json, draw=model_details)
+    answer(lambda client: client.put(path, card), as_json=as_json, draw=model_details)
 
 
 @app.command("remove")
@@ -53,7 +53,7 @@ def remove_model(name: Name, as_json: AsJson = False) -> None:
     """Take a card of your own back; a bundled model of that name is visible again."""
     path = _path(name)
     answer(
-        lambda api: api.delete(path),
+        lambda client: client.delete(path),
         as_json=as_json,
         draw=lambda said: f"{name} is removed" if said["deleted"] else f"no card of your own is called {name}",
     )

@@ -26,7 +26,7 @@ def costs(
     from wayline.standalone.money import costs_table
 
     start = None if since is None else _moment(since).isoformat()
-    answer(lambda api: api.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
+    answer(lambda client: client.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
 
 
 def _moment(said: str) -> datetime:
@@ -41,7 +41,7 @@ def list_budgets(as_json: AsJson = False) -> None:
     """Every budget, and how much of it is used."""
     from wayline.standalone.money import budgets_table
 
-    answer(lambda api: api.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
+    answer(lambda client: client.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
 
 
 @budgets.command("set")
@@ -70,7 +70,7 @@ def set_budget(
         **({"alerts": alert} if alert else {}),
     }
     answer(
-        lambda api: api.put(f"/v1/budgets/{name}", body),
+        lambda client: client.put(f"/v1/budgets/{name}", body),
         as_json=as_json,
         draw=lambda said: budgets_table({"budgets": [said]}),
     )
@@ -80,7 +80,7 @@ def set_budget(
 def remove_budget(name: str, as_json: AsJson = False) -> None:
     """Take a budget away; jobs that waited for it go on."""
     answer(
-        lambda api: api.delete(f"/v1/budgets/{name}"),
+        lambda client: client.delete(f"/v1/budgets/{name}"),
         as_json=as_json,
         draw=lambda said: f"{name} is gone" if said["deleted"] else f"there was no budget {name}",
     )

@@ -12,42 +12,60 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wayline.standalone.client import Api
+    from wayline.client import ApiError, Client
 
 AsJson = Annotated[bool, typer.Option("--json", help="Only JSON on the output.")]
 
+WRITTEN_WRONG = 2
+"""The exit code of a command that was written wrong, or whose variables are."""
 INTERRUPTED = 130
+NOT_TEXT = "an argument is not UTF-8 text: correct it, or send a file"
 PIPED_WIDTH = 200
 
 
-def answer(work: Callable[[Api], Awaitable[Any]], *, as_json: bool, draw: Callable[[Any], object] | None = None) -> Any:
-    """Ask the gateway, then print what it said: as JSON, or as `draw` shows it."""
-    said = conversation(work, as_json=as_json)
+def answer(
+    work: Callable[[Client], Awaitable[Any]], *, as_json: bool, draw: Callable[[Any], object] | None = None
+) -> Any:
+    """Ask the gateway, then print what it answered: as JSON, or as `draw` shows it."""
+    answered = conversation(work, as_json=as_json)
     if as_json:
-        print_json(said)
+        print_json(answered)
     elif draw is not None:
-        console().print(draw(said), soft_wrap=True)
-    return said
+        console().print(draw(answered), soft_wrap=True)
+    return answered
 
 
-def conversation(work: Callable[[Api], Awaitable[Any]], *, as_json: bool) -> Any:
+def conversation(work: Callable[[Client], Awaitable[Any]], *, as_json: bool) -> Any:
     """Ask the gateway; a refusal ends the command with one line, or one JSON value."""
-    from wayline.standalone.client import ApiError, talk
+    import asyncio
+
+    from wayline.client import Address, ApiError, Client, WrongVariable
+
+    async def connected() -> Any:
+        async with Client(Address.from_environment()) as client:
+            return await work(client)
 
     try:
-        return talk(work)
+        return asyncio.run(connected())
     except ApiError as error:
-        if as_json:
-            print_json({"error": {"code": error.code, "detail": str(error), "status": error.status}})
-        else:
-            print(f"wayline: {error}", file=sys.stderr)
-        raise typer.Exit(error.exit_code) from None
+        _print_error(error, as_json=as_json)
+        raise typer.Exit(WRITTEN_WRONG if isinstance(error, WrongVariable) else 1) from None
+    except UnicodeEncodeError:
+        _print_error(ApiError(NOT_TEXT, code="not_text"), as_json=as_json)
+        raise typer.Exit(WRITTEN_WRONG) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def _print_error(error: ApiError, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"error": {"code": error.code, "detail": str(error), "status": error.status}})
+    else:
+        print(f"wayline: {error}", file=sys.stderr)
+
+
 def print_json(value: Any) -> None:
-    """Say an answer as one JSON document."""
+    """Print a value as one JSON document."""
     print(json.dumps(value, indent=2, ensure_ascii=not speaks_utf8()))
 
 
@@ -57,7 +75,7 @@ def speaks_utf8() -> bool:
 
 
 def console() -> Console:
-    """The output, for people."""
+    """Return the output, for people."""
     from rich.console import Console
 
     # Into a file or a pipe nothing is folded to a screen's width.
@@ -65,7 +83,7 @@ def console() -> Console:
 
 
 def progress_console() -> Console:
-    """What goes on meanwhile: not part of the answer, so not on the output."""
+    """Return where progress is shown: it is not part of the answer, so not on the output."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)

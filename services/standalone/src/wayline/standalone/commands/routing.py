@@ -38,7 +38,7 @@ def backtest(
         print(f"wayline: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
-    async def work(api: Any) -> dict[str, Any]:
-        return await again.backtest(api, chosen, since=after)
+    async def work(client: Any) -> dict[str, Any]:
+        return await again.backtest(client, chosen, since=after)
 
     answer(work, as_json=as_json, draw=backtest_table)

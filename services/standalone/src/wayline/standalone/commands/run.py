@@ -11,129 +11,148 @@ from wayline.standalone.commands.given import INPUT, finite, text_in
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
-    from wayline.standalone.client import Api
+    from wayline.client import Client
 
 WAITS = 3
 """The exit code of `run` when the job waits for somebody; 2 is a command that was written wrong."""
 
 
+Task = Annotated[str, typer.Argument(help="What to do; - reads it from the input.")]
+Agent = Annotated[str, typer.Option(help="Which agent does it.")]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--file",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+        metavar="FILE",
+        help="An image, PDF or text to give it; kept as a document. Can be repeated.",
+    ),
+]
+SessionId = Annotated[str | None, typer.Option("--session", help="The conversation it belongs to.")]
+UserId = Annotated[str | None, typer.Option("--user", help="For whom it is: costs and budgets tell.")]
+JobId = Annotated[str | None, typer.Option("--id", help="Your own id; the same one is the same job.")]
+Model = Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")]
+TaskType = Annotated[str | None, typer.Option(help="What kind of work it is, for instance contract_review.")]
+Style = Annotated[str | None, typer.Option(help="How to answer, for instance 'in one sentence'.")]
+MaxSteps = Annotated[int | None, typer.Option(help="At most so many steps.")]
+MaxOutputTokens = Annotated[int | None, typer.Option(help="At most so many tokens an answer.")]
+MaxSeconds = Annotated[float | None, typer.Option(callback=finite, help="At most so long.")]
+BudgetUsd = Annotated[str | None, typer.Option("--budget", metavar="USD", help="At most so many dollars.")]
+AtCap = Annotated[
+    Literal["partial", "park"] | None,
+    typer.Option(help="Where the budget ends: answer with what there is, or wait until it is raised."),
+]
+RequiredTools = Annotated[
+    list[str] | None,
+    typer.Option("--require-tool", metavar="TOOL", help="Do not begin without it. Can be repeated."),
+]
+Lane = Annotated[Literal["interactive", "batch"] | None, typer.Option(help="In which queue it waits.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")]
+Wait = Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")]
+
+
 def run(
-    task: Annotated[str, typer.Argument(help="What to do; - reads it from the input.")],
+    task: Task,
     *,
-    agent: Annotated[str, typer.Option(help="Which agent does it.")] = "assistant",
-    file: Annotated[
-        list[Path] | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            readable=True,
-            metavar="FILE",
-            help="An image, PDF or text to give it; kept as a document. Can be repeated.",
-        ),
-    ] = None,
-    session_id: Annotated[str | None, typer.Option("--session", help="The conversation it belongs to.")] = None,
-    user_id: Annotated[str | None, typer.Option("--user", help="For whom it is: costs and budgets tell.")] = None,
-    job_id: Annotated[str | None, typer.Option("--id", help="Your own id; the same one is the same job.")] = None,
-    model: Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")] = None,
-    task_type: Annotated[
-        str | None, typer.Option(help="What kind of work it is, for instance contract_review.")
-    ] = None,
-    style: Annotated[str | None, typer.Option(help="How to answer, for instance 'in one sentence'.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="At most so many steps.")] = None,
-    max_output_tokens: Annotated[int | None, typer.Option(help="At most so many tokens an answer.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(callback=finite, help="At most so long.")] = None,
-    budget_usd: Annotated[str | None, typer.Option("--budget", metavar="USD", help="At most so many dollars.")] = None,
-    at_cap: Annotated[
-        Literal["partial", "park"] | None,
-        typer.Option(help="Where the budget ends: answer with what there is, or wait until it is raised."),
-    ] = None,
-    required_tools: Annotated[
-        list[str] | None,
-        typer.Option("--require-tool", metavar="TOOL", help="Do not begin without it. Can be repeated."),
-    ] = None,
-    lane: Annotated[Literal["interactive", "batch"] | None, typer.Option(help="In which queue it waits.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say its route and its predicted cost.")] = False,
-    wait: Annotated[bool, typer.Option(help="Follow it to its end, or only submit it.")] = True,
+    agent: Agent = "assistant",
+    file: Files = None,
+    session_id: SessionId = None,
+    user_id: UserId = None,
+    job_id: JobId = None,
+    model: Model = None,
+    task_type: TaskType = None,
+    style: Style = None,
+    max_steps: MaxSteps = None,
+    max_output_tokens: MaxOutputTokens = None,
+    max_seconds: MaxSeconds = None,
+    budget_usd: BudgetUsd = None,
+    at_cap: AtCap = None,
+    required_tools: RequiredTools = None,
+    lane: Lane = None,
+    dry_run: DryRun = False,
+    wait: Wait = True,
     as_json: AsJson = False,
 ) -> None:
     """Run a job and show it as it happens. Exit code 1: it failed; 3: it waits for somebody."""
-    options = {
-        "model": model,
-        "task_type": task_type,
-        "style": style,
-        "max_steps": max_steps,
-        "max_output_tokens": max_output_tokens,
-        "max_seconds": max_seconds,
-        "budget_usd": budget_usd,
-        "at_cap": at_cap,
-        "required_tools": required_tools or None,
-        "lane": lane,
-    }
-    body = {
-        "agent": agent,
-        "input": text_in(INPUT) if task == INPUT else task,
-        "session_id": session_id,
-        "user_id": user_id,
-        "job_id": job_id,
-        "options": {name: value for name, value in options.items() if value is not None},
-    }
+    options = _given(
+        model=model,
+        task_type=task_type,
+        style=style,
+        max_steps=max_steps,
+        max_output_tokens=max_output_tokens,
+        max_seconds=max_seconds,
+        budget_usd=budget_usd,
+        at_cap=at_cap,
+        required_tools=required_tools or None,
+        lane=lane,
+    )
+    text = text_in(INPUT) if task == INPUT else task
+    body = {"agent": agent, "input": text, "session_id": session_id, "user_id": user_id, "job_id": job_id}
     if dry_run:
-        _plan(body, file or [], as_json=as_json)
-        return
+        _plan({**body, "options": {**options, "dry_run": True}}, file or [], as_json=as_json)
+    else:
+        _run({**body, "options": options}, file or [], wait=wait, as_json=as_json)
 
-    async def work(api: Api) -> dict[str, Any]:
-        return await _run(api, await _with_files(api, body, file or []), wait=wait, quiet=as_json)
 
-    job = conversation(work, as_json=as_json)
-    _show_end(job, as_json=as_json)
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were set."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
+    """Print the route and the predicted cost of a job. Exit code 1: it would be refused."""
     from wayline.standalone.drawing import planned
 
-    async def work(api: Api) -> dict[str, Any]:
-        asked = {**body, "options": {**body["options"], "dry_run": True}}
-        return await api.post("/v1/jobs", await _with_files(api, asked, files))
+    async def work(client: Client) -> dict[str, Any]:
+        return await client.post("/v1/jobs", await _with_files(client, body, files))
 
-    said = answer(work, as_json=as_json, draw=planned)
-    if said["refusal"]:
+    plan = answer(work, as_json=as_json, draw=planned)
+    if plan["refusal"]:
         raise typer.Exit(1)
 
 
-async def _with_files(api: Api, body: dict[str, Any], files: list[Path]) -> dict[str, Any]:
-    """The same job, with what it is given before the words about it."""
+def _run(body: dict[str, Any], files: list[Path], *, wait: bool, as_json: bool) -> None:
+    """Submit a job, follow it to its end and print that."""
+
+    async def work(client: Client) -> dict[str, Any]:
+        job = await client.submit(await _with_files(client, body, files))
+        if not wait:
+            return job
+        if as_json:
+            return await client.follow(job["job_id"])
+        return await _show(client, job["job_id"])
+
+    _print_end(conversation(work, as_json=as_json), as_json=as_json)
+
+
+async def _with_files(client: Client, body: dict[str, Any], files: list[Path]) -> dict[str, Any]:
+    """Return the job with its files uploaded and put before its text."""
     if not files:
         return body
-    from wayline.standalone.ingesting import as_parts
+    from wayline.client import upload_parts
 
-    return {**body, "input": [*await as_parts(api, files), {"type": "text", "text": body["input"]}]}
+    return {**body, "input": [*await upload_parts(client, files), {"type": "text", "text": body["input"]}]}
 
 
-async def _run(api: Api, body: dict[str, Any], *, wait: bool, quiet: bool) -> dict[str, Any]:
-    import secrets
+async def _show(client: Client, job_id: str) -> dict[str, Any]:
+    """Follow a job on the terminal, and return it as it is at its end."""
+    from wayline.standalone.progress import Progress
 
-    from wayline.standalone.following import Progress, follow_to_the_end
-
-    # The same key at every try of ours: a lost answer makes no second job.
-    job = await api.post("/v1/jobs", body, headers={"Idempotency-Key": secrets.token_hex(16)})
-    if not wait:
-        return job
-    if quiet:
-        return await follow_to_the_end(api, job["job_id"], None)
     screen = progress_console()
-    screen.print(f"[bold]{job['job_id']}[/bold]")
+    screen.print(f"[bold]{job_id}[/bold]")
     try:
         with Progress(screen) as progress:
-            return await follow_to_the_end(api, job["job_id"], progress)
+            return await client.follow(job_id, on_event=progress.show)
     except BaseException:
         screen.print(
-            f"The job goes on: `wayline jobs tail {job['job_id']}` follows it, "
-            f"`wayline jobs cancel {job['job_id']}` stops it."
+            f"The job goes on: `wayline jobs tail {job_id}` follows it, `wayline jobs cancel {job_id}` stops it."
         )
         raise
 
 
-def _show_end(job: dict[str, Any], *, as_json: bool) -> None:
+def _print_end(job: dict[str, Any], *, as_json: bool) -> None:
     from wayline.standalone import drawing
 
     if as_json:

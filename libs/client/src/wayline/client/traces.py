@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wayline.standalone.client import ApiError
-
-if TYPE_CHECKING:
-    from wayline.standalone.client import Api
+from wayline.client.client import Client
+from wayline.client.errors import ApiError
 
 LEAVES_AFTER_S = 1.5
 """Spans of services are stored this long after they ended: one export interval, and the way there."""
@@ -21,14 +19,14 @@ NOT_FOUND = 404
 ENDED = frozenset({"completed", "failed", "cancelled"})
 
 
-async def whole_trace(api: Api, job_id: str, *, wait_s: float = LEAVES_WAIT_S) -> dict[str, Any]:
+async def whole_trace(client: Client, job_id: str, *, wait_s: float = LEAVES_WAIT_S) -> dict[str, Any]:
     """Return the trace of a job; of one that ended within the last seconds, wait until its spans have arrived."""
-    ended = (await api.get(f"/v1/jobs/{job_id}"))["status"] in ENDED
+    ended = (await client.job(job_id))["status"] in ENDED
     deadline = time.monotonic() + wait_s
     while True:
         late = time.monotonic() > deadline
         try:
-            trace = await api.get(f"/v1/jobs/{job_id}/trace")
+            trace = await client.get(f"/v1/jobs/{job_id}/trace")
         except ApiError as error:
             # The log of a job is there before its trace is.
             if late or not ended or error.status != NOT_FOUND:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from wayline.standalone import whole_trace as module
-from wayline.standalone.client import ApiError
-from wayline.standalone.whole_trace import LEAVES_AFTER_S, is_whole, whole_trace
+from wayline.client import ApiError, traces, whole_trace
+from wayline.client.traces import LEAVES_AFTER_S, is_whole
 
 ENDED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = ENDED + timedelta(seconds=LEAVES_AFTER_S)
@@ -26,9 +25,10 @@ class Gateway:
         self._status = status
         self.traces = list(traces)
 
+    async def job(self, job_id: str) -> dict[str, Any]:
+        return {"status": self._status}
+
     async def get(self, path: str) -> dict[str, Any]:
-        if not path.endswith("/trace"):
-            return {"status": self._status}
         answer = self.traces.pop(0) if len(self.traces) > 1 else self.traces[0]
         if isinstance(answer, ApiError):
             raise answer
@@ -37,7 +37,7 @@ class Gateway:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "AGAIN_S", 0)
+    monkeypatch.setattr(traces, "AGAIN_S", 0)
 
 
 @pytest.mark.parametrize(

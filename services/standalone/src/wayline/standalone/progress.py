@@ -11,7 +11,6 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from wayline.standalone.client import Api
 from wayline.standalone.drawing import ms, tokens
 from wayline.standalone.money import usd
 
@@ -39,32 +38,32 @@ class Progress:
             self._live.stop()
 
     def show(self, event: dict[str, Any]) -> None:
-        """Tell one event, where it is of interest to whoever waits for the job."""
+        """Print one event, where it is of interest to someone who waits for the job."""
         if event["type"] == "delta":
             self._add(event)
             return
         self._text = ""
-        said = line(event)
-        if said is not None:
-            self._console.print(said, soft_wrap=True)
-        self._going_on(_under_way(event))
+        printed = event_line(event)
+        if printed is not None:
+            self._console.print(printed, soft_wrap=True)
+        self._show_activity(_activity(event))
 
     def _add(self, delta: dict[str, Any]) -> None:
-        """Text of a newer call takes the place of an older one's; of an older one it is void."""
+        """Add a delta: text of a newer call replaces that of an older one, text of an older call is dropped."""
         call = (delta["step"], delta["attempt"])
         if call < self._call:
             return
         self._text = delta["text"] if call > self._call else self._text + delta["text"]
         self._call = call
-        self._going_on(self._text[-TEXT_TAIL_MAX:])
+        self._show_activity(self._text[-TEXT_TAIL_MAX:])
 
-    def _going_on(self, what: str) -> None:
+    def _show_activity(self, what: str) -> None:
         if self._live is not None:
             self._live.update(Spinner("line", text=Text(what)) if what else Text(""))
 
 
-def line(event: dict[str, Any]) -> Text | None:
-    """What an event says in one line; None for those that only the log needs."""
+def event_line(event: dict[str, Any]) -> Text | None:
+    """Draw an event as one line; None for those that only the log needs."""
     match event["type"]:
         case "job.routed":
             route = event["route"]
@@ -75,8 +74,8 @@ def line(event: dict[str, Any]) -> Text | None:
             return Text.assemble(f"  step {event['step']}  model  ", (took, "dim"))
         case "model.failed":
             taken_back = event.get("retracted_chars") and f" ({event['retracted_chars']} characters taken back)"
-            said = f"  step {event['step']}  model failed: {event['error']['message']}{taken_back or ''}"
-            return Text(said, style="red")
+            failed = f"  step {event['step']}  model failed: {event['error']['message']}{taken_back or ''}"
+            return Text(failed, style="red")
         case "job.rerouted":
             route = event["route"]
             return Text(f"  on {route['provider']}/{route['model']}: {route['reason']}", style="yellow")
@@ -107,14 +106,14 @@ def _type_line(event: dict[str, Any]) -> Text:
 
 def _tool_line(event: dict[str, Any]) -> Text:
     took = f"{ms(event['duration_ms'])}, {event['size_bytes']} bytes"
-    said = Text.assemble(f"  step {event['step']}  ", (event["tool"], "cyan"), "  ", (took, "dim"))
+    line = Text.assemble(f"  step {event['step']}  ", (event["tool"], "cyan"), "  ", (took, "dim"))
     if event["status"] != "success":
         why = event["error"]["message"] if event["error"] else ""
-        said.append(f"  {event['status']} {why}", style="red")
-    return said
+        line.append(f"  {event['status']} {why}", style="red")
+    return line
 
 
-def _under_way(event: dict[str, Any]) -> str:
+def _activity(event: dict[str, Any]) -> str:
     match event["type"]:
         case "model.requested":
             return f"step {event['step']}  asking {event['provider']}/{event['model']} …"
@@ -127,16 +126,3 @@ def _under_way(event: dict[str, Any]) -> str:
             return ""
         case _:
             return "…"
-
-
-async def follow_to_the_end(api: Api, job_id: str, progress: Progress | None) -> dict[str, Any]:
-    """Show a job's events until it has ended or waits for somebody; the answer is the job then."""
-    async for event in api.events(job_id):
-        if progress is not None:
-            progress.show(event)
-        if event["type"] == "job.parked":
-            job = await api.get(f"/v1/jobs/{job_id}")
-            # It may have been woken since, or this is an old event of a job that went on long ago.
-            if job["status"] == "parked":
-                return job
-    return await api.get(f"/v1/jobs/{job_id}")

@@ -1,4 +1,4 @@
-"""Files and folders become documents."""
+"""Upload files and folders as documents, or as parts of a job's input."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from wayline.standalone.client import Api, ApiError
-from wayline.standalone.documents import document_path
+from wayline.client.client import Client
+from wayline.client.documents import document_path
+from wayline.client.errors import ApiError
 
 KINDS = frozenset({".md", ".markdown", ".txt", ".rst", ".html", ".htm", ".pdf", ".csv", ".tsv"})
 """Sent by their name alone: old encodings are read too, and a damaged one is an error. All else by its bytes."""
@@ -72,7 +73,7 @@ def find_files(paths: Iterable[Path]) -> Found:
 
 
 def _unreadable(path: Path) -> str | None:
-    """Why nothing could be found in a file, by its first bytes; None: it is text or a PDF."""
+    """Return why nothing could be found in a file, by its first bytes; None where it is text or a PDF."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -99,57 +100,59 @@ def _is_text(head: bytes) -> bool:
 
 
 def _label(path: Path) -> str:
-    """A path as it was given, where that says something to others; its last part otherwise."""
-    said = path.as_posix()
-    return path.resolve().name if path.is_absolute() or ".." in path.parts or said == "." else said
+    """Return a path as it was given, where that says something to others; its last part otherwise."""
+    given = path.as_posix()
+    return path.resolve().name if path.is_absolute() or ".." in path.parts or given == "." else given
 
 
 def _hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-async def ingest(
-    api: Api, files: Iterable[File], *, done: Callable[[File, dict[str, Any]], None]
+async def upload_documents(
+    client: Client, files: Iterable[File], *, done: Callable[[File, dict[str, Any]], None]
 ) -> list[tuple[File, dict[str, Any]]]:
-    """Send files and wait until each is ready or has failed; `done` hears of each, the answer holds all in order."""
+    """Upload files and wait until each is ready or has failed; `done` is called with each."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(file: File) -> tuple[File, dict[str, Any]]:
         async with gate:
-            document = await _ingest_one(api, file)
+            document = await _upload(client, file)
         done(file, document)
         return file, document
 
     return list(await asyncio.gather(*(one(file) for file in files)))
 
 
-async def as_parts(api: Api, paths: Iterable[Path]) -> list[dict[str, Any]]:
+async def upload_parts(client: Client, paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Upload files and name them as parts of a job's input. Raises ApiError for one that no job can be given."""
-    return list(await asyncio.gather(*(_as_part(api, path) for path in paths)))
+    return list(await asyncio.gather(*(_upload_part(client, path) for path in paths)))
 
 
-async def _as_part(api: Api, path: Path) -> dict[str, Any]:
+async def _upload_part(client: Client, path: Path) -> dict[str, Any]:
     content = await asyncio.to_thread(path.read_bytes)
     # By its content too: a job keeps what it was given, and the same file again is no second document.
     digest = sha256(path.name.encode() + b"\0" + content).hexdigest()
-    document = await _ingest_one(api, File(path, path.name), document_id=f"given_{digest[:24]}")
+    document = await _upload(client, File(path, path.name), document_id=f"given_{digest[:24]}")
     if document.get("sha256") is None:
         raise ApiError(f"{path}: {document['error']}", code="document_unusable")
     kind = "file" if document["width"] is None else "image"
     return {"type": kind, "document_id": document["document_id"], "sha256": document["sha256"]}
 
 
-async def _ingest_one(api: Api, file: File, *, document_id: str | None = None) -> dict[str, Any]:
+async def _upload(client: Client, file: File, *, document_id: str | None = None) -> dict[str, Any]:
     try:
         content = await asyncio.to_thread(file.path.read_bytes)
     except OSError as error:
         return _failed(file, error.strerror or str(error))
     fields = {"name": file.name, "document_id": document_id or file.document_id}
     try:
-        document = await api.post("/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S})
+        document = await client.post(
+            "/v1/documents", fields, file=(file.path.name, content), params={"wait": WAIT_EACH_S}
+        )
         while document["status"] not in ("ready", "failed"):
             await asyncio.sleep(POLL_S)
-            document = await api.get(document_path(document["document_id"]))
+            document = await client.get(document_path(document["document_id"]))
     except ApiError as error:
         # Without a status nothing answered at all: the other files would fare no better.
         if error.status is None:

@@ -1,0 +1,27 @@
+"""The HTTP API of Wayline as a library."""
+
+from wayline.client.address import MACHINE_KEY, Address
+from wayline.client.client import Client
+from wayline.client.documents import document_path, find_document
+from wayline.client.errors import ApiError, NotReachable, NotWayline, WrongVariable
+from wayline.client.traces import whole_trace
+from wayline.client.uploads import File, Found, Skipped, find_files, upload_documents, upload_parts
+
+__all__ = [
+    "MACHINE_KEY",
+    "Address",
+    "ApiError",
+    "Client",
+    "File",
+    "Found",
+    "NotReachable",
+    "NotWayline",
+    "Skipped",
+    "WrongVariable",
+    "document_path",
+    "find_document",
+    "find_files",
+    "upload_documents",
+    "upload_parts",
+    "whole_trace",
+]

@@ -1,0 +1,163 @@
+"""A client of the gateway: requests, submissions, event streams and pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Self
+
+import httpx2
+
+from wayline.client.address import Address
+from wayline.client.errors import ApiError, NotReachable, NotWayline
+
+TIMEOUT_S = 70.0
+"""Longer than the gateway's longest `?wait=`."""
+SILENCE_MAX_S = 60.0
+"""An event stream sends something every 15 s, if only a comment to show that it is alive."""
+RECONNECTS_MAX = 20
+RECONNECT_AFTER_S = 0.5
+TERMINAL = frozenset({"job.completed", "job.failed", "job.cancelled"})
+
+
+class Client:
+    """A connected client. Every method raises ApiError with what the gateway answered."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
+        # Nothing of the environment's proxies: the gateway is where the address says.
+        self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """Get a resource; parameters that are None are left out."""
+        return await self._send(
+            "GET", path, params={name: value for name, value in params.items() if value is not None}
+        )
+
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, Any] | None = None,
+        file: tuple[str, bytes] | None = None,
+    ) -> Any:
+        """Post JSON, or a file with the body as its form's fields."""
+        if file is not None:
+            return await self._send("POST", path, files={"file": file}, data=body, params=params)
+        return await self._send("POST", path, json=body, headers=headers, params=params)
+
+    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Put a resource."""
+        return await self._send("PUT", path, json=body)
+
+    async def delete(self, path: str) -> Any:
+        """Delete a resource."""
+        return await self._send("DELETE", path)
+
+    async def pages(self, path: str, **params: Any) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the pages of a list, following `next_cursor` to the last."""
+        cursor: str | None = None
+        while True:
+            page = await self.get(path, cursor=cursor, **params)
+            yield page
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return
+
+    async def submit(self, job: Mapping[str, Any], *, wait_s: float | None = None) -> dict[str, Any]:
+        """Submit a job; with `wait_s` the answer comes at its end, at the latest after so long."""
+        # A key of its own, so that a submission whose answer was lost makes no second job when it is sent again.
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        return await self.post("/v1/jobs", job, headers=headers, params=None if wait_s is None else {"wait": wait_s})
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        """Get a job as it is now."""
+        return await self.get(f"/v1/jobs/{job_id}")
+
+    async def log(self, job_id: str) -> list[dict[str, Any]]:
+        """Get the events of a job so far."""
+        return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})
+
+    async def events(self, job_id: str, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
+        """Yield a job's events until its end, each once, over as many connections as it takes; deltas have no `seq`."""
+        last, failures = after, 0
+        while True:
+            try:
+                async with aclosing(self._events_of_one_connection(job_id, last)) as events:
+                    async for event in events:
+                        failures, last = 0, event.get("seq", last)
+                        yield event
+                        if event["type"] in TERMINAL:
+                            return
+            except httpx2.TransportError as error:
+                failures += 1
+                if failures > RECONNECTS_MAX:
+                    raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+            await asyncio.sleep(RECONNECT_AFTER_S)
+
+    async def follow(self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+        """Follow a job until it has ended or is parked, and return the job; `on_event` is called with each event."""
+        async with aclosing(self.events(job_id)) as events:
+            async for event in events:
+                if on_event is not None:
+                    on_event(event)
+                if event["type"] == "job.parked":
+                    job = await self.job(job_id)
+                    # It may have been woken since, or this is an old event of a job that went on long ago.
+                    if job["status"] == "parked":
+                        return job
+        return await self.job(job_id)
+
+    async def _events_of_one_connection(self, job_id: str, after: int) -> AsyncGenerator[dict[str, Any]]:
+        timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
+        headers = {"Last-Event-ID": str(after)}
+        async with self._http.sse(
+            f"/v1/jobs/{job_id}/events", headers=headers, timeout=timeout, max_event_size=None
+        ) as source:
+            if source.response.status_code >= 400:
+                await source.response.aread()
+                raise _refused(source.response)
+            async for event in source:
+                fields: dict[str, Any] = json.loads(event.data)
+                yield {"type": event.event, **fields}
+
+    async def _send(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            response = await self._http.request(method, path, **request)
+        except httpx2.TransportError as error:
+            raise NotReachable(url=self.address.url, cause=_cause(error)) from None
+        if not response.is_success:
+            raise _refused(response)
+        try:
+            return response.json()
+        except ValueError:
+            raise _not_wayline(response) from None
+
+
+def _refused(response: httpx2.Response) -> ApiError:
+    """Read a refusal's problem."""
+    try:
+        problem = response.json()
+        return ApiError(problem["detail"], code=problem["code"], status=response.status_code)
+    except (ValueError, KeyError, TypeError):
+        return _not_wayline(response)
+
+
+def _not_wayline(response: httpx2.Response) -> NotWayline:
+    return NotWayline(url=str(response.request.url), status=response.status_code)
+
+
+def _cause(error: Exception) -> str:
+    return str(error) or type(error).__name__

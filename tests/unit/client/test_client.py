@@ -1,0 +1,126 @@
+"""The client keeps a job's story whole over broken connections."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from wayline.client import Address, ApiError, Client, NotReachable, NotWayline
+from wayline.client import client as module
+
+
+def sse(seq: int, kind: str) -> bytes:
+    return f"id: {seq}\nevent: {kind}\ndata: {json.dumps({'seq': seq, 'type': kind})}\n\n".encode()
+
+
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: 100000\r\n\r\n"
+DELTA = b'event: delta\ndata: {"step": 1, "attempt": 1, "text": "so far"}\n\n'
+
+
+@asynccontextmanager
+async def answering(*answers: bytes) -> AsyncIterator[tuple[str, list[str]]]:
+    """Serve the next answer to each connection and close it; yields its URL and the requests so far."""
+    requests: list[str] = []
+    left = list(answers)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
+        writer.write(left.pop(0))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
+
+
+async def test_a_stream_cut_in_the_middle_goes_on_after_the_last_event(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "RECONNECT_AFTER_S", 0)
+    cut = STREAM + sse(1, "job.submitted") + sse(2, "job.routed") + DELTA + b"id: 3\nevent: job.cl"
+    rest = STREAM + sse(3, "job.claimed") + sse(4, "job.completed")
+
+    async with answering(cut, rest) as (url, requests), Client(Address(url, "wl_key")) as client:
+        events = [event async for event in client.events("j1")]
+
+    assert [event.get("seq") for event in events] == [1, 2, None, 3, 4]
+    assert "last-event-id: 0" in requests[0] and "last-event-id: 2" in requests[1]
+    assert all("authorization: bearer wl_key" in request for request in requests)
+
+
+async def test_a_gateway_that_stays_away_is_not_reachable(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "RECONNECT_AFTER_S", 0)
+
+    async with Client(Address("http://127.0.0.1:9")) as client:
+        with pytest.raises(NotReachable, match="start Wayline with `wayline up`, or set WAYLINE_URL"):
+            async for _ in client.events("j1"):
+                pass
+
+
+async def test_a_refusal_carries_the_gateways_problem():
+    body = b'{"code": "not_found", "title": "not found", "detail": "no job \'j1\'", "status": 404}'
+    answer = b"HTTP/1.1 404 Not Found\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
+
+    async with answering(answer, answer) as (url, _), Client(Address(url)) as client:
+        with pytest.raises(ApiError, match=r"^no job 'j1'$") as refused:
+            await client.get("/v1/jobs/j1")
+        with pytest.raises(ApiError, match=r"^no job 'j1'$"):
+            async for _ in client.events("j1"):
+                pass
+
+    assert (refused.value.code, refused.value.status) == ("not_found", 404)
+
+
+@pytest.mark.parametrize("status", ["502 Bad Gateway", "307 Temporary Redirect\r\nlocation: /elsewhere", "200 OK"])
+async def test_another_server_is_not_taken_for_wayline(status: str):
+    answer = f"HTTP/1.1 {status}\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops".encode()
+
+    async with answering(answer) as (url, _), Client(Address(url)) as client:
+        with pytest.raises(NotWayline, match=rf"answered {status[:3]}, not as Wayline does: is WAYLINE_URL right\?"):
+            await client.get("/v1/jobs")
+
+
+def answer(body: object) -> bytes:
+    encoded = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(encoded) + encoded
+
+
+async def test_pages_are_followed_to_the_last_cursor():
+    first, last = {"jobs": [1], "next_cursor": "c2"}, {"jobs": [2], "next_cursor": None}
+
+    async with answering(answer(first), answer(last)) as (url, requests), Client(Address(url)) as client:
+        pages = [page async for page in client.pages("/v1/jobs", limit=1)]
+
+    assert pages == [first, last]
+    assert [request.split()[1] for request in requests] == ["/v1/jobs?limit=1", "/v1/jobs?cursor=c2&limit=1"]
+
+
+async def test_each_submission_has_an_idempotency_key_of_its_own():
+    accepted = {"job_id": "j1", "status": "queued"}
+
+    async with answering(answer(accepted), answer(accepted)) as (url, requests), Client(Address(url)) as client:
+        assert await client.submit({"input": "hi"}) == accepted
+        await client.submit({"input": "hi"}, wait_s=5)
+
+    keys = {line for request in requests for line in request.splitlines() if line.startswith("idempotency-key: ")}
+    assert len(keys) == 2
+    assert [request.split()[1] for request in requests] == ["/v1/jobs", "/v1/jobs?wait=5"]
+
+
+async def test_following_ends_where_the_job_is_still_parked():
+    stream = STREAM + sse(1, "job.parked") + sse(2, "job.resumed") + sse(3, "job.parked") + sse(4, "job.resumed")
+    running, parked = {"status": "running"}, {"status": "parked"}
+    seen: list[int] = []
+
+    async with answering(stream, answer(running), answer(parked)) as (url, _), Client(Address(url)) as client:
+        job = await client.follow("j1", on_event=lambda event: seen.append(event["seq"]))
+
+    assert (job, seen) == (parked, [1, 2, 3])
+
+
+async def test_following_returns_the_job_at_its_end():
+    async with answering(STREAM + sse(1, "job.completed"), answer({"answer": "yes"})) as (url, _):
+        async with Client(Address(url)) as client:
+            assert await client.follow("j1") == {"answer": "yes"}
