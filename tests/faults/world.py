@@ -20,7 +20,7 @@ from wayline.contracts.events import TERMINAL_TYPES
 from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
 from wayline.embedded import NatsServer
-from wayline.journal import Job, JobLog, State, bulk_read, fold, leader_read, read_record, said_in
+from wayline.journal import Job, JobLog, State, bulk_read, fold, header_fields, leader_read, read_record
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Database, until
 from wayline.testkit.effects_server import EffectsServer
@@ -312,8 +312,8 @@ def problems(records: list[Msg]) -> list[str]:
     for record in records:
         claimed = [event.owner for event in read_record(record.data) if event.type == "job.claimed"]
         holder = claimed[-1] if claimed else holder
-        if said_in(record.headers or {})["owner"] != holder:
-            found.append(f"a record of {said_in(record.headers or {})['owner']!r} while {holder!r} held the job")
+        if header_fields(record.headers or {})["owner"] != holder:
+            found.append(f"a record of {header_fields(record.headers or {})['owner']!r} while {holder!r} held the job")
     return found
 
 
@@ -324,7 +324,8 @@ def _twice(counted: Counter[Any], what: str) -> list[str]:
 def story(records: list[Msg]) -> str:
     """A log as lines to read when a test fails."""
     return "\n".join(
-        f"{said_in(record.headers or {})['owner']:>8} " + ", ".join(event.type for event in read_record(record.data))
+        f"{header_fields(record.headers or {})['owner']:>8} "
+        + ", ".join(event.type for event in read_record(record.data))
         for record in records
     )
 

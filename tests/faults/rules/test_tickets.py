@@ -14,7 +14,7 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.jobs import Cancel, Failure, RunJob
 from wayline.executor.hold import signals
 from wayline.executor.hold.claim import CLAIMS_MAX
-from wayline.journal import JobLog, State, said_in
+from wayline.journal import JobLog, State, header_fields
 from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S
@@ -107,7 +107,7 @@ async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World,
     acked = 0
     for message in wire.heard:
         if message.subject.startswith(f"events.{TENANT}.r4-"):
-            said = said_in(message.headers or {})
+            said = header_fields(message.headers or {})
             owner = said["owner"]
             if owner:
                 living[int(owner.partition(":")[0])] = said["state"]

@@ -115,7 +115,7 @@ async def _quiet(_: Exception) -> None:
 
 
 RECORD = {
-    h.RECORD: Head(0, State.ENDED, 1, "c").said(),
+    h.RECORD: Head(0, State.ENDED, 1, "c").header(),
     h.MSG_ID: "planted",
 }
 NUMBERS = count(1)

@@ -14,7 +14,7 @@ from wayline.testkit import until
 from .conftest import chatting
 
 PLANTED = ("events.{t}.j1", "signals.{t}.j1", "due.{t}.j1.1-1", "live.{t}.j1", "jobs.run.interactive.{t}")
-RECORD = {h.RECORD: Head(0, State.ENDED, 1, "c").said()}
+RECORD = {h.RECORD: Head(0, State.ENDED, 1, "c").header()}
 
 
 async def plant(platform) -> None:

@@ -132,6 +132,6 @@ def test_a_header_that_no_record_has_makes_none(said: str):
 
 
 def test_what_a_newer_build_says_besides_is_still_a_record():
-    said = Head(0, State.NEW, first().seq, "c").said()
+    said = Head(0, State.NEW, first().seq, "c").header()
 
     assert is_record({h.RECORD: said}) and is_record({h.RECORD: f"{said} more=1"})

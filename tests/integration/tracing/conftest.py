@@ -107,7 +107,7 @@ async def start(platform: Platform) -> AsyncIterator[Start]:
             await service.stop(1)
 
 
-AS_RECORD = {h.RECORD: Head(0, State.ACTIVE, 1, "x").said()}
+AS_RECORD = {h.RECORD: Head(0, State.ACTIVE, 1, "x").header()}
 """What makes a message of a log a record of ours."""
 
 
@@ -130,7 +130,7 @@ class Log:
     async def append(self, *events: e.Event) -> None:
         body, claimed = await self.bus.claims.check_in(encode(events), f"{self.tenant}/{self.job_id}")
         head = Head(0, state_after(State.ACTIVE, events), events[-1].seq, content_hash="x")
-        headers = {h.RECORD: head.said(), **({h.CLAIMS: "1"} if claimed else {})}
+        headers = {h.RECORD: head.header(), **({h.CLAIMS: "1"} if claimed else {})}
         await self.bus.store(f"events.{self.tenant}.{self.job_id}", body, headers)
 
     def submitted(self, *, agent: str = "assistant", caller: str | None = None, user_id: str = "u1") -> e.Event:

@@ -51,7 +51,7 @@ def slim(value: Frozen) -> None:
 
 
 def slim_all(value: Frozen | tuple[Any, ...]) -> None:
-    """The same for a value and all it holds."""
+    """Shrink a value and all it holds."""
     if isinstance(value, tuple):
         inside: Iterable[Any] = value
     else:
@@ -100,37 +100,37 @@ class Message(Frozen):
 
     @property
     def msg_id(self) -> str | None:
-        """The id that makes publishing this message twice harmless, where its content names one."""
+        """Return the id that makes publishing this message twice harmless, where its content names one."""
         return None
 
     @property
     def owner(self) -> str:
-        """Whose large fields these are in the object store: the job's, the document's, or nobody's in particular."""
+        """Return the owner of large fields in the object store: the job, the document, or nobody in particular."""
         return str(getattr(self, "job_id", None) or getattr(self, "document_id", None) or "-")
 
     @property
     def subject(self) -> str:
-        """The literal subject this message is published on."""
+        """Return the literal subject this message is published on."""
         return self.subject_template.format_map(vars(self))
 
     @classmethod
     def listens(cls) -> str:
-        """The subject with `*` for every brace: what a subscriber binds to."""
+        """Return the subject with `*` for every brace: what a subscriber binds to."""
         return _PLACE.sub("*", cls.subject_template)
 
     @classmethod
     def schema_id(cls) -> str:
-        """The value of the `Wayline-Schema` header, for instance `SubmitJob/1`."""
+        """Return the value of the `Wayline-Schema` header, for instance `SubmitJob/1`."""
         return f"{cls.__name__}/{cls.version}"
 
     @classmethod
     def address(cls, subject: str) -> dict[str, str]:
-        """What a literal subject says: `{"tenant": "acme"}` for `jobs.submit.acme`."""
-        said = zip(cls._tokens, subject.split("."), strict=True)
-        return {name: token for name, token in said if name}
+        """Return the fields in a literal subject: `{"tenant": "acme"}` for `jobs.submit.acme`."""
+        tokens = zip(cls._tokens, subject.split("."), strict=True)
+        return {name: token for name, token in tokens if name}
 
     def to_wire(self) -> bytes:
-        """The JSON body, without what the subject already says."""
+        """Encode the JSON body, without the fields that the subject holds."""
         return self.__pydantic_serializer__.to_json(self, exclude=_unset(self) if self.terse else None)
 
     @classmethod
@@ -154,18 +154,18 @@ class Message(Frozen):
     @classmethod
     def owner_of(cls, body: bytes, subject: str) -> str:
         """Return the job that a body names whose large fields are still elsewhere; empty where it names none."""
-        said = {**cls._object(body), **cls.address(subject)}.get("job_id")
-        return said if isinstance(said, str) else ""
+        job_id = {**cls._object(body), **cls.address(subject)}.get("job_id")
+        return job_id if isinstance(job_id, str) else ""
 
     @classmethod
     def read(cls, value: dict[str, Any], subject: str) -> Self:
         """Validate a decoded body together with what its subject says; raises InvalidMessage."""
         address = cls.address(subject)
-        for name, said in address.items():
-            if value.get(name, said) != said:
+        for name, named in address.items():
+            if value.get(name, named) != named:
                 raise InvalidMessage(
                     schema=cls.schema_id(),
-                    reason=f"{name} in the body is {value[name]!r} but the subject says {said!r}",
+                    reason=f"{name} in the body is {value[name]!r} but the subject says {named!r}",
                 )
         try:
             return cls.model_validate({**value, **address})
@@ -174,7 +174,7 @@ class Message(Frozen):
 
 
 def _unset(value: BaseModel) -> dict[str, Any]:
-    """What nobody has set of values that take no unknown fields: the reader of an older build may not know them."""
+    """Return the unset fields of values that accept no unknown fields: an older build's reader may not know them."""
     closed = value.model_config.get("extra") == "forbid"
     found: dict[str, Any] = {}
     for name in type(value).model_fields:
@@ -187,13 +187,17 @@ def _unset(value: BaseModel) -> dict[str, Any]:
 
 
 def tenant_of(subject: str) -> str:
-    """Whose message a literal subject carries; empty where no message of ours fits it or it names no tenant."""
-    said = subject.split(".")
+    """Return the tenant in a literal subject; empty where no message of ours fits it or it names no tenant."""
+    tokens = subject.split(".")
     for template, kind in CATALOGUE.items():
         pattern = template.split(".")
-        if len(pattern) == len(said) and all(p == s or p.startswith("{") for p, s in zip(pattern, said, strict=True)):
+        if len(pattern) == len(tokens) and all(map(_fits, pattern, tokens)):
             return kind.address(subject).get("tenant", "")
-    return said[1] if said[0] in ("events", "live") and len(said) == 3 else ""
+    return tokens[1] if tokens[0] in ("events", "live") and len(tokens) == 3 else ""
+
+
+def _fits(pattern: str, token: str) -> bool:
+    return pattern == token or pattern.startswith("{")
 
 
 class Request(Message):
@@ -213,5 +217,5 @@ def explain(error: ValidationError) -> str:
 
 
 def plain(message: str) -> str:
-    """A validation error's message without what pydantic puts before a validator's own words."""
+    """Return a validation error's message without pydantic's prefix before a validator's own words."""
     return message.removeprefix("Value error, ")

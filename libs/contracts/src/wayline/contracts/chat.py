@@ -1,4 +1,4 @@
-"""What is said between a job and a model, in our own words; adapters translate."""
+"""Messages between a job and a model, in our own types; adapters translate."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ class UserMessage(Frozen):
 
     @property
     def asides(self) -> tuple[str, ...]:
-        """What a model is told beside the user's own words, one paragraph each, after them."""
+        """Return what a model is told after the user's own words, a paragraph each."""
         when = (_when(self.sent_at),) if self.sent_at else ()
         return (*when, f"Answer in this style: {self.style}") if self.style else when
 
 
 def _when(at: datetime) -> str:
     sent = at.astimezone(UTC)
-    said = sent.isoformat()
-    return f"Sent on {said[:10]}, a {_DAYS[sent.weekday()]}, at {said[11:16]} UTC."
+    stamp = sent.isoformat()
+    return f"Sent on {stamp[:10]}, a {_DAYS[sent.weekday()]}, at {stamp[11:16]} UTC."
 
 
 class NoteMessage(Frozen):

@@ -37,7 +37,7 @@ class WaylineError(Exception):
     status: int = 500
 
     def problem(self) -> Problem:
-        """This error as the bus and HTTP say it."""
+        """Return this error in the form that the bus and HTTP send."""
         return Problem(code=self.code, title=self.code.replace("_", " "), detail=str(self), status=self.status)
 
 
@@ -52,7 +52,7 @@ class Retry(WaylineError):
         self.after_s = after_s
 
     def problem(self) -> Problem:
-        """This error, saying when to come back."""
+        """Return this error with the time after which to try again."""
         return super().problem().model_copy(update={"retry_after_s": self.after_s})
 
 
@@ -142,7 +142,7 @@ class Bug(WaylineError):
 
 
 def raised(problem: Problem) -> WaylineError:
-    """The error that a Problem on the wire stands for: Retry when it may be asked again, else Refused."""
+    """Return the error that a Problem on the wire stands for: Retry when it may be asked again, else Refused."""
     if problem.code == Full.code:
         full = Retry(problem.detail, after_s=problem.retry_after_s or 1.0)
         full.code, full.status = problem.code, problem.status

@@ -25,17 +25,17 @@ Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 
 def is_tenant(text: str) -> bool:
-    """Whether this may name a tenant."""
+    """Return whether this may name a tenant."""
     return _TENANT.fullmatch(text) is not None
 
 
 def new_id(prefix: str) -> str:
-    """A fresh random id such as `job_3f9c…`: 80 random bits."""
+    """Make a fresh random id such as `job_3f9c…`: 80 random bits."""
     return f"{prefix}_{secrets.token_hex(10)}"
 
 
 def job_id_from(text: str) -> str:
-    """A job id from any client id: itself where it is allowed, else its hash (the same at each redelivery)."""
+    """Return a job id for any client id: itself where it is allowed, else its hash (the same at each redelivery)."""
     if re.fullmatch(JOB_ID_PATTERN, text):
         return text
     return f"job_{sha256(text.encode()).hexdigest()[:40]}"
@@ -43,52 +43,52 @@ def job_id_from(text: str) -> str:
 
 @lru_cache(RECENT)
 def trace_id(tenant: str, job_id: str) -> str:
-    """The one trace of a job: 32 hex digits, the same wherever it is computed."""
+    """Return the one trace id of a job: 32 hex digits, the same wherever it is computed."""
     return sha256(f"wayline/trace/{tenant}/{job_id}".encode()).hexdigest()[:32]
 
 
 @lru_cache(RECENT)
 def span_id(tenant: str, job_id: str, *path: str | int) -> str:
-    """The span of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
+    """Return the span id of a part of a job, for instance `span_id("acme", "j1", "step", 2)`: 16 hex digits."""
     parts = "/".join(map(str, path))
     return sha256(f"wayline/span/{tenant}/{job_id}/{parts}".encode()).hexdigest()[:16]
 
 
 def job_span(tenant: str, job_id: str) -> str:
-    """The root span of a job."""
+    """Return the id of a job's root span."""
     return span_id(tenant, job_id, "job")
 
 
 def step_span(tenant: str, job_id: str, step: int) -> str:
-    """The span of a step."""
+    """Return the id of a step's span."""
     return span_id(tenant, job_id, "step", step)
 
 
 def model_span(tenant: str, job_id: str, step: int, attempt: int) -> str:
-    """The span of one attempt of a model call."""
+    """Return the id of the span of one attempt of a model call."""
     return span_id(tenant, job_id, "model", step, attempt)
 
 
 def tool_span(tenant: str, job_id: str, step: int, call: str) -> str:
-    """The span of a tool call, of all its repeats."""
+    """Return the id of a tool call's span, the same for all its repeats."""
     return span_id(tenant, job_id, "tool", step, call)
 
 
 def attempt_id(tenant: str, job_id: str, step: int, attempt: int) -> str:
-    """One try of one model call: sent to the provider as a header, so that its bill can be matched."""
+    """Return the id of one attempt of a model call: the header by which a provider's bill is matched."""
     return f"{tenant}/{job_id}/{step}/m{attempt}"
 
 
 def aux_id(tenant: str, job_id: str, step: int, n: int) -> str:
-    """The n-th auxiliary call after a step: sent to the provider like an attempt's id."""
+    """Return the id of the n-th auxiliary call after a step: sent to the provider like an attempt's id."""
     return f"{tenant}/{job_id}/{step}/a{n}"
 
 
 def aux_span(tenant: str, job_id: str, attempt_id: str) -> str:
-    """The span of an auxiliary call."""
+    """Return the id of an auxiliary call's span."""
     return span_id(tenant, job_id, "aux", attempt_id)
 
 
 def tool_key(tenant: str, job_id: str, step: int, call: str) -> str:
-    """The ledger key of a tool call: the same however often it is asked."""
+    """Return the ledger key of a tool call: the same however often it is asked."""
     return f"{tenant}/{job_id}/{step}/{call}"

@@ -78,20 +78,20 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     options: JobOptions = JobOptions()
 
     def content_hash(self) -> str:
-        """What makes two submissions the same job: everything but the id."""
+        """Hash what makes two submissions the same job: everything but the id."""
         return sha256(self.model_dump_json(exclude={"job_id"}).encode()).hexdigest()[:32]
 
     def parts(self) -> tuple[Part, ...]:
-        """The input as parts, whichever way it was written."""
+        """Return the input as parts, whichever way it was written."""
         return (TextPart(text=self.input),) if isinstance(self.input, str) else self.input
 
     def beginning(self) -> str:
         """Return the beginning of the input on one line; an image or a file stands as its kind and its document."""
-        said = self.parts()[:INPUT_SHOWN_MAX]
+        shown = self.parts()[:INPUT_SHOWN_MAX]
         # No more than can be shown is read: an input may have a million characters of white space.
         texts = (
             part.text[: 4 * INPUT_SHOWN_MAX] if isinstance(part, TextPart) else f"[{part.type} {part.document_id}]"
-            for part in said
+            for part in shown
         )
         line = " ".join(" ".join(texts).split())
         return line if len(line) <= INPUT_SHOWN_MAX else f"{line[: INPUT_SHOWN_MAX - 1]}…"
@@ -116,7 +116,7 @@ class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
 
     @property
     def msg_id(self) -> str:
-        """Whoever queues the job from the same record says the same ticket."""
+        """Return the id of the ticket: the same for everyone who queues the job from the same record."""
         return f"{self.tenant}/{self.job}:{self.at}"
 
 
@@ -229,7 +229,7 @@ class Route(Frozen):
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
+        """Return `provider/model`."""
         return f"{self.provider}/{self.model}"
 
 

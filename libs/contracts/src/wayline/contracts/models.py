@@ -171,7 +171,7 @@ class ModelCard(Frozen):
 
     @property
     def name(self) -> str:
-        """`provider/model`, as jobs and agents name it."""
+        """Return `provider/model`, as jobs and agents name it."""
         return f"{self.provider}/{self.model}"
 
 
@@ -201,7 +201,7 @@ class PutModel(Request, subject="models.put.{tenant}", replies=ModelCard):
     @field_validator("card")
     @classmethod
     def _can_be_addressed(cls, card: ModelCard) -> ModelCard:
-        """Stricter than cards are: jobs may name any model, but a kept card is found under its name in a path."""
+        """Refuse a name that fits no path: jobs may name any model, but a kept card is found under its name."""
         for part, pattern in ((card.provider, PROVIDER_PATTERN), (card.model, MODEL_PATTERN)):
             if not re.fullmatch(pattern, part):
                 raise ValueError(f"{part!r} cannot be kept: it does not match {pattern}")

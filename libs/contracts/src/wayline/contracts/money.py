@@ -21,7 +21,7 @@ def usd(amount: Decimal) -> Decimal:
 
 
 def dollars(amount: Decimal) -> str:
-    """An amount as a sentence says it, without the zeros at its end: `$0.03`."""
+    """Format an amount for a sentence, without the zeros at its end: `$0.03`."""
     return f"${amount.normalize():f}"
 
 
@@ -72,5 +72,5 @@ class Usage(Frozen):
 
     @property
     def total(self) -> int:
-        """Tokens in and out together."""
+        """Return the tokens in and out together."""
         return self.input + self.output

@@ -17,7 +17,7 @@ POSTGRES_PARTS = (Path("bin/postgres"), Path("bin/initdb"), Path("lib"), Path("s
 
 
 def nats_server() -> Path:
-    """The nats-server executable of its wheel."""
+    """Return the path of the wheel's nats-server executable."""
     for candidate in _nats_candidates():
         if os.access(candidate, os.X_OK):
             return candidate.resolve()

@@ -32,7 +32,7 @@ class NatsServer(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
+        """Return the URL where clients connect."""
         return f"nats://{LOOPBACK}:{self.port}"
 
     async def _prepare(self) -> None:
@@ -66,7 +66,7 @@ class NatsServer(EmbeddedServer):
 
 
 def minimal_config(store_dir: Path, *, monitor_port: int | None = None, sync_interval: str = "2m") -> str:
-    """A configuration for tests: JetStream, no accounts, and fsync as often as `sync_interval` says."""
+    """Return a configuration for tests: JetStream, no accounts, and fsync every `sync_interval`."""
     lines = [
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))}, sync_interval: {json.dumps(sync_interval)} }}",
         f"host: {LOOPBACK}",

@@ -12,7 +12,7 @@ FREE_PORT_TRIES_MAX = 100
 
 
 def free_port() -> int:
-    """A port on which nothing listens now."""
+    """Find a port on which nothing listens now."""
     for _ in range(FREE_PORT_TRIES_MAX):
         port = secrets.choice(FREE_PORTS)
         if is_free(port):
@@ -27,7 +27,7 @@ def require_free(port: int, *, server: str, variable: str) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
+    """Return whether a server could listen on the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -78,12 +78,12 @@ class PostgresServer(EmbeddedServer):
 
     @property
     def password(self) -> str:
-        """The superuser's password, generated with the data directory."""
+        """Return the superuser's password, generated with the data directory."""
         return (self.data_dir / PASSWORD_FILE).read_text().strip()
 
     @property
     def socket_dir(self) -> Path:
-        """Where the unix socket is: beside the data, unless that path is too long for a socket."""
+        """Return the directory of the unix socket: beside the data, unless that path is too long for a socket."""
         beside = self.data_dir / "run"
         if self._closed or len(os.fsencode(beside / f".s.PGSQL.{self.port}")) <= SOCKET_PATH_BYTES_MAX:
             return beside
@@ -91,7 +91,7 @@ class PostgresServer(EmbeddedServer):
         return Path(tempfile.gettempdir()) / f"wayline-{key}"
 
     def dsn(self, *, database: str = "postgres", user: str = SUPERUSER, password: str | None = None) -> str:
-        """The address of a database for a user; the superuser's own password is known here."""
+        """Return the address of a database for a user; the superuser's own password is known here."""
         secret = self.password if password is None else password
         return f"postgresql://{quote(user, safe='')}:{quote(secret, safe='')}@{LOOPBACK}:{self.port}/{quote(database)}"
 
@@ -185,7 +185,7 @@ class PostgresServer(EmbeddedServer):
             accounts.give(self.data, account=self._account)
 
     def _forget_stale_pid_file(self) -> None:
-        """Postgres believes its pid file when any process has that id by now; we look at which process it is."""
+        """Remove a pid file whose process is not Postgres: Postgres only checks that some process has that id."""
         lines = self._pid_file_lines()
         if not lines:
             return
@@ -195,7 +195,7 @@ class PostgresServer(EmbeddedServer):
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def _make_socket_dir(self) -> None:
-        """Ours alone, and not one that somebody else put there first."""
+        """Make the socket directory ours alone, and refuse one that another user made first."""
         self.socket_dir.mkdir(mode=0o700, exist_ok=True)
         owner = self._account.uid if self._account else os.geteuid()
         if self.socket_dir.is_symlink() or self.socket_dir.stat().st_uid not in {owner, os.geteuid()}:
@@ -232,5 +232,5 @@ def _works_in(pid: int, data: Path) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of our environment reaches Postgres: PG* variables would change what it does."""
+    """Return the environment for Postgres without ours: PG* variables would change what it does."""
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}

@@ -38,12 +38,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id of the server itself."""
+        """Return the process id of the server itself."""
         return self.process.pid
 
     @property
     def exited(self) -> bool:
-        """Whether the server is gone; reaps it."""
+        """Return whether the server is gone, and reap it."""
         return self.process.poll() is not None
 
     async def end(self, how: signal.Signals, *, within_s: float) -> bool:
@@ -113,13 +113,13 @@ def spawn(
 
 
 def children_of(parent: int) -> list[int]:
-    """The processes started by `parent` that still run (Linux; elsewhere none are known)."""
+    """Return the running processes that `parent` started (Linux; elsewhere none are known)."""
     stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").glob("[0-9]*")}
     return [pid for pid, stat in stats.items() if stat and int(stat[1]) == parent and stat[0] not in "ZX"]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; a zombie, which nobody may ever reap, does not."""
+    """Return whether a process runs; a zombie does not."""
     if pid <= 0:
         return False
     if sys.platform == "linux":
@@ -129,7 +129,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """State, parent and the rest of a process's line in /proc, after its name."""
+    """Return the fields of a process's line in /proc after its name: state, parent and the rest."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

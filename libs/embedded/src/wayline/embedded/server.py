@@ -38,12 +38,12 @@ class EmbeddedServer(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the server process exists."""
+        """Return whether the server process exists."""
         return self._child is not None and not self._child.exited
 
     @property
     def pid(self) -> int:
-        """The process id of the running server."""
+        """Return the process id of the running server."""
         return self._running_child().pid
 
     async def start(self) -> Self:
@@ -106,7 +106,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     async def _is_ready(self, child: Child) -> bool:
-        """Whether connections are served now."""
+        """Return whether connections are served now."""
 
     async def _wait_until_ready(self, child: Child) -> None:
         deadline = time.monotonic() + START_WAIT_S

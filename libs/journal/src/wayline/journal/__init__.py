@@ -4,7 +4,7 @@ from wayline.journal.folding import evolve, fold
 from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
-from wayline.journal.record import Head, State, decode, encode, is_record, read_record, said_in, unknown_types
+from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.sharing import Shared
 from wayline.journal.signal_counts import SIGNALS, signals_held
 from wayline.journal.state import Call, Job
@@ -26,13 +26,13 @@ __all__ = [
     "evolve",
     "fold",
     "follow",
+    "header_fields",
     "is_record",
     "last_record",
     "leader_read",
     "note_foreign",
     "read_record",
     "record_read",
-    "said_in",
     "send_result",
     "signals_held",
     "unknown_types",

@@ -12,12 +12,12 @@ _NOTHING = Decimal(0)
 
 
 def plus(one: Decimal | None, other: Decimal | None) -> Decimal | None:
-    """A sum; one unknown makes it unknown."""
+    """Add two amounts; one unknown makes the sum unknown."""
     return None if one is None or other is None else one + other
 
 
 def spent(costs: JobCosts, kind: Literal["model", "tool", "aux"], name: str, usd: Decimal | None) -> JobCosts:
-    """With one more call."""
+    """Return the costs with one more call."""
     before: dict[str, Decimal | None] = getattr(costs, kind)
     known = before.get(name, _NOTHING)
     if known is None:
@@ -27,7 +27,7 @@ def spent(costs: JobCosts, kind: Literal["model", "tool", "aux"], name: str, usd
 
 
 def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:
-    """With what a prompt cache saved, or cost where that is below zero."""
+    """Return the costs with what a prompt cache saved, or cost where that is below zero."""
     if not saved_usd:
         return costs
     if saved_usd > 0:
@@ -36,7 +36,7 @@ def cached(costs: JobCosts, saved_usd: Decimal | None) -> JobCosts:
 
 
 def unsettled(costs: JobCosts, bounds: Bounds) -> JobCosts:
-    """With a call whose usage never arrived."""
+    """Return the costs with a call whose usage never arrived."""
     return costs.model_copy(
         update={
             "unsettled_calls": costs.unsettled_calls + 1,

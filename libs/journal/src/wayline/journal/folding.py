@@ -21,7 +21,7 @@ _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 
 
 def evolve(job: Job, event: e.Event) -> Job:
-    """What one event means; a type this build does not know changes nothing but the place in the log."""
+    """Apply one event to a state; a type this build does not know changes nothing but the place in the log."""
     meaning = _MEANING.get(type(event))
     # Not `_replace`, which looks every field up by its name, for every event of every log.
     values = list(job)
@@ -32,7 +32,7 @@ def evolve(job: Job, event: e.Event) -> Job:
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:
-    """The state after a history."""
+    """Return the state after a history."""
     return reduce(evolve, events, job or Job())
 
 
@@ -137,12 +137,12 @@ def _used(job: Job, output_tokens: int) -> tuple[ModelUse, ...]:
 
 
 def _estimated(job: Job) -> int | None:
-    """Tokens of the last prompt, as its call was written down."""
+    """Return the tokens of the last prompt, as its call was recorded."""
     return sum(part.tokens for part in job.asked.prefix) if job.asked else None
 
 
 def _called(job: Job) -> str:
-    """The model whose call has ended."""
+    """Return the model whose call has ended."""
     if job.model_open is not None:
         return f"{job.model_open.provider}/{job.model_open.model}"
     return job.route.name if job.route else "-"
@@ -203,7 +203,7 @@ def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
 
 
 def _unbound(message: ChatMessage) -> ChatMessage:
-    """A message as our own fields say it: its provider's blocks are bound to what stood before it."""
+    """Return a message without its provider's blocks, which are bound to what stood before it."""
     verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
     return message.model_copy(update={"verbatim": None}) if verbatim else message
 
@@ -288,7 +288,7 @@ def _raised(_: Job, event: e.BudgetRaised) -> Changes:
 
 
 def _interrupted(job: Job) -> JobCosts:
-    """The job's costs, with a call in them that was open when the job was given up."""
+    """Return the job's costs, including a call that was open when the job was given up."""
     asked = job.model_open or job.aux_open
     if asked is None:
         return job.costs

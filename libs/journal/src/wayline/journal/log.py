@@ -64,7 +64,7 @@ class Stored:
 
 
 async def leader_read(bus: Bus, stream: str, subject: str) -> Stored | None:
-    """The last message on a literal subject, from the stream's leader: the only read that may decide something.
+    """Return the last message on a literal subject from the stream's leader: the only read that may decide something.
 
     Raises Unavailable when the bus does not answer.
     """
@@ -98,7 +98,7 @@ def _parse_headers(raw: bytes) -> dict[str, str]:
 async def bulk_read(
     bus: Bus, stream: str, subject: str, *, after: int = 0, upto: int | None = None
 ) -> AsyncGenerator[Msg]:
-    """Every message on a literal subject between two stream sequences, in as few requests as the server allows.
+    """Yield every message on a literal subject between two stream sequences, in as few requests as the server allows.
 
     A direct read: it may lag behind the leader, so read up to a sequence that a leader read has told, and no further:
     what has come since is for whoever asks the leader again. Raises Unavailable when that sequence does not come.
@@ -182,7 +182,7 @@ class JobLog:
         self.subject = f"events.{tenant}.{job_id}"
 
     async def last(self) -> Head | None:
-        """The last record, from the leader; None: there is no log."""
+        """Return the last record, from the leader; None if there is no log."""
         stored = await last_record(self._bus, self.subject)
         if stored is None:
             return None
@@ -232,7 +232,7 @@ class JobLog:
 
     async def _append(self, body: bytes, head: Head, *, expected: int) -> Head:
         msg_id = f"{_PROCESS}-{next(_APPENDS)}"
-        headers = {h.RECORD: head.said(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
+        headers = {h.RECORD: head.header(), h.MSG_ID: msg_id, h.EXPECTED_LAST: str(expected)}
         while True:
             try:
                 sent, claimed = await self._bus.claims.check_in(body, f"{self.tenant}/{self.job_id}")
@@ -267,7 +267,7 @@ class JobLog:
                 await asyncio.sleep(FULL_RETRY_S)
 
     async def first(self) -> list[Event]:
-        """The events of the first record: what was asked for, and what was decided. Raises Unavailable."""
+        """Return the events of the first record: what was asked for, and what was decided. Raises Unavailable."""
         start = 1
         while True:
             got = await _batch(self._bus, STREAM, {"seq": start, "next_by_subj": self.subject, "batch": 1})
@@ -279,7 +279,7 @@ class JobLog:
             start = int((message.headers or {})["Nats-Sequence"]) + 1
 
     async def records(self, upto: int | None = None) -> list[list[dict[str, Any]]]:
-        """Every record's events as decoded JSON, oldest first, up to a stream sequence."""
+        """Yield every record's events as decoded JSON, oldest first, up to a stream sequence."""
         found = []
         async for message in record_read(self._bus, self.subject, upto=upto):
             found.append(decode(await self._bus.body(message, tenant=self.tenant)))
@@ -292,7 +292,7 @@ class JobLog:
                 yield value
 
     async def read(self, after_seq: int = 0) -> AsyncIterator[Event]:
-        """Every event after a job-local number, as far as the leader knows now."""
+        """Yield every event after a job-local number, as far as the leader knows now."""
         last = await leader_read(self._bus, STREAM, self.subject)
         if last is None:
             return

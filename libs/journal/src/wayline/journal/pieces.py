@@ -20,6 +20,6 @@ class Pieces:
             self._over = not isinstance(event, ModelRequested)
 
     def wants(self, delta: Delta) -> bool:
-        """Whether the call is under way; one that the log has not told of yet is newer than all it has told of."""
+        """Return whether the call is under way; one that the log does not have yet is newer than all it has."""
         call = (delta.step, delta.attempt)
         return call > self._newest or (call == self._newest and not self._over)

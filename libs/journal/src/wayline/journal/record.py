@@ -72,7 +72,7 @@ class Head:
 
     @property
     def values(self) -> list[dict[str, Any]]:
-        """The record's events as decoded JSON."""
+        """Return the record's events as decoded JSON."""
         return decode(self.body)
 
     @property
@@ -88,7 +88,7 @@ class Head:
         return [read_event(value) for value in self.values]
 
     def stored(self, sequence: int, msg_id: str) -> Head:
-        """The head once its record is in the stream; what the record says is not kept."""
+        """Return the head once its record is in the stream, without the record's body."""
         # Not `dataclasses.replace`, which reads every field by its name: this is made for each record.
         return Head(
             sequence=sequence,
@@ -104,8 +104,8 @@ class Head:
             msg_id=msg_id,
         )
 
-    def said(self) -> str:
-        """What the record says in its header, for instance `state=active seq=4 owner=17:1 …`.
+    def header(self) -> str:
+        """Return the record's header, for instance `state=active seq=4 owner=17:1 …`.
 
         One header, because a client encodes and the server reads each one on its own.
         """
@@ -117,31 +117,31 @@ class Head:
 
     @classmethod
     def read(cls, sequence: int, headers: Mapping[str, str], body: bytes) -> Head:
-        said = said_in(headers)
+        fields = header_fields(headers)
         return cls(
             sequence=sequence,
-            state=State(said["state"]),
-            seq=int(said["seq"]),
-            content_hash=said["content"],
-            owner=said["owner"],
-            attempt=int(said["attempt"]),
-            epoch=int(said["epoch"]),
-            signals_seen=int(said["signals"]),
-            cost=None if said["cost"] == "unknown" else Decimal(said["cost"]),
-            lane=said["lane"],
+            state=State(fields["state"]),
+            seq=int(fields["seq"]),
+            content_hash=fields["content"],
+            owner=fields["owner"],
+            attempt=int(fields["attempt"]),
+            epoch=int(fields["epoch"]),
+            signals_seen=int(fields["signals"]),
+            cost=None if fields["cost"] == "unknown" else Decimal(fields["cost"]),
+            lane=fields["lane"],
             msg_id=headers.get(h.MSG_ID, ""),
             body=body,
         )
 
     def carried(self) -> Carried | None:
-        """The record as a ticket takes it along; None: it is too large, or not known here."""
+        """Return the record for a ticket to carry; None if it is too large, or not known here."""
         if not 0 < len(self.body) <= CARRIED_MAX_BYTES:
             return None
-        return Carried(said=self.said(), body=self.body.decode())
+        return Carried(said=self.header(), body=self.body.decode())
 
     @classmethod
     def brought(cls, sequence: int, record: Carried) -> Head:
-        """What a ticket brought; whether it is still the last record, only an append after it can say."""
+        """Return the head that a ticket carried; only an append after it can show that it is still the last record."""
         return cls.read(sequence, {h.RECORD: record.said}, record.body.encode())
 
 
@@ -156,13 +156,13 @@ def is_record(headers: Mapping[str, str] | None) -> bool:
     return headers is not None and _HEADER.fullmatch(headers.get(h.RECORD, "")) is not None
 
 
-def said_in(headers: Mapping[str, str]) -> dict[str, str]:
-    """The words of a record's header by their names."""
+def header_fields(headers: Mapping[str, str]) -> dict[str, str]:
+    """Parse a record's header into its fields."""
     return dict(word.split("=", 1) for word in headers[h.RECORD].split(" "))
 
 
 def progressed(events: Sequence[Event]) -> bool:
-    """Whether these events show that their claim got somewhere; to say what the holder before lost does not."""
+    """Return whether these events show progress of their claim; recording what the previous holder lost is none."""
     return any(event.type in PROGRESS and not _lost(event) for event in events)
 
 
@@ -171,14 +171,14 @@ def _lost(event: Event) -> bool:
 
 
 def claims_after(claims: int, events: Sequence[Event]) -> int:
-    """Claims in a row without progress, once these events are in; one whose holder lived to hand back is none."""
+    """Count claims in a row without progress, these events included; a claim that was handed back does not count."""
     if claims == 0 or progressed(events):
         return 0
     return claims - any(event.type == "job.handed_back" for event in events)
 
 
 def state_after(before: State, events: Sequence[Event]) -> State:
-    """What a record's events leave the job in."""
+    """Return the state in which a record's events leave the job."""
     state = before
     for event in events:
         if event.type in TERMINAL_TYPES:
@@ -191,20 +191,20 @@ def state_after(before: State, events: Sequence[Event]) -> State:
 
 
 def encode(events: Sequence[Event]) -> bytes:
-    """The body of a record."""
+    """Encode the body of a record."""
     return b'{"events":[' + b",".join(e.__pydantic_serializer__.to_json(e) for e in events) + b"]}"
 
 
 def decode(body: bytes) -> list[dict[str, Any]]:
-    """The events of a record as JSON objects, not validated."""
+    """Decode a record's events as JSON objects, not validated."""
     return orjson.loads(body)["events"]
 
 
 def read_record(body: bytes) -> list[Event]:
-    """The events of a record; a type this build does not know becomes `Unknown`."""
+    """Read the events of a record; a type this build does not know becomes `Unknown`."""
     return [read_event(value) for value in decode(body)]
 
 
 def unknown_types(values: Sequence[dict[str, Any]]) -> set[str]:
-    """The event types that this build does not know."""
+    """Return the event types that this build does not know."""
     return {value["type"] for value in values} - EVENT_TYPES.keys()

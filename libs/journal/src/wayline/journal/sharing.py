@@ -38,7 +38,7 @@ class Shared:
         self._bytes = 0
 
     def events(self, values: Iterable[Values]) -> list[e.Event]:
-        """The events of decoded records; raises pydantic's ValidationError."""
+        """Validate the events of decoded records. Raises pydantic's ValidationError."""
         return [e.read_event(self._shared(value)) for value in values]
 
     def _shared(self, value: Values) -> Values:

@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
     @property
     def meant(self) -> ToolCall:
-        """The call of the tool itself, also where the model went through `use_tool`.
+        """Return the call of the tool itself, also where the model went through `use_tool`.
 
         What cannot be read as one stays what it is, and is answered with what is wrong with it.
         """
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 
     @property
     def undecided(self) -> bool:
-        """Whether a human has been asked and nothing is known yet."""
+        """Return whether a human has been asked and has not decided yet."""
         return self.decision_id is not None and self.decision is None and self.done is None
 
 
@@ -153,18 +153,18 @@ class Job(NamedTuple):
 
     @property
     def reason(self) -> str | None:
-        """Why its answer is not all that was asked for, or why it was cancelled."""
+        """Return why its answer is partial, or why it was cancelled."""
         return (self.ended.reason or None) if isinstance(self.ended, e.JobCompleted | e.JobCancelled) else None
 
     @property
     def card(self) -> ModelCard:
-        """What is known of the model that the job is routed to; little, where the router knew no more."""
+        """Return what is known of the model that the job is routed to; little, where the router knew no more."""
         assert self.route is not None
         known = self.candidates.card(self.route.name)
         return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
 
     def tool(self, name: str) -> ToolDefinition | None:
-        """The newest definition of a tool that the model knows of."""
+        """Return the newest definition of a tool that the model knows."""
         for known in (reversed(self.discovered), self.tools or ()):
             for tool in known:
                 if tool.name == name:
@@ -173,12 +173,12 @@ class Job(NamedTuple):
 
     @property
     def spent_usd(self) -> Decimal | None:
-        """The most it can have cost by now; None: a price is unknown."""
+        """Return the most it can have cost by now; None if a price is unknown."""
         return plus(self.cost_usd, self.costs.unsettled_upper_usd)
 
     @property
     def last_said(self) -> AssistantMessage | None:
-        """The newest message of the model."""
+        """Return the newest message of the model."""
         for message in reversed(self.messages):
             if message.role == "assistant":
                 return message

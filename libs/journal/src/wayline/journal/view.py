@@ -9,7 +9,7 @@ from wayline.journal.state import Job
 
 
 def view(job: Job) -> JobView:
-    """The public shape of a folded job; links are the gateway's to add."""
+    """Return the public shape of a folded job; the gateway adds links."""
     submitted = job.submitted
     done = job.ended if isinstance(job.ended, JobCompleted) else None
     return JobView(

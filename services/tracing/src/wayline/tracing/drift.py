@@ -15,7 +15,7 @@ import structlog
 from wayline.chassis import Bus
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
-from wayline.journal import bulk_read, said_in
+from wayline.journal import bulk_read, header_fields
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Drift, Key, Tables
@@ -94,6 +94,6 @@ class DriftCheck:
 def _last_event(headers: Mapping[str, str]) -> int:
     """Return the number of a record's last event; 0 for a message that is no record of ours."""
     try:
-        return int(said_in(headers)["seq"])
+        return int(header_fields(headers)["seq"])
     except (KeyError, ValueError):
         return 0

@@ -59,7 +59,7 @@ class Candidates(Frozen):
     tools: ToolsObserved | None = Field(default=None, description="None: no job of the agent has been seen lately.")
 
     def card(self, name: str) -> ModelCard | None:
-        """The card of a `provider/model`."""
+        """Return the card of a `provider/model`."""
         return self._by_name.get(name)
 
     def observed_on(self, name: str, slot: Slot) -> Observed | None:

@@ -72,7 +72,7 @@ class Unknown(Event):
 
 
 def read_event(value: dict[str, Any]) -> Event:
-    """One event from its decoded JSON, without the fields that only a newer build knows; an unknown type is `Unknown`.
+    """Read one event from its decoded JSON, without fields that only a newer build knows; an unknown type is `Unknown`.
 
     Raises pydantic's ValidationError.
     """

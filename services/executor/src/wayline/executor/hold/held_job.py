@@ -20,7 +20,7 @@ from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
 from wayline.executor.prompt.assemble import Prints
-from wayline.journal import Fenced, last_record, said_in
+from wayline.journal import Fenced, header_fields, last_record
 from wayline.telemetry import metrics
 
 T = TypeVar("T")
@@ -112,7 +112,11 @@ class HeldJob:
             signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
             if self._holder is None:
                 return
-            if last is not None and last.sequence > before and said_in(last.headers)["owner"] != self.ticket.owner:
+            if (
+                last is not None
+                and last.sequence > before
+                and header_fields(last.headers)["owner"] != self.ticket.owner
+            ):
                 metrics.jobs_fenced.labels("heartbeat").inc()
                 self.fenced = True
                 return await stopped(self._holder)
