@@ -204,7 +204,7 @@ async def test_the_bus_knows_every_service_by_its_seed_and_nobody_without_one(cr
         for name in IDENTITIES:
             env = (credentials / name / "credentials" / f"{name}.env").read_text()
             seed = dict(line.split("=", 1) for line in env.splitlines())["WAYLINE_NATS_SEED"]
-            settings = BusSettings(nats_url=server.url, nats_seed=seed, connect_wait_s=2)
+            settings = BusSettings(nats_url=server.url, nats_seed=seed, connect_wait_s=30)
             bus = await Bus.connect(settings, service=name, exit_when_closed=False)
             await bus.close()
         with pytest.raises(nats.errors.Error, match="Authorization"):

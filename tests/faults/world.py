@@ -148,7 +148,7 @@ class World:
             stories = [f"{job_id}:\n{story(await self.records(job_id))}" for job_id in sorted(left)[:5]]
             raise AssertionError("\n".join([f"{error}: {sorted(left)}", *stories])) from None
 
-    async def until_dead(self, process: ServiceProcess, *job_ids: str, within: float = 20.0) -> None:
+    async def until_dead(self, process: ServiceProcess, *job_ids: str, within: float = 60.0) -> None:
         """Wait until a process has died at its failpoint, deciding meanwhile what is asked of a human."""
 
         async def dead() -> bool:

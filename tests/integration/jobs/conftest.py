@@ -142,7 +142,7 @@ class Platform:
             async def empty(stream: str = stream) -> bool:
                 return await self.left(stream) == 0
 
-            await until(empty, within=10, why=f"{stream} is empty")
+            await until(empty, why=f"{stream} is empty")
 
     async def job(self, job_id: str, tenant: str = "default") -> Job:
         return fold([event async for event in JobLog(self.bus, tenant, job_id).read()])
@@ -150,7 +150,7 @@ class Platform:
     async def events(self, job_id: str, tenant: str = "default") -> list[Event]:
         return [event async for event in JobLog(self.bus, tenant, job_id).read()]
 
-    async def wait_for(self, job_id: str, tenant: str = "default", within: float = 20.0) -> JobView:
+    async def wait_for(self, job_id: str, tenant: str = "default", within: float = 60.0) -> JobView:
         """Wait for a job's end by following its log."""
         async with asyncio.timeout(within):
             async for _ in follow(self.bus, tenant, job_id):

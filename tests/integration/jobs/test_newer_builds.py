@@ -33,6 +33,6 @@ async def test_a_job_with_an_event_of_a_newer_build_is_left_alone_and_still_read
             info = await platform.bus.js.consumer_info("RUN", "interactive")
             return info.num_redelivered is not None and info.num_ack_pending == 1
 
-        await until(offered_and_left, within=10, why="the ticket waits for a newer executor")
+        await until(offered_and_left, why="the ticket waits for a newer executor")
         assert [event.type for event in await platform.events("j1")][-1] == "job.teleported"
         assert (await platform.job("j1")).seq == 3

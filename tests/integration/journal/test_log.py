@@ -280,7 +280,7 @@ async def test_a_large_record_waits_for_room_in_the_object_store(bus, monkeypatc
     await until(lambda: len(tries) > 2 or writing.done(), why="it was refused more than once")
     await bus.js.update_stream(objects)
 
-    assert (await asyncio.wait_for(writing, 10)).seq == 2
+    assert (await asyncio.wait_for(writing, 30)).seq == 2
     assert [event.seq async for event in log.read()] == [1, 2]
 
 
@@ -343,7 +343,7 @@ async def test_a_job_without_a_log_is_waited_for(bus):
     log, head = await begun(bus)
     await log.append([done(2)], head)
 
-    assert await asyncio.wait_for(reading, 10) == [1, 2]
+    assert await asyncio.wait_for(reading, 30) == [1, 2]
 
 
 async def test_a_long_linear_log_is_read_in_one_request_and_grows_with_its_deltas(bus, monkeypatch):

@@ -61,7 +61,7 @@ async def test_a_second_signal_ends_what_the_first_left_in_hand():
     draining = asyncio.create_task(stopping.drain(fleet))
     await asyncio.sleep(0)
     stopping._heard()
-    await asyncio.wait_for(draining, 5)
+    await asyncio.wait_for(draining, 30)
 
     assert ended == ["executor", "router"]
 

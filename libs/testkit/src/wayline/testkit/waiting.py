@@ -9,9 +9,11 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 
 POLL_S = 0.005
+WITHIN_S = 30.0
+"""Only a failure waits so long: a bound that a loaded machine can reach is an assertion about its speed."""
 
 
-async def until(predicate: Callable[[], T | Awaitable[T]], *, within: float = 10.0, why: str) -> T:
+async def until(predicate: Callable[[], T | Awaitable[T]], *, within: float = WITHIN_S, why: str) -> T:
     """Return the predicate's first true answer, or fail saying `why` we waited for it; `within` is in seconds."""
     deadline = time.monotonic() + within
     while True:
