@@ -26,6 +26,7 @@ from wayline.chassis.letters import letter
 from wayline.chassis.payloads import Payloads
 from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
+from wayline.chassis.stored import StoredBytes
 from wayline.chassis.topology import UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of
@@ -80,8 +81,9 @@ class Bus:
         """The prefix under which this identity reaches JetStream."""
         self.js = nc.jetstream(timeout=PUBLISH_TIMEOUT_S, prefix=self.api)
         self._answers = Answers(nc)
+        self.stored = StoredBytes()
         payloads = Payloads(nc, self.api, self.request)
-        self.claims = Claims(payloads)
+        self.claims = Claims(payloads, stored=self.stored)
         self.uploads = Claims(Payloads(nc, self.api, self.request, bucket=UPLOADS), also_read=payloads)
         self.denied = link.denied
         self.reconnected = link.reconnected

@@ -15,6 +15,7 @@ from nats import errors as nats_errors
 from nats.js.errors import APIError, NotFoundError
 
 from wayline.chassis.payloads import Payloads
+from wayline.chassis.stored import StoredBytes
 from wayline.contracts.errors import Bug, Full, InvalidMessage, Unavailable
 
 MESSAGE_MAX = 256 * 1024
@@ -54,9 +55,15 @@ class PayloadMissing(Unavailable):
 class Claims:
     """Moves large fields out of encoded messages and back in; objects are named `<tenant>/<owner>/<sha256>`."""
 
-    def __init__(self, payloads: Payloads, *, also_read: Payloads | None = None) -> None:
-        """`also_read`: where older versions stored such objects; they are still found there, and age out."""
+    def __init__(
+        self, payloads: Payloads, *, also_read: Payloads | None = None, stored: StoredBytes | None = None
+    ) -> None:
+        """`also_read`: where older versions stored such objects; they are still found there, and age out.
+
+        `stored`: what is stored is counted there for its tenant.
+        """
         self._payloads = payloads
+        self._stored = stored
         self._read_from = (payloads,) if also_read is None else (payloads, also_read)
 
     async def check_in(self, body: bytes, owner: str, *, most: int = MESSAGE_MAX) -> tuple[bytes, bool]:
@@ -127,10 +134,14 @@ class Claims:
         # The name is the content's hash: an object that is there already is the same object.
         try:
             with _answering():
-                if not await self._payloads.has(name):
-                    await self._payloads.put(name, data)
+                if await self._payloads.has(name):
+                    return
+                await self._payloads.put(name, data)
         except NotFoundError:
             raise Unavailable("the object store", detail="it is not declared: run `wayline migrate`") from None
+        tenant = name.partition("/")[0]
+        if self._stored is not None and tenant != "-":
+            self._stored.note(tenant, len(data))
 
     async def _fetch(self, name: str) -> bytes:
         data = await self._get(name)

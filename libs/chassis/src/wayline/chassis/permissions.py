@@ -30,6 +30,7 @@ UPLOAD_FIND = f"{OWN_API}.STREAM.MSG.GET.OBJ_{UPLOADS}"
 UPLOAD_WRITE = (UPLOAD_FIND, f"$O.{UPLOADS}.C.*", f"$O.{UPLOADS}.M.*")
 UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
 COMMON = ("telemetry.traces", "dead.*.*", *OBJECT_WRITE)
+TELL_STORED = "tenants.stored.*"
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ IDENTITIES = {
             "gateway",
             publish=(
                 *COMMON,
+                TELL_STORED,
                 *UPLOAD_WRITE,
                 "jobs.submit.*",
                 "jobs.plan.*",
@@ -128,8 +130,7 @@ IDENTITIES = {
                     for verb in ("GET", "DELETE")
                     for stream in ("INDEX", "TELEMETRY", "SUBMIT", "RUN")
                 ),
-                f"{OWN_API}.STREAM.INFO.EVENTS",
-                f"{OWN_API}.STREAM.INFO.SIGNALS",
+                *(f"{OWN_API}.STREAM.INFO.{stream}" for stream in ("EVENTS", "RUN", "SIGNALS", f"OBJ_{PAYLOADS}")),
                 f"{OWN_API}.STREAM.PURGE.SIGNALS",
                 "documents.describe.*",
                 f"{OWN_API}.STREAM.MSG.GET.KV_{PROVIDERS}",
@@ -137,6 +138,7 @@ IDENTITIES = {
             answers=(
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
+                TELL_STORED,
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete")),
                 *(
                     f"budgets.{verb}.*"
@@ -151,6 +153,7 @@ IDENTITIES = {
             "executor",
             publish=(
                 *COMMON,
+                TELL_STORED,
                 "events.*.*",
                 "deltas.*.*",
                 "jobs.run.*.*",
@@ -175,6 +178,7 @@ IDENTITIES = {
             "retrieval",
             publish=(
                 *COMMON,
+                TELL_STORED,
                 f"{OWN_API}.STREAM.INFO.INDEX",
                 *("budgets.hold.*", "budgets.charge.*", "costs.record.*"),
                 *UPLOAD_READ,
@@ -188,13 +192,14 @@ IDENTITIES = {
         ),
         Identity(
             "tool_registry",
-            publish=(*COMMON, "retrieval.search.*"),
+            publish=(*COMMON, TELL_STORED, "retrieval.search.*"),
             answers=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
         ),
         Identity(
             "tracing",
             publish=(
                 *COMMON,
+                TELL_STORED,
                 DIRECT_READ_EVENTS,
                 *(f"{OWN_API}.CONSUMER.INFO.{c.stream}.{c.name}" for c in CONSUMERS),
                 *(f"{OWN_API}.STREAM.INFO.{stream.name}" for stream in STREAMS),

@@ -19,6 +19,7 @@ from wayline.chassis.logs import plain
 from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
+from wayline.chassis.stored import StoredReport
 from wayline.chassis.worker import Work, Worker
 from wayline.contracts.errors import WaylineError, WrongSetting
 from wayline.telemetry import BusExporter, Telemetry
@@ -57,6 +58,8 @@ class Service:
     work: Sequence[Work[Any]] = ()
     asks: Sequence[Ask[Any]] = ()
     parts: Sequence[Part] = ()
+    tells_stored: bool = True
+    """Whether the router is told what this process stores for each tenant; the router tells itself."""
     needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
 
@@ -69,6 +72,7 @@ class Service:
         self.exporter.start(self._send_spans)
         self._running = [
             *self.parts,
+            *([StoredReport(self.bus)] if self.tells_stored else ()),
             *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
             *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),
         ]

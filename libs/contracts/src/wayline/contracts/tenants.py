@@ -20,6 +20,10 @@ class Tenant(Frozen):
     created_at: datetime
     disabled_at: datetime | None = None
     disabled_reason: str = ""
+    full: str | None = Field(
+        default=None,
+        description="Why its new jobs are refused for now, and what helps; null: they are accepted, or nobody looked.",
+    )
 
 
 class TenantList(Frozen):
@@ -52,3 +56,18 @@ class DisableTenant(Request, subject="tenants.disable.{tenant}", replies=Tenant)
 
 class EnableTenant(Request, subject="tenants.enable.{tenant}", replies=Tenant):
     """Accept a disabled tenant's jobs and API keys again."""
+
+
+class StoredNoted(Frozen):
+    """The bytes are counted."""
+
+    over: bool = Field(
+        default=False,
+        description="The tenant is so far beyond its share that its running jobs end with what they have.",
+    )
+
+
+class NoteStored(Request, subject="tenants.stored.{tenant}", replies=StoredNoted):
+    """Count bytes that a service has stored for a tenant, in its job logs and in the object store of payloads."""
+
+    stored_bytes: int = Field(ge=1)

@@ -41,6 +41,8 @@ BEHIND_MAX_S = 10.0
 BEHIND_RETRY_S = 0.02
 FULL_RETRY_S = 1.0
 NO_MESSAGE = 10037
+RECORD_BYTES = 400
+"""About what a record takes in its stream beside its body: subject, headers, and where it is."""
 
 # A record's id need only differ from every other's: one random draw a process, and a count.
 _PROCESS = token_hex(12)
@@ -239,6 +241,7 @@ class JobLog:
                 if claimed:
                     headers[h.CLAIMS] = "1"
                 ack = await self._bus.store(self.subject, sent, headers)
+                self._bus.stored.note(self.tenant, len(sent) + RECORD_BYTES)
                 return head.stored(ack.seq, msg_id)
             except WrongSequence:
                 # The server checks the sequence before it looks for duplicates: our own write, its ack lost, looks

@@ -9,6 +9,7 @@ import structlog
 from wayline.chassis.worker import pause_s
 from wayline.contracts.errors import Full, Retry
 from wayline.contracts.events import AuxiliaryRequested, ModelRequested
+from wayline.executor.decide.accept_answer import cut_short
 from wayline.executor.decide.actions import (
     Action,
     CallModel,
@@ -35,6 +36,7 @@ from wayline.telemetry import metrics
 log = structlog.get_logger()
 
 STOPPING = "its executor is being stopped"
+OVER_SHARE = "its tenant stores far more than its share (WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES)"
 
 
 async def run_job(hands: RunServices, hold: HeldJob) -> None:
@@ -72,6 +74,8 @@ async def _go(hands: RunServices, hold: HeldJob) -> None:
         action = decide(hold.pen.job)
         if action is None:
             return
+        if isinstance(action, CallModel) and hold.is_over_share:
+            action = cut_short(hold.pen.job, OVER_SHARE, "tenant_full")
         if isinstance(action, CallModel):
             action = await model_call.call_model(hands, hold, action)
         if action is not None and await _do(hands, hold, action):

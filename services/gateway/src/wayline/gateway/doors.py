@@ -12,6 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from opentelemetry import trace
 
 from wayline.chassis import Bus
+from wayline.chassis.claims import MESSAGE_MAX
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
@@ -58,7 +59,7 @@ _bearer = HTTPBearer(
 async def identify(
     request: Request, door: Door, shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 ) -> Caller:
-    """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized or Forbidden."""
+    """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized, Forbidden or TenantFull."""
     if shown is not None:
         caller = await door.keys.caller(shown.credentials)
         await door.router.require_tenant(caller.tenant)
@@ -67,11 +68,20 @@ async def identify(
         caller = Caller(OPEN_TENANT, "local", is_open=True)
     else:
         raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
+    if _is_large(request):
+        await door.router.require_room(caller.tenant)
     span = trace.get_current_span()
     span.set_attribute(names.TENANT, caller.tenant)
     if (theirs := remote(request.state.caller)) is not None:
         span.add_link(theirs)
     return caller
+
+
+def _is_large(request: Request) -> bool:
+    """Return whether a body may go into the object store of payloads; documents have one of their own."""
+    size = request.headers.get("content-length", "0")
+    chunked = "transfer-encoding" in request.headers
+    return (chunked or not size.isdecimal() or int(size) > MESSAGE_MAX) and request.url.path != "/v1/documents"
 
 
 def _require_local(headers: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.jobs import SubmitJob
 from wayline.gateway.doors import Gateway
-from wayline.gateway.errors import JobIdConflict, KeyReused
+from wayline.gateway.errors import JobIdConflict, KeyReused, TenantFull
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import Home, names, remote
@@ -33,8 +33,8 @@ async def submit(
 ) -> str:
     """Put a job on the bus unless it is there already; the answer is the id it has.
 
-    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, JobIdConflict, KeyReused, Full
-    or Unavailable.
+    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, TenantFull, JobIdConflict,
+    KeyReused, Full or Unavailable.
     """
     known = False
     if own_id:
@@ -68,7 +68,8 @@ async def _require_runnable(door: Gateway, job: SubmitJob, key: str | None) -> N
     """Refuse a new job that the router would refuse; one that was accepted before stays accepted."""
     try:
         await door.router.require_runnable(job)
-    except Reject:
+        await door.router.require_room(job.tenant)
+    except (Reject, TenantFull):
         if not await door.submissions.was_accepted(job, key=key):
             raise
 

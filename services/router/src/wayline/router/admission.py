@@ -137,6 +137,11 @@ def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> 
     )
 
 
+def without_input(first: JobSubmitted) -> JobSubmitted:
+    """Return the first event of a job that is refused for the room it would take; its hash is still the whole job's."""
+    return first.model_copy(update={"job": first.job.model_copy(update={"input": ""})})
+
+
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:
     """Why a job cannot be paid for; one that would rather wait than end is let in, and parks."""
     route, call_usd = decision.route, decision.first_call_usd

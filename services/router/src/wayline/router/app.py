@@ -23,6 +23,7 @@ from wayline.router.desk import Desk
 from wayline.router.handlers import Router
 from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
+from wayline.router.shares import ShareLimits, Shares
 from wayline.router.signal_share import SignalShare
 from wayline.router.tenants import Tenants
 from wayline.router.usage import Usage
@@ -50,7 +51,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     catalogue = Catalogue(
         store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
     )
-    known = Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max)
+    limits = ShareLimits(settings.stored_per_tenant_max_bytes, settings.unfinished_per_tenant_max)
+    shares = Shares(bus, store, limits)
+    known = Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max, why_full=shares.why_full)
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
@@ -65,6 +68,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         availability=availability,
         usage=usage,
         signal_share=signal_share,
+        shares=shares,
         default_model=settings.default_model,
     )
     return Service(
@@ -74,8 +78,14 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry=Telemetry(NAME, exporter),
         exporter=exporter,
         work=_work(router, bus, slots=settings.slots),
-        asks=[*_asks_of_router(router), *_asks_about_money(money), *_asks_about_tenants(known)],
-        parts=[waker, availability, usage, signal_share],
+        asks=[
+            *_asks_of_router(router),
+            *_asks_about_money(money),
+            *_asks_about_tenants(known),
+            asks(tenants.NoteStored, shares.on_stored),
+        ],
+        parts=[waker, availability, usage, signal_share, shares],
+        tells_stored=False,
         needs={"postgres": store.check},
         close=store.close,
     )

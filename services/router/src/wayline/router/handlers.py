@@ -35,6 +35,7 @@ from wayline.router.catalogue import Catalogue
 from wayline.router.desk import Desk
 from wayline.router.room import Room
 from wayline.router.sessions import Sessions
+from wayline.router.shares import TENANT_FULL, Shares
 from wayline.router.signal_share import SignalShare
 from wayline.router.usage import Usage
 from wayline.routing import Decision, RoutingInput, choose_route
@@ -61,6 +62,7 @@ class Router:
         availability: Availability,
         usage: Usage,
         signal_share: SignalShare,
+        shares: Shares,
         default_model: str,
     ) -> None:
         self._bus = bus
@@ -73,6 +75,7 @@ class Router:
         self._availability = availability
         self._usage = usage
         self._signal_share = signal_share
+        self._shares = shares
         self._default_model = default_model
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -95,6 +98,7 @@ class Router:
         """Write a job's first record; only what is new can be refused or has to wait."""
         try:
             await self._room.require()
+            await self._shares.require(job.tenant)
             return await self._begin(log, job, job_id, delivery)
         except (Reject, Retry):
             head = await log.last()
@@ -173,7 +177,10 @@ class Router:
         job = found.job
         first = admission.submitted(job, found.job_id, delivery, now())
         record = admission.refused(first, Failure(code=code, message=reason))
-        if not found.has_log or not await self._desk.is_tenant(job.tenant):
+        if code == TENANT_FULL:
+            record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))
+        known = found.has_log and await self._desk.is_tenant(job.tenant)
+        if not known or not await self._shares.may_store(job.tenant):
             return await send_result(self._bus, fold(record))
         log = JobLog(self._bus, job.tenant, found.job_id)
         try:

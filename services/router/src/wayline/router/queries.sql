@@ -244,3 +244,17 @@ ON CONFLICT (tenant, agent, model, slot) DO UPDATE SET
 SELECT model, slot, jobs, calls, output_tokens, longest_tokens, longest_deviation, tools, tools_tokens
 FROM agent_usage WHERE tenant = $1 AND agent = $2 AND updated_at > $3
 ORDER BY updated_at DESC, model, slot LIMIT $4;
+
+-- name: add_stored
+-- In one order for every router, so that two of them never wait for each other.
+WITH forgotten AS (
+    DELETE FROM stored_bytes WHERE tenant = ANY ($1::text[]) AND day <= (now() AT TIME ZONE 'UTC')::date - $3::int
+)
+INSERT INTO stored_bytes AS old (tenant, day, bytes)
+SELECT tenant, (now() AT TIME ZONE 'UTC')::date, bytes
+FROM unnest($1::text[], $2::bigint[]) AS added (tenant, bytes) ORDER BY tenant
+ON CONFLICT (tenant, day) DO UPDATE SET bytes = old.bytes + excluded.bytes;
+
+-- name: stored_bytes
+SELECT coalesce(sum(bytes), 0)::bigint FROM stored_bytes
+WHERE tenant = $1 AND day > (now() AT TIME ZONE 'UTC')::date - $2::int;

@@ -34,6 +34,14 @@ class Settings(EnvironmentSettings, EndpointSettings):
     files_max_bytes: int = Field(
         default=24_000_000, ge=0, description="What they may have together; each executor holds them in memory."
     )
+    stored_per_tenant_max_bytes: int = Field(
+        default=2 * 1024**3,
+        ge=1,
+        description="What the job logs and payloads of one tenant take on the bus, of 30 days; its next job is a 429.",
+    )
+    unfinished_per_tenant_max: int = Field(
+        default=20_000, ge=1, description="Jobs of one tenant that wait for an executor or run; its next one is a 429."
+    )
     providers: tuple[str, ...] | None = Field(
         default=None,
         description="Providers that executors can call, as JSON, where the router does not see their variables.",

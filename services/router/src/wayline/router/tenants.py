@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import structlog
 
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.errors import Conflict, NotFound, Reject
+from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.tenants import (
     CreateTenant,
     DisableTenant,
@@ -20,12 +22,22 @@ from wayline.store import Record, Store, TenantInvalid
 
 log = structlog.get_logger()
 
+WhyFull = Callable[[str], Awaitable[str | None]]
+"""Says why a tenant may begin no more jobs for now."""
+
+
+async def _nobody_looks(_: str) -> str | None:
+    return None
+
 
 class Tenants:
     """The table of tenants, for those who administer them."""
 
-    def __init__(self, store: Store, *, bundled: dict[str, AgentConfig], tenants_max: int) -> None:
+    def __init__(
+        self, store: Store, *, bundled: dict[str, AgentConfig], tenants_max: int, why_full: WhyFull = _nobody_looks
+    ) -> None:
         self._store = store
+        self._why_full = why_full
         self._bundled = bundled
         self._tenants_max = tenants_max
 
@@ -55,12 +67,17 @@ class Tenants:
         return _tenant(row)
 
     async def on_get(self, asked: GetTenant) -> Tenant:
-        """Return one tenant. Raises NotFound."""
+        """Return one tenant, and whether it may begin jobs. Raises NotFound."""
         try:
             row = await self._store.fetchrow(asked.tenant, self._store.sql.get_tenant, asked.tenant)
         except TenantInvalid:
             row = None
-        return _found(asked.tenant, row)
+        found = _found(asked.tenant, row)
+        try:
+            return found.model_copy(update={"full": await self._why_full(asked.tenant)})
+        except Retry:
+            # Nobody can look right now; a job that is too much is refused where it is let in.
+            return found
 
     async def on_list(self, asked: ListTenants) -> TenantList:
         """Return a page of all tenants."""

@@ -67,6 +67,11 @@ class HeldJob:
         assert deadline is not None
         return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
 
+    @property
+    def is_over_share(self) -> bool:
+        """Whether its tenant stores so much more than its share that no job of it may go on."""
+        return self._bus.stored.is_over(self.ticket.tenant)
+
     def tell(self) -> None:
         """There may be a new signal."""
         self._told = True

@@ -12,7 +12,7 @@ from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import NotFound, Refused, Reject, Retry
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
 from wayline.contracts.tenants import GetTenant, Tenant
-from wayline.gateway.errors import TenantDisabled, UnknownTenant
+from wayline.gateway.errors import TenantDisabled, TenantFull, UnknownTenant
 
 FRESH_S = 5.0
 """How long a good answer is believed without asking again."""
@@ -45,6 +45,16 @@ class RouterAnswers:
             raise UnknownTenant(tenant=tenant)
         if known.disabled_at is not None:
             raise TenantDisabled(tenant=tenant, reason=known.disabled_reason)
+
+    async def require_room(self, tenant: str) -> None:
+        """Pass for a tenant that may begin jobs. Raises TenantFull."""
+        if tenant not in self._tenants or not self._is_fresh(tenant):
+            await self._look_at(tenant)
+        known = self._tenants.get(tenant)
+        if known is not None and known.full is not None:
+            # The next request asks again: what makes room is over from one moment to the next.
+            self._good.pop(tenant, None)
+            raise TenantFull(known.full)
 
     async def _look_at(self, tenant: str) -> None:
         found: Tenant | None = None

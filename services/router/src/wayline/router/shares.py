@@ -1,0 +1,211 @@
+"""Each tenant's share of what the bus stores, and of the jobs that are not done: who is beyond it begins no more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+
+import asyncpg
+import structlog
+from nats.js.api import StreamState
+
+from wayline.chassis import Bus
+from wayline.chassis.bus import AWAY as BUS_AWAY
+from wayline.chassis.topology import PAYLOADS
+from wayline.contracts.errors import Reject, Retry, Unavailable
+from wayline.contracts.tenants import NoteStored, StoredNoted
+from wayline.store import PostgresUnavailable, Store
+
+log = structlog.get_logger()
+
+TENANT_FULL = "tenant_full"
+EVERY_S = 2.0
+"""How often sums are written, and how long what was looked at is believed."""
+FULL_FRESH_S = 0.5
+"""The same of the jobs of a tenant that had too many: they end all the time."""
+KEPT_DAYS = 31
+"""Logs and payloads are kept 30 days, and the first of them began in the middle of a day."""
+UNFINISHED_BYTES = 32 * 1024
+"""What a job that is not done is counted with beside what it has stored: it will store more."""
+OVER = 1.25
+"""Of its share: beyond it a tenant's running jobs end with what they have, and refused ones get no log."""
+TICKET_WITHIN_S = 5.0
+"""How long a job that was let in may be without a ticket; for so long it is counted beside the tickets."""
+REMEMBERED_MAX = 10_000
+POSTGRES_AWAY = (asyncpg.PostgresError, PostgresUnavailable, OSError, TimeoutError)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLimits:
+    """What one tenant may have."""
+
+    stored_bytes: int
+    unfinished: int
+
+
+class Shares:
+    """Knows what each tenant stores on the bus and how many jobs it has unfinished, and refuses more than its share.
+
+    NATS bounds the bytes of a stream, not those of a tenant in it. So whoever stores counts: the services tell the
+    router, which keeps a sum for each day. A tenant is looked at only where all together have more than one may.
+    """
+
+    def __init__(self, bus: Bus, store: Store, limits: ShareLimits) -> None:
+        self._bus = bus
+        self._store = store
+        self._limits = limits
+        self._looked_at = -EVERY_S
+        self._all_stored = self._all_unfinished = 0
+        self._sums: dict[str, tuple[float, int]] = {}
+        self._jobs: dict[str, tuple[float, int]] = {}
+        self._begun: dict[str, deque[float]] = {}
+        """When jobs were let in whose tickets may not be counted yet."""
+        self._counting = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def on_stored(self, asked: NoteStored) -> StoredNoted:
+        """Count bytes that another service has stored, and say whether the tenant's running jobs must end."""
+        self._bus.stored.note(asked.tenant, asked.stored_bytes)
+        try:
+            return StoredNoted(over=not await self.may_store(asked.tenant))
+        except Retry:
+            # The bytes are counted; whether they are too many is seen at the next word about this tenant.
+            return StoredNoted()
+
+    async def require(self, tenant: str) -> None:
+        """Pass while a tenant is within its share, and count the job that is let in. Raises Reject."""
+        why = await self.why_full(tenant)
+        if why is not None:
+            raise Reject(why, code=TENANT_FULL, status=429)
+        self._begun.setdefault(tenant, deque()).append(time.monotonic())
+
+    async def why_full(self, tenant: str) -> str | None:
+        """Say why a tenant begins no more jobs for now, and what helps; None: it may."""
+        await self._look()
+        limits, begun = self._limits, len(self._begun.get(tenant, ()))
+        if self._is_little(self._all_stored + self._bus.stored.total, self._all_unfinished + begun):
+            return None
+        stored, unfinished = await self._stored(tenant), await self._unfinished(tenant)
+        if unfinished >= limits.unfinished:
+            return (
+                f"{unfinished:,} jobs of tenant {tenant!r} wait or run: submit more when some of these have ended, or "
+                "raise WAYLINE_ROUTER_UNFINISHED_PER_TENANT_MAX"
+            )
+        if not self._is_little(stored, unfinished):
+            return (
+                f"the job logs and payloads of tenant {tenant!r} take {stored:,} bytes, and it may have "
+                f"{limits.stored_bytes:,} with {UNFINISHED_BYTES:,} for each of {unfinished:,} jobs that are not done: "
+                "wait until older ones expire after 30 days, or raise WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES"
+            )
+        return None
+
+    def _is_little(self, stored: int, unfinished: int) -> bool:
+        limits = self._limits
+        return stored + unfinished * UNFINISHED_BYTES < limits.stored_bytes and unfinished < limits.unfinished
+
+    async def may_store(self, tenant: str) -> bool:
+        """Return whether a full tenant's running jobs still go on, and its refused ones still get a log."""
+        await self._look()
+        most = self._limits.stored_bytes * OVER
+        return self._all_stored + self._bus.stored.total < most or await self._stored(tenant) < most
+
+    async def _look(self) -> None:
+        """See how much there is of all tenants together."""
+        now = time.monotonic()
+        if now - self._looked_at < EVERY_S:
+            return
+        self._looked_at = now
+        try:
+            events, payloads = await self._state("EVENTS"), await self._state(f"OBJ_{PAYLOADS}")
+            self._all_unfinished = (await self._state("RUN")).messages
+        except Unavailable:
+            self._looked_at = -EVERY_S
+            raise
+        # What is stored here from now on comes on top.
+        self._all_stored = events.bytes + payloads.bytes - self._bus.stored.total
+        for tenant in list(self._begun):
+            self._forget_begun(tenant)
+        self._jobs.clear()
+
+    async def _state(self, stream: str, subjects: str | None = None) -> StreamState:
+        try:
+            return (await self._bus.js.stream_info(stream, subjects_filter=subjects)).state
+        except BUS_AWAY as error:
+            raise Unavailable("the bus", detail=f"{stream}: {type(error).__name__}") from None
+
+    async def _stored(self, tenant: str) -> int:
+        until, known = self._sums.get(tenant, (0.0, 0))
+        if until < time.monotonic():
+            known = await self._store.fetchval(tenant, self._store.sql.stored_bytes, tenant, KEPT_DAYS)
+            _remember(self._sums, tenant, known, fresh_s=EVERY_S)
+        return known + self._bus.stored.of(tenant)
+
+    async def _unfinished(self, tenant: str) -> int:
+        until, known = self._jobs.get(tenant, (0.0, 0))
+        if until < time.monotonic():
+            async with self._counting:
+                until, known = self._jobs.get(tenant, (0.0, 0))
+                if until < time.monotonic():
+                    known = await self._count(tenant)
+        return known + len(self._begun.get(tenant, ()))
+
+    async def _count(self, tenant: str) -> int:
+        """Count the run tickets of a tenant: one for each of its jobs that waits or runs."""
+        state = await self._state("RUN", f"jobs.run.*.{tenant}")
+        known = sum((state.subjects or {}).values())
+        self._forget_begun(tenant)
+        _remember(self._jobs, tenant, known, fresh_s=EVERY_S if known < self._limits.unfinished else FULL_FRESH_S)
+        return known
+
+    def _forget_begun(self, tenant: str) -> None:
+        """Forget the jobs whose tickets have been counted by now."""
+        begun, before = self._begun.get(tenant), time.monotonic() - TICKET_WITHIN_S
+        while begun and begun[0] < before:
+            begun.popleft()
+        if not begun:
+            self._begun.pop(tenant, None)
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="shares")
+
+    async def stop(self, grace_s: float) -> None:
+        """End after writing what is left, or in the middle of it when the grace is over."""
+        self._stopping.set()
+        if self._task is not None:
+            _, late = await asyncio.wait({self._task}, timeout=grace_s)
+            for task in late:
+                task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            stopping = self._stopping.is_set()
+            await self.write()
+            if stopping:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), EVERY_S)
+
+    async def write(self) -> None:
+        """Add to the sums what was stored since the last time; what cannot be written now is written later."""
+        taken = self._bus.stored.take()
+        if not taken:
+            return
+        try:
+            async with self._store.system() as conn:
+                await conn.execute(self._store.sql.add_stored, list(taken), list(taken.values()), KEPT_DAYS)
+            for tenant in taken:
+                self._sums.pop(tenant, None)
+        except POSTGRES_AWAY as error:
+            log.warning("put off", what="sums of stored bytes", why=str(error) or type(error).__name__)
+            for tenant, size in taken.items():
+                self._bus.stored.note(tenant, size)
+
+
+def _remember(known: dict[str, tuple[float, int]], tenant: str, value: int, *, fresh_s: float) -> None:
+    if len(known) >= REMEMBERED_MAX:
+        known.clear()
+    known[tenant] = time.monotonic() + fresh_s, value

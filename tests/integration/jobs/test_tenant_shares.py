@@ -1,0 +1,149 @@
+"""A greedy tenant beside a modest one: the greedy one is refused at its share, and the modest one's jobs run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+
+from wayline.chassis.topology import PAYLOADS
+from wayline.contracts.errors import Unavailable
+from wayline.contracts.tenants import CreateTenant, GetTenant, Tenant
+from wayline.gateway.settings import Settings as GatewaySettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit import until
+from wayline.testkit.chat_server import ChatServer, Say
+
+from .conftest import Platform, chatting
+
+SHARE_BYTES = 8 * 1024 * 1024
+LARGE = "x" * 200_000
+
+
+async def start(platform: Platform, *names: str, **limits: Any) -> None:
+    """Start services, the router with these limits, and make the tenant `acme`."""
+    settings = {"router": RouterSettings(**limits), "gateway": GatewaySettings(http_port=0)}
+    await platform.start("router", *names, **settings)
+    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+
+
+async def stored(platform: Platform) -> int:
+    """The bytes in job logs and payloads."""
+    infos = [await platform.bus.js.stream_info(name) for name in ("EVENTS", f"OBJ_{PAYLOADS}")]
+    return sum(info.state.bytes for info in infos)
+
+
+async def full(platform: Platform, tenant: str = "default") -> bool:
+    try:
+        return (await platform.bus.ask(GetTenant(tenant=tenant), Tenant)).full is not None
+    except Unavailable:
+        return False
+
+
+async def fill(platform: Platform, *, large: str = LARGE) -> None:
+    """Submit large jobs as tenant `default` until it may begin no more."""
+    sent = 0
+
+    async def refused() -> bool:
+        nonlocal sent
+        for _ in range(4):
+            await platform.publish({"agent": "assistant", "input": large, "job_id": f"greedy-{sent}"})
+            sent += 1
+        await platform.drained("SUBMIT")
+        return await stored(platform) >= SHARE_BYTES and await full(platform)
+
+    await until(refused, within=40, why="the tenant has its share")
+
+
+async def admitted(platform: Platform, job_id: str, *, tenant: str) -> bool:
+    """Submit a small job; the answer is whether it was let in."""
+    await platform.publish({"agent": "assistant", "input": "go", "job_id": job_id}, tenant=tenant)
+    await platform.drained("SUBMIT")
+    return (await platform.job(job_id, tenant)).route is not None
+
+
+async def test_a_tenant_at_its_share_of_stored_bytes_is_refused_and_another_is_not(platform: Platform):
+    await start(platform, stored_per_tenant_max_bytes=SHARE_BYTES)
+
+    await fill(platform)
+    await platform.drained("SUBMIT")
+    for n in range(20):
+        await platform.publish({"agent": "assistant", "input": LARGE, "job_id": f"late-{n}"})
+    await platform.drained("SUBMIT")
+    letters = [letter for letter in await platform.dead() if letter["Wayline-Dead-Code"] == "tenant_full"]
+
+    assert len(letters) >= 20
+    assert "WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES" in letters[0]["Wayline-Dead-Reason"]
+    refused = (await platform.job("late-19")).submitted
+    assert refused is None or refused.input == "", "what a refused job asks for is not stored"
+    assert await admitted(platform, "modest", tenant="acme")
+
+
+async def test_a_job_that_was_accepted_is_no_other_once_its_tenant_is_full(platform: Platform):
+    await start(platform, stored_per_tenant_max_bytes=SHARE_BYTES)
+    await fill(platform)
+
+    await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "greedy-0"})
+    await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "late"})
+    await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "late"})
+    await platform.drained("SUBMIT")
+
+    assert (await platform.job("greedy-0")).error is None
+    assert (await platform.job("late")).route is None
+
+
+async def test_a_running_job_ends_with_what_it_has_once_its_tenant_is_far_over(platform: Platform):
+    steps = 0
+
+    def ever_on(_: object) -> Say:
+        nonlocal steps
+        steps += 1
+        return Say(text=f"{steps} {'x' * 4_000}", tools=(("get_current_time", {}),))
+
+    async with ChatServer(ever_on) as chat:
+        await start(platform, "tool_registry", stored_per_tenant_max_bytes=64 * 1024)
+        await platform.start("executor", executor=chatting(chat))
+        options = {"model": "chat/m", "max_steps": 1000}
+        await platform.publish({"agent": "assistant", "input": "go", "job_id": "endless", "options": options})
+        ended = await platform.wait_for("endless", within=60)
+
+    assert (ended.status, ended.partial) == ("completed", True)
+    assert "WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES" in (ended.reason or "")
+    assert steps < 1000
+
+
+async def test_over_http_a_full_tenant_gets_a_429_and_another_an_answer(platform: Platform):
+    await start(platform, "gateway", stored_per_tenant_max_bytes=SHARE_BYTES)
+    await fill(platform)
+    url = f"http://127.0.0.1:{platform.http_port}/v1"
+
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        job = await http.post(f"{url}/jobs", json={"agent": "assistant", "input": "go"})
+        agent = await http.put(f"{url}/agents/large", json={"description": LARGE * 2})
+        look = await http.get(f"{url}/jobs/greedy-0")
+
+    assert (job.status_code, job.json()["code"], "retry-after" in job.headers) == (429, "tenant_full", True)
+    assert (agent.status_code, agent.json()["code"]) == (429, "tenant_full")
+    assert look.status_code == 200
+    assert await admitted(platform, "modest", tenant="acme")
+
+
+async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platform: Platform):
+    await start(platform, unfinished_per_tenant_max=5)
+    for n in range(8):
+        await platform.publish({"agent": "assistant", "input": "go", "job_id": f"greedy-{n}"})
+    await platform.drained("SUBMIT")
+    await platform.publish({"agent": "assistant", "input": "What is a job?", "job_id": "modest"}, tenant="acme")
+    await platform.drained("SUBMIT")
+
+    jobs = [await platform.job(f"greedy-{n}") for n in range(8)]
+    refusals = [job.error.message for job in jobs if job.error is not None]
+    assert len(refusals) >= 3 and "WAYLINE_ROUTER_UNFINISHED_PER_TENANT_MAX" in refusals[0]
+    assert await platform.left("RUN") == 8 - len(refusals) + 1, "and the other tenant's one"
+    await platform.start("executor", "tool_registry")
+    await platform.wait_for("modest", tenant="acme")
+
+    async def again() -> bool:
+        return not await full(platform)
+
+    await until(again, within=20, why="the ended jobs make room")
