@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts.agents import AgentConfig, Routing
@@ -132,6 +132,7 @@ def as_recorded(inputs: RoutingInput, decision: Decision) -> JobRouted:
     return JobRouted.model_validate_json(recorded.model_dump_json())
 
 
+@settings(deadline=None)
 @given(inputs())
 def test_a_decision_is_pure_total_and_refuses_only_with_the_errors_it_names(given_):
     try:
@@ -147,6 +148,7 @@ def test_a_decision_is_pure_total_and_refuses_only_with_the_errors_it_names(give
     assert route.reason and "\n" not in route.reason and not route.reason.endswith(".")
 
 
+@settings(deadline=None)
 @given(inputs())
 def test_what_was_recorded_is_decided_the_same_again(given_):
     try:

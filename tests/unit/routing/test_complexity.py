@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wayline.contracts.jobs import Complexity
@@ -158,6 +158,7 @@ def test_hashed_words_of_a_text_twice_as_long_weigh_the_same():
     assert gram_sum(grams(["a"], 4), weights) < gram_sum(grams(["a", "b"], 4), weights)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=3_000))
 def test_any_text_has_a_score_and_the_same_one_again(text):
     seen = assess(text)
