@@ -12,7 +12,7 @@ import pytest
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import ToolReply
 from wayline.testkit import Database
-from wayline.tool_registry import acting
+from wayline.tool_registry import effect_call
 
 STATES = (
     "53100",  # disk full
@@ -137,7 +137,7 @@ async def test_an_error_while_the_lease_is_renewed_is_waited_out(world, faults):
 
 
 async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(world, faults, monkeypatch):
-    monkeypatch.setattr(acting, "RECORD_WAIT_S", 0)
+    monkeypatch.setattr(effect_call, "RECORD_WAIT_S", 0)
     await world.registry()
     asks = await a_key_each(world, "pay_once")
     for state, ask in asks.items():
@@ -219,7 +219,7 @@ async def test_a_defect_after_the_effect_leaves_a_once_call_unknown(world, monke
     def broken(*args: Any, **kwargs: Any) -> ToolReply:
         raise TypeError("a reply that nobody foresaw")
 
-    monkeypatch.setattr("wayline.tool_registry.effect.reply_of", broken)
+    monkeypatch.setattr("wayline.tool_registry.bound_tool.reply_of", broken)
 
     assert (await world.call(ask)).status == "unknown"
     assert [key for _, key in world.acted()] == [ask.key]

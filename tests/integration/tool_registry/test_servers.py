@@ -14,8 +14,8 @@ from aiohttp import web
 from wayline.contracts.tools import Effect, ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.media import png
-from wayline.tool_registry.adapters import upstream
-from wayline.tool_registry.adapters.upstream import Upstream
+from wayline.tool_registry.adapters import mcp_server
+from wayline.tool_registry.adapters.mcp_server import McpServer
 
 STDIO_SERVER = """
 import os
@@ -262,7 +262,7 @@ async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_as
 
 
 async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(world, monkeypatch):
-    begun, probed, learn = world.tmp_path / "busy.begun", asyncio.Event(), Upstream._learn
+    begun, probed, learn = world.tmp_path / "busy.begun", asyncio.Event(), McpServer._learn
 
     async def unanswered(self, client) -> None:
         if not begun.exists():
@@ -270,7 +270,7 @@ async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_
         probed.set()
         raise TimeoutError
 
-    monkeypatch.setattr(Upstream, "_learn", unanswered)
+    monkeypatch.setattr(McpServer, "_learn", unanswered)
     await world.registry(program(world, "busy", ONE_AT_A_TIME_SERVER), probe_every_s=0.05)
     await connected(world, "busy")
 
@@ -282,7 +282,7 @@ async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_
 
 
 async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(world, monkeypatch):
-    monkeypatch.setattr(upstream, "OVERTIME_S", 0.1)
+    monkeypatch.setattr(mcp_server, "OVERTIME_S", 0.1)
     busy = program(world, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
     await world.registry(busy)
     await connected(world, "busy")
@@ -309,7 +309,7 @@ async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(w
 
 
 async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(world, monkeypatch):
-    monkeypatch.setattr(upstream, "LEAVE_S", 0.2)
+    monkeypatch.setattr(mcp_server, "LEAVE_S", 0.2)
     old = OldServer()
     async with old_server(old) as url:
         await world.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)

@@ -13,11 +13,11 @@ from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import Effect, ToolDefinition, ToolReply
 from wayline.telemetry import Telemetry
 from wayline.testkit import until
-from wayline.tool_registry import acting
-from wayline.tool_registry.acting import Acting
-from wayline.tool_registry.adapters.ledger import Ledger
+from wayline.tool_registry import effect_call
+from wayline.tool_registry.adapters.ledger import PostgresLedger
+from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.catalogue import Tool
-from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.effect_call import EffectCall
 from wayline.tool_registry.errors import Cut, LedgerUnavailable
 
 LEASE_S = 0.3
@@ -60,11 +60,11 @@ class Holder:
 
     def __post_init__(self) -> None:
         definition = ToolDefinition(name="till", effect=self.effect)
-        self._bound = Bound(Tool(definition, "till", (), "till", False), self.server, Telemetry("test"), 1_000)
-        self.ledger = Ledger(self.world.store, lease_s=self.lease_s)
-        self.acting = Acting(self.world.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
+        self._bound = BoundTool(Tool(definition, "till", (), "till", False), self.server, Telemetry("test"), 1_000)
+        self.ledger = PostgresLedger(self.world.store, lease_s=self.lease_s)
+        self.effect_call = EffectCall(self.world.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
 
-    async def _bind(self) -> Bound:
+    async def _bind(self) -> BoundTool:
         self.bound += 1
         if self.bound == self.stalls_at:
             self.stalled.set()
@@ -72,7 +72,7 @@ class Holder:
         return self._bound
 
     async def reply(self) -> ToolReply:
-        return await self.acting.reply()
+        return await self.effect_call.reply()
 
 
 async def lease_ran_out(world) -> None:
@@ -195,7 +195,7 @@ async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(wo
         raise LedgerUnavailable(OSError("it is away"))
 
     monkeypatch.setattr(holder.ledger, "begin", away)
-    monkeypatch.setattr(acting, "POSTGRES_WAIT_S", 0)
+    monkeypatch.setattr(effect_call, "POSTGRES_WAIT_S", 0)
 
     with pytest.raises(Unavailable, match="the ledger"):
         await holder.reply()

@@ -88,13 +88,13 @@ def _classifies(event: AuxiliaryCompleted) -> bool:
 
 
 def _went(routed: JobRouted, events: Iterable[Event]) -> Route:
-    """The route that a job was sent on before its first call."""
+    """Return the route that a job was sent on before its first call."""
     moved = (event.route for event in events if isinstance(event, JobRerouted) and event.cause == "classification")
     return next(moved, routed.route)
 
 
 def backtest_summary(policy: Policy, decided: Sequence[DecidedAgain]) -> dict[str, Any]:
-    """Tier and cost changes, as JSON says them; costs are of the jobs whose prices are known before and after."""
+    """Sum up tier and cost changes; costs are of the jobs whose prices are known before and after."""
     priced = [one for one in decided if one.was_usd is not None and one.now_usd is not None]
     tiers = Counter((one.was_tier, one.now_tier) for one in decided)
     changed = [one for one in decided if not one.same]

@@ -26,7 +26,7 @@ def choose_route(
     cards: Sequence[ModelCard] = (),
     away: Mapping[str, str] | None = None,
 ) -> Decision:
-    """The job's own wish, then its agent's, then the cheapest slot that can do the work.
+    """Choose by the job's own wish, then its agent's, then the cheapest slot that can do the work.
 
     `cards` are the tenant's usable models, in the order in which those of a tier are preferred. `default_model` takes
     jobs for which nobody names a model: where it is not the offline one, or where there is no other. `away` are models
@@ -47,7 +47,7 @@ def choose_route(
 
 
 def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type: str | None = None) -> Decision:
-    """What a policy decides on what was recorded; the policy that decided then decides the same.
+    """Decide by a policy on what was recorded; the policy that decided then decides the same.
 
     Models that were not recorded cannot be chosen: a slot without one leaves the job to the next. `task_type` is what a
     classification said: where that asks for another slot, the route is the one that the job then went.
@@ -81,7 +81,7 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
 
 
 def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
-    """What bounds the job: its own options where it has them, else its agent's configuration."""
+    """Return what bounds the job: its own options where it has them, else its agent's configuration."""
     return Limits(
         max_steps=options.max_steps or config.max_steps,
         max_seconds=options.max_seconds or config.max_seconds,
@@ -112,7 +112,7 @@ def _only(inputs: RoutingInput, card: ModelCard, reason: str, fallbacks: tuple[M
 
 
 def _from_slots(inputs: RoutingInput, slots: Slots, *, classifier: ModelCard | None) -> Decision:
-    """What the rules say of the job, and of each type of task that the classifier may find it to be."""
+    """Apply the rules to the job, and to each type of task that the classifier may find it to be."""
     if inputs.config.routing.mode == "locked" or inputs.policy.locked:
         return _locked(inputs, slots)
     complexity = inputs.policy.assess(inputs.last_text)
@@ -135,7 +135,7 @@ def _from_slots(inputs: RoutingInput, slots: Slots, *, classifier: ModelCard | N
 
 
 def _by_rules(inputs: RoutingInput, slots: Slots, complexity: Complexity) -> Decision:
-    """Every rule in its turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
+    """Apply each rule in turn: the task, its complexity, what a model can take, reasoning, a warm cache, the budget."""
     shape = inputs.shape(complexity.level)
     choice = rules.by_task(inputs, complexity, slots)
     choice = rules.by_ability(choice, inputs, slots)
@@ -148,7 +148,7 @@ def _by_rules(inputs: RoutingInput, slots: Slots, complexity: Complexity) -> Dec
 
 
 def _locked(inputs: RoutingInput, slots: Slots) -> Decision:
-    """The primary or nobody."""
+    """Choose the primary or nobody."""
     card = slots.models.get("primary")
     if card is None:
         raise rules.unfit(inputs) if "primary" in slots.unfit else rules.empty("primary")

@@ -44,7 +44,7 @@ class Question:
 def classifier_of(
     slots: Slots, cards: Sequence[ModelCard], *, away: Mapping[str, str] | None = None
 ) -> ModelCard | None:
-    """The flash model that is asked: of the agent's fast slot, else the first of the catalogue; nobody who is away."""
+    """Return the flash model to ask: of the agent's fast slot, else the first of the catalogue; nobody who is away."""
     fast = slots.models.get("fast")
     several = (fast, *cards) if fast else cards
     able = (card for card in several if card.tier == "flash" and card.provider not in LOCAL)
@@ -54,7 +54,7 @@ def classifier_of(
 def question(
     inputs: RoutingInput, base: Decision, card: ModelCard | None, decide: Callable[[str], Decision]
 ) -> Question | None:
-    """What to ask, where nobody has said the type; None where no answer would change anything.
+    """Return what to ask, where nobody has said the type; None where no answer would change anything.
 
     `decide` as for a job that names its type. It raises Reject where such a job would be refused.
     """
@@ -71,7 +71,7 @@ def question(
 
 
 def _fits(inputs: RoutingInput, card: ModelCard, decision: Decision) -> bool:
-    """Whether what is left pays the question and then the first call: no job comes to its cap because it inputs."""
+    """Check that what is left pays the question and then the first call: no job comes to its cap because it asked."""
     left, first, least = inputs.spendable_usd, decision.first_call_usd, decision.least_call_usd
     aside, own = _most(inputs, card), inputs.own_usd
     if left is None or first is None or least is None or aside is None:
@@ -84,7 +84,7 @@ def _fits(inputs: RoutingInput, card: ModelCard, decision: Decision) -> bool:
 def _otherwise(
     inputs: RoutingInput, card: ModelCard, base: Route, label: str, decide: Callable[[str], Decision]
 ) -> Route | None:
-    """The route of a type of task, where it is another one that the job can go."""
+    """Return the route of a type of task, where it is another one that the job can go."""
     try:
         decision = decide(label)
     except Reject:
@@ -95,7 +95,7 @@ def _otherwise(
 
 
 def with_question(inputs: RoutingInput, base: Route, question: Question) -> Route:
-    """The route until the answer is there: it says who is asked, and its prediction holds whatever is answered."""
+    """Return the route until the answer is there; its prediction holds whatever is answered."""
     ranges = [route.estimated_cost_range_usd for route in question.tasks.values() if route is not None]
     priced = _priced(inputs, question.card, base)
     span = _over([priced.estimated_cost_range_usd, *ranges])
@@ -103,7 +103,7 @@ def with_question(inputs: RoutingInput, base: Route, question: Question) -> Rout
 
 
 def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, Decimal] | None:
-    """The least and the most of several; None: a price is unknown."""
+    """Return the least and the most of several; None: a price is unknown."""
     known = [*ranges]
     if None in known:
         return None
@@ -112,7 +112,7 @@ def _over(ranges: Iterable[tuple[Decimal, Decimal] | None]) -> tuple[Decimal, De
 
 
 def _priced(inputs: RoutingInput, card: ModelCard, route: Route) -> Route:
-    """A route whose prediction counts the question."""
+    """Return a route whose prediction counts the question."""
     expected = _plus(route.estimated_cost_usd, cost(card, Usage(input=_tokens(inputs), output=SAID_TOKENS)))
     span = route.estimated_cost_range_usd
     dearest = _plus(span[1] if span else None, _most(inputs, card))
@@ -125,7 +125,7 @@ def _priced(inputs: RoutingInput, card: ModelCard, route: Route) -> Route:
 
 
 def _most(inputs: RoutingInput, card: ModelCard) -> Decimal | None:
-    """The most that the question can cost."""
+    """Return the most that the question can cost."""
     return worst(card, most(_tokens(inputs), pieces=PIECES), room_aside(card, LABEL_TOKENS))
 
 

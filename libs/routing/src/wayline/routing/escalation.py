@@ -32,7 +32,7 @@ def next_route(
     warm_tokens: int = 0,
     payable: Callable[[ModelCard, Slot], bool] | None = None,
 ) -> Route | None:
-    """The route that replaces this one; None when nobody is left. What was predicted for the job stays.
+    """Return the route that replaces this one; None when nobody is left. What was predicted for the job stays.
 
     `why` is a clause, and becomes the first half of the reason. `avoid` are models, as `provider/model`, that are known
     not to answer. `prompt_tokens` is how long the prompt is now: models with a smaller window are passed over.
@@ -54,7 +54,7 @@ def next_route(
 
 
 def _reading_anew(card: ModelCard, tokens: int) -> str:
-    """What it costs to leave a warm cache, as the end of a reason."""
+    """Return what it costs to leave a warm cache, as the end of a reason."""
     if not tokens:
         return ""
     written = tokens if card.cache.kind == "breakpoints" and tokens >= card.cache.min_tokens else 0
@@ -74,5 +74,5 @@ def _in_turn(candidates: Candidates, route: Route, cause: Cause) -> Iterator[tup
 
 
 def after(slot: Slot, order: Sequence[Slot]) -> Sequence[Slot]:
-    """The slots of an order that come after one of them; none for a slot that has no place in it."""
+    """Return the slots of an order that come after one of them; none for a slot that has no place in it."""
     return order[order.index(slot) + 1 :] if slot in order else ()

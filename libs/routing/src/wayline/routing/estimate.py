@@ -69,11 +69,11 @@ class Shape:
     """What the agent's recent jobs used, by model and slot."""
 
     def first_on(self, card: ModelCard) -> int:
-        """The first prompt, as this model counts it."""
+        """Return the first prompt, as this model counts it."""
         return self.prompt_tokens + sum(media.tokens(card, attachment) for attachment in self.attachments)
 
     def most_on(self, card: ModelCard, estimated: int) -> int:
-        """The most that a prompt of so many estimated tokens, and of the attachments, can turn out to have there."""
+        """Return the most tokens that a prompt of `estimated` tokens and the attachments can have there."""
         beside = sum(media.most_tokens(card, attachment) for attachment in self.attachments)
         return min(most(estimated, pieces=self.pieces) + beside, card.context_window)
 
@@ -86,7 +86,7 @@ class Shape:
         return output_max(card, slot, self.output_max, effort=self.effort)
 
     def growth(self, output_tokens: int) -> int:
-        """Tokens by which each prompt is longer than the one before."""
+        """Return tokens by which each prompt is longer than the one before."""
         return output_tokens + (TOOL_RESULT_TOKENS if self.has_tools else 0)
 
 
@@ -101,7 +101,7 @@ def shape_of(
     observed: Sequence[Observed] = (),
     tools: ToolsObserved | None = None,
 ) -> Shape:
-    """The size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
+    """Return the size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
     options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
     steps_max = options.max_steps or config.max_steps
     output_max = options.max_output_tokens or config.max_output_tokens
@@ -141,18 +141,18 @@ def first_prompt(
 
 
 def text_tokens(parts: Sequence[Part]) -> int:
-    """Tokens of what parts say in words."""
+    """Return tokens of what parts say in words."""
     return sum(estimate(part.text) for part in parts if isinstance(part, TextPart))
 
 
 def undescribed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> list[Part]:
-    """The images and files of which nothing more is known."""
+    """Return the images and files of which nothing more is known."""
     known = {attachment.document_id for attachment in attachments}
     return [part for part in parts if not isinstance(part, TextPart) and part.document_id not in known]
 
 
 def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_tokens: int = 0) -> Decimal | None:
-    """The probable cost; None: no price is known. So many of the first prompt's tokens are in the provider's cache."""
+    """Estimate the cost; None: no price is known. `cached_tokens` of the first prompt are in the provider's cache."""
     total = Decimal(0)
     kept, prompt = cached_tokens, shape.first_on(card)
     for output in _outputs(card, shape, slot):
@@ -209,7 +209,7 @@ def _needed(card: ModelCard, shape: Shape, slot: Slot) -> int:
 
 
 def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Decimal, Decimal] | None:
-    """The least and the most: one call that finds all cached and says little; every step at its worst, to the cap."""
+    """Return the least and the most: one call that finds all cached and says little; every step at its worst."""
     first = shape.first_on(card)
     least = cost(
         card, Usage(input=first, cache_read=_usage(card, first, first, 0).cache_read, output=LEAST_OUTPUT_TOKENS)

@@ -59,7 +59,7 @@ class Policy(Frozen):
 
     @property
     def label(self) -> str:
-        """`name/version+digest`, as a decision records it."""
+        """Return `name/version+digest`, as a decision records it."""
         return f"{self.name}/{self.version}" + (f"+{self.digest}" if self.digest else "")
 
     def tier_of(self, task_type: str) -> Tier | None:
@@ -68,7 +68,7 @@ class Policy(Frozen):
         return self.tiers.get(name) or self.tiers.get(self.aliases.get(name, ""))
 
     def assess(self, text: str) -> Complexity:
-        """How hard a text is, by this policy's levels and weights."""
+        """Return how hard a text is, by this policy's levels and weights."""
         known = classifier()
         if self.levels is self.reasoning_min is self.weights is None:
             return known.assess(text)
@@ -79,18 +79,18 @@ class Policy(Frozen):
 
 
 def task_name(said: str) -> str:
-    """A type of task as the policy writes it: `Contract review` is `contract_review`."""
+    """Return a type of task as the policy writes it: `Contract review` is `contract_review`."""
     return "_".join(said.lower().replace("-", " ").replace("_", " ").split())
 
 
 @cache
 def current_policy() -> Policy:
-    """The one that decides."""
+    """Return the one that decides."""
     return Policy.model_validate(_bundled() | {"digest": _digest()})
 
 
 def named_policy(name: str) -> Policy | None:
-    """A policy that everybody has, to compare with."""
+    """Return a policy that everybody has, to compare with."""
     one_tier = {"name": name, "digest": "", "tiers": {}, "moves": {}, "reasoning": False}
     changes: Mapping[str, Mapping[str, Any]] = {
         "current": {},
@@ -102,14 +102,14 @@ def named_policy(name: str) -> Policy | None:
 
 
 def policy_with(name: str, overrides: Mapping[str, Any]) -> Policy:
-    """The bundled policy with some of it said otherwise. Raises pydantic's ValidationError."""
+    """Return the bundled policy with some of it said otherwise. Raises pydantic's ValidationError."""
     known = _bundled()
     merged = {part: known[part] | overrides[part] for part in ("tiers", "aliases", "moves") if part in overrides}
     return Policy.model_validate(known | dict(overrides) | merged | {"name": name})
 
 
 def _digest() -> str:
-    """Changes whenever the data changes, so that no two policies go by one name."""
+    """Hash all data of the policy, so that no two policies go by one name."""
     data = (files("wayline.routing").joinpath(*path.split("/")).read_bytes() for path in DATA)
     return sha256(b"".join(data)).hexdigest()[:8]
 

@@ -39,34 +39,34 @@ class RoutingInput:
 
     @property
     def own_usd(self) -> Decimal | None:
-        """What the job may cost."""
+        """Return what the job may cost."""
         return _least(self.job.options.budget_usd, self.cap_usd)
 
     @property
     def spendable_usd(self) -> Decimal | None:
-        """What is left of the tightest budget, the job's own among them."""
+        """Return what is left of the tightest budget, the job's own among them."""
         return _least(self.left_usd, self.own_usd)
 
     @property
     def priced_only(self) -> bool:
-        """Whether somebody has set a limit that a model of unknown price cannot keep."""
+        """Return whether somebody has set a limit that a model of unknown price cannot keep."""
         return self.left_usd is not None or self.job.options.budget_usd is not None
 
     @property
     def needs(self) -> Needs:
-        """What a model must take to do the job at all."""
+        """Return what a model must take to do the job at all."""
         return needs_of(
             self.job, self.config, kept_tokens=self.kept_tokens, attachments=self.attachments, tools=self.tools
         )
 
     @property
     def kept_tokens(self) -> int:
-        """Tokens that the session's last job left in a provider's cache."""
+        """Return tokens that the session's last job left in a provider's cache."""
         return self.warm.prefix_tokens if self.warm else 0
 
     @property
     def text(self) -> str:
-        """The words of the job's input."""
+        """Return the words of the job's input."""
         return "\n".join(self._texts)
 
     @property
@@ -80,11 +80,11 @@ class RoutingInput:
 
     @property
     def task_type(self) -> str | None:
-        """What type of task it is, by the first who says so; None: nobody does."""
+        """Return what type of task it is, by the first who says so; None: nobody does."""
         return self.job.options.task_type or self.config.task_type or self.classified
 
     def shape(self, level: Level = "moderate") -> Shape:
-        """How large the job's calls are expected to be."""
+        """Return how large the job's calls are expected to be."""
         return shape_of(
             self.job,
             self.config,
@@ -97,7 +97,7 @@ class RoutingInput:
         )
 
     def cached_tokens(self, card: ModelCard) -> int:
-        """How much of the first prompt this model's provider still keeps: what is pinned follows the prefix."""
+        """Return how much of the first prompt this model's provider still keeps: what is pinned follows the prefix."""
         if self.warm is None or self.warm.model != card.name:
             return 0
         return self.warm.prefix_tokens + media.parts_tokens(card, self.config.pinned, self.attachments)

@@ -28,12 +28,12 @@ class Choice:
     why: str
 
     def moved(self, slot: Slot, because: str) -> Choice:
-        """The same choice, in another slot for this reason."""
+        """Return the same choice, in another slot for this reason."""
         return Choice(slot, f"{self.why}, but {because}")
 
 
 def by_task(inputs: RoutingInput, complexity: Complexity, slots: Slots) -> Choice:
-    """The tier of the type of task; complexity moves it where the policy says so and the slot has a model."""
+    """Choose the tier of the type of task; complexity moves it where the policy says so and the slot has a model."""
     policy, said = inputs.policy, inputs.task_type
     tier = policy.tier_of(said) if said else None
     if said and tier:
@@ -55,7 +55,7 @@ def by_task(inputs: RoutingInput, complexity: Complexity, slots: Slots) -> Choic
 
 
 def by_ability(choice: Choice, inputs: RoutingInput, slots: Slots) -> Choice:
-    """The slot's own model, else another of its tier, else the next slot up that can take the job, or the next down."""
+    """Keep the slot's own model, else another of its tier, else the next slot up that can take the job, or down."""
     missed = slots.away.get(choice.slot)
     because = f"{missed.model} {missed.why}" if missed else f"the {choice.slot} slot has no model for {inputs.needs}"
     if choice.slot in slots.models and not slots.shut(choice.slot):
@@ -70,7 +70,7 @@ def by_ability(choice: Choice, inputs: RoutingInput, slots: Slots) -> Choice:
 
 
 def empty(slot: Slot) -> Reject:
-    """The refusal where a slot has no model at all."""
+    """Return the refusal where a slot has no model at all."""
     return Reject(
         f"no model of the tier {TIER_OF[slot]!r} can be reached: set the key of a provider that has one, add one with "
         f"PUT /v1/models, or name a model in the agent's routing.{slot}",
@@ -80,7 +80,7 @@ def empty(slot: Slot) -> Reject:
 
 
 def unfit(inputs: RoutingInput) -> Reject:
-    """The refusal where no model can take the job."""
+    """Return the refusal where no model can take the job."""
     return Reject(
         f"no model of this agent can take the job, which needs {inputs.needs}: name one that can in its routing",
         code="model_unfit",
@@ -89,7 +89,7 @@ def unfit(inputs: RoutingInput) -> Reject:
 
 
 def by_reasoning(choice: Choice, inputs: RoutingInput, complexity: Complexity, slots: Slots) -> Choice:
-    """The reasoning slot, for work that needs it where the policy says so."""
+    """Choose the reasoning slot, for work that needs it where the policy says so."""
     if not (inputs.policy.reasoning and complexity.needs_reasoning and "reasoning" in slots.models):
         return choice
     needs = f"it needs reasoning (score {complexity.score:.2f})"
@@ -119,7 +119,7 @@ def by_warm_cache(choice: Choice, inputs: RoutingInput, shape: Shape, slots: Slo
 
 
 def by_budget(choice: Choice, inputs: RoutingInput, shape: Shape, slots: Slots) -> Choice:
-    """The next slot down that the budget can pay; where none can, the cheapest one goes on until the cap."""
+    """Choose the next slot down that the budget can pay; where none can, the cheapest one goes on until the cap."""
     left = inputs.spendable_usd
     if left is None or not inputs.config.routing.budget_aware:
         return choice
@@ -164,7 +164,7 @@ def _need(inputs: RoutingInput, shape: Shape, slots: Slots, slot: Slot) -> _Need
 
 
 def _limit(inputs: RoutingInput, left: Decimal) -> str:
-    """What may be spent, and the name of the setting that says so."""
+    """Return what may be spent, and the name of the setting that says so."""
     if inputs.job.options.budget_usd is not None and inputs.job.options.budget_usd <= left:
         return f"the job may spend {dollars(left)} (its own options.budget_usd)"
     if inputs.left_usd is not None and inputs.left_usd <= left:
@@ -173,5 +173,5 @@ def _limit(inputs: RoutingInput, left: Decimal) -> str:
 
 
 def shown(usd: Decimal) -> str:
-    """An estimate as a reason says it: its last digits mean nothing."""
+    """Return an estimate as a reason says it: its last digits mean nothing."""
     return dollars(usd.quantize(SHOWN_USD, rounding=ROUND_UP) if usd > SHOWN_USD else usd)

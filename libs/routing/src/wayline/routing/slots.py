@@ -34,13 +34,13 @@ class Needs:
     attachments: tuple[Attachment, ...] = ()
 
     def met_by(self, card: ModelCard) -> bool:
-        """Whether a model can do it."""
+        """Return whether a model can do it."""
         able = (card.images or not self.images) and (card.files or not self.files)
         whole = self.tokens + sum(media.tokens(card, attachment) for attachment in self.attachments)
         return able and card.context_window >= whole and media.problem(card, self.attachments) is None
 
     def unmet_by(self, card: ModelCard) -> str:
-        """Why a model cannot do it."""
+        """Return why a model cannot do it."""
         return media.problem(card, self.attachments) or f"the job needs {self}"
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ def needs_of(
     attachments: Sequence[Attachment] = (),
     tools: ToolsObserved | None = None,
 ) -> Needs:
-    """What this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
+    """Return what this job needs; `kept_tokens` are those of a prefix that its session has had counted."""
     answer = job.options.max_output_tokens or config.max_output_tokens
     parts = (*config.pinned, *job.parts())
     # Of what nobody has described, only what it is called is known.
@@ -81,18 +81,18 @@ class Slots:
     """The model that a slot would have, were it not away: another of its tier stands there, or the same one."""
 
     def of(self, order: Iterable[Slot]) -> list[Slot]:
-        """Those of the given slots that can take the job now."""
+        """Return those of the given slots that can take the job now."""
         return [slot for slot in order if slot in self.models and not self.shut(slot)]
 
     def shut(self, slot: Slot) -> bool:
-        """Whether nobody of a slot can be called now."""
+        """Return whether nobody of a slot can be called now."""
         return slot in self.away and self.away[slot].model == self.models[slot].name
 
 
 def slots_of(
     routing: Routing, cards: Sequence[ModelCard], needs: Needs, *, away: Mapping[str, str] | None = None
 ) -> Slots:
-    """What each slot means with these cards. Raises Reject for a name that is neither a tier nor a model.
+    """Return what each slot means with these cards. Raises Reject for a name that is neither a tier nor a model.
 
     `away` are models, as `provider/model`, that cannot be called now, each with why. Where all are, none is: to wait
     for the right one is better than to wait for another.
@@ -118,26 +118,26 @@ def slots_of(
 
 
 def named_by(routing: Routing) -> set[str]:
-    """What an agent's slots name: tiers and models."""
+    """Return what an agent's slots name: tiers and models."""
     return {name for slot in SLOTS if (name := getattr(routing, slot))}
 
 
 def fallbacks_of(
     routing: Routing, cards: Sequence[ModelCard], needs: Needs, *, named: Iterable[ModelCard] = ()
 ) -> tuple[ModelCard, ...]:
-    """Who takes over when a model cannot be reached, of those that can take the job."""
+    """Return who takes over when a model cannot be reached, of those that can take the job."""
     several = (meant_by(name, cards, tier="standard", named=named) for name in routing.fallbacks)
     fit = (first_fit(meant, cards, needs) for meant in several)
     return tuple({card.name: card for card in fit if card is not None}.values())
 
 
 def first_fit(meant: Sequence[ModelCard], cards: Sequence[ModelCard], needs: Needs) -> ModelCard | None:
-    """The first that can take the job. What nobody knows of a model is no reason to refuse it work."""
+    """Return the first that can take the job. What nobody knows of a model is no reason to refuse it work."""
     return next((card for card in meant if needs.met_by(card) or card not in cards), None)
 
 
 def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier, named: Iterable[ModelCard] = ()) -> list[ModelCard]:
-    """A tier's models in the catalogue's order, or the one that is named; unknown, it stands in the given tier.
+    """Return a tier's models in the catalogue's order, or the one that is named; unknown, it stands in the given tier.
 
     `named` are models that another slot has named already: an unknown one has one tier, whoever names it.
 
@@ -149,7 +149,7 @@ def meant_by(name: str, cards: Sequence[ModelCard], *, tier: Tier, named: Iterab
 
 
 def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:
-    """The card of a model; of one that nobody has described, a card that says the least and costs unknown."""
+    """Return the card of a model; of one that nobody has described, a card that says the least and costs unknown."""
     known = next((card for card in cards if card.name == name), None)
     if known is not None:
         return known
@@ -167,5 +167,5 @@ def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:
 
 
 def quoted(name: str) -> str:
-    """A name that somebody gave, for a sentence about it: the beginning of one that is too long."""
+    """Return a name that somebody gave, for a sentence about it: the beginning of one that is too long."""
     return repr(name if len(name) <= QUOTED_MAX_CHARS else f"{name[:QUOTED_MAX_CHARS]}…")

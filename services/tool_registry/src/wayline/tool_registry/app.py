@@ -11,15 +11,15 @@ from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, VoidTool
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
-from wayline.tool_registry.adapters.builtin import builtin_server
-from wayline.tool_registry.adapters.inside import Inside
-from wayline.tool_registry.adapters.ledger import Ledger
-from wayline.tool_registry.adapters.upstream import Upstream
-from wayline.tool_registry.adapters.upstreams import Upstreams
+from wayline.tool_registry.adapters.builtin_server import BuiltinServer
+from wayline.tool_registry.adapters.builtin_tools import builtin_server
+from wayline.tool_registry.adapters.ledger import PostgresLedger
+from wayline.tool_registry.adapters.mcp_server import McpServer
+from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.calls import Calls
-from wayline.tool_registry.forgetting import Forgetting
 from wayline.tool_registry.handlers import Handlers
+from wayline.tool_registry.ledger_retention import LedgerRetention
+from wayline.tool_registry.running_calls import RunningCalls
 from wayline.tool_registry.settings import Settings
 
 NAME = "tool_registry"
@@ -29,48 +29,48 @@ HERE = Path(__file__).parent
 
 
 def migrations() -> Path:
-    """Where the registry's tables are declared."""
+    """Return where the registry's tables are declared."""
     return HERE / "migrations"
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
-    """The registry, connected and not yet listening."""
+    """Build the registry, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(SPANS_NAME)
     telemetry = Telemetry(SPANS_NAME, exporter)
     arguments = Arguments()
-    upstreams = _upstreams(settings, bus, arguments)
-    ledger = Ledger(store, lease_s=settings.lease_s)
-    calls = Calls(upstreams=upstreams, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
+    servers = _servers(settings, bus, arguments)
+    ledger = PostgresLedger(store, lease_s=settings.lease_s)
+    running = RunningCalls(servers=servers, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
     return Service(
         NAME,
         shared,
         bus,
         telemetry,
         exporter,
-        asks=_asks(Handlers(upstreams, calls, ledger), calls_max=settings.calls_max),
-        parts=[calls, Forgetting(ledger, after_days=settings.keep_days)],
+        asks=_asks(Handlers(servers, running, ledger), calls_max=settings.calls_max),
+        parts=[running, LedgerRetention(ledger, after_days=settings.keep_days)],
         needs={"postgres": store.check},
         close=store.close,
     )
 
 
 async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
-    """The ledger's tables; waits `wait_s` for a Postgres that is away."""
+    """Open the ledger's tables; wait `wait_s` for a Postgres that is away."""
     return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
 
 
-def _upstreams(settings: Settings, bus: Bus, arguments: Arguments) -> Upstreams:
-    """Every MCP server there is: our own inside this process, and those that the settings name."""
+def _servers(settings: Settings, bus: Bus, arguments: Arguments) -> McpServers:
+    """Return every MCP server there is: our own inside this process, and those that the settings name."""
 
     async def search(ask: SearchKnowledge) -> SearchResult:
         return await bus.ask(ask, SearchResult, timeout_s=settings.knowledge_timeout_s)
 
-    return Upstreams(
-        Inside(lambda: builtin_server(search), settings, arguments),
-        [Upstream(server, settings, arguments) for server in settings.servers],
+    return McpServers(
+        BuiltinServer(lambda: builtin_server(search), settings, arguments),
+        [McpServer(server, settings, arguments) for server in settings.servers],
         list_within_s=settings.list_within_s,
     )
 

@@ -20,7 +20,7 @@ class Arguments:
         self._compiled: OrderedDict[str, Any] = OrderedDict()
 
     def problem(self, schema: dict[str, Any], arguments: dict[str, Any], *, digest: str | None = None) -> str | None:
-        """What is wrong, field by field, or None; `digest` is the schema's, for whoever has it at hand."""
+        """Return what is wrong, field by field, or None; `digest` is the schema's, where the caller has it."""
         from referencing.exceptions import Unresolvable
 
         try:
@@ -34,7 +34,7 @@ class Arguments:
         return "; ".join(_explain(error) for error in wrong[:PROBLEMS_MAX]) or None
 
     def check_schema(self, schema: dict[str, Any]) -> str | None:
-        """Why nothing could ever be checked against this schema, or None."""
+        """Return why nothing could ever be checked against this schema, or None."""
         from jsonschema.exceptions import SchemaError
 
         try:
@@ -65,11 +65,11 @@ class Arguments:
 
 
 def digest_of(schema: dict[str, Any]) -> str:
-    """What a compiled schema is known by."""
+    """Return what a compiled schema is known by."""
     return sha256(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _explain(error: Any) -> str:
     where = ".".join(str(part) for part in error.absolute_path)
-    said = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
-    return f"{where}: {said}" if where else said
+    message = error.message if len(error.message) <= PROBLEM_MAX_CHARS else f"{error.message[:PROBLEM_MAX_CHARS]}…"
+    return f"{where}: {message}" if where else message

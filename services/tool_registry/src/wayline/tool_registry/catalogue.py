@@ -114,7 +114,7 @@ def admit_all(
 
 
 def effect_of(offered: Offered, server: ServerSettings) -> Effect:
-    """What repeating a tool would do: as declared, else as a trusted server hints, else the worst."""
+    """Return what repeating a tool would do: as declared, else as a trusted server hints, else the worst."""
     if declared := server.effects.get(offered.name):
         return declared
     hints = offered.annotations
@@ -127,12 +127,12 @@ def effect_of(offered: Offered, server: ServerSettings) -> Effect:
 
 
 def select(tools: Mapping[str, Tool], patterns: Iterable[str]) -> tuple[ToolDefinition, ...]:
-    """The definitions whose names match any pattern, sorted by name."""
+    """Return the definitions whose names match any pattern, sorted by name."""
     wanted = tuple(patterns)
     names = sorted(name for name in tools if any(fnmatchcase(name, pattern) for pattern in wanted))
     return tuple(tools[name].definition for name in names)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was most likely meant."""
+    """Return the known name that was most likely meant."""
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.4)), None)

@@ -16,11 +16,11 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
-from wayline.tool_registry.adapters.ledger import Ledger
-from wayline.tool_registry.adapters.upstreams import Upstreams
-from wayline.tool_registry.calls import Calls
 from wayline.tool_registry.catalogue import select
+from wayline.tool_registry.ledger import Ledger
 from wayline.tool_registry.results import tokens_of
+from wayline.tool_registry.running_calls import RunningCalls
+from wayline.tool_registry.tool_servers import ToolServers
 
 KEY_PARTS_MIN = 4
 """`<tenant>/<job>/<step>/<call>`; doing a call again adds to them."""
@@ -30,14 +30,14 @@ KEY_PARTS_MIN = 4
 class Handlers:
     """One coroutine a message."""
 
-    upstreams: Upstreams
-    calls: Calls
+    servers: ToolServers
+    calls: RunningCalls
     ledger: Ledger
 
     async def list_tools(self, ask: ListTools) -> ToolList:
         """Say which tools there are."""
-        tools = select(await self.upstreams.tools(), ask.patterns)
-        away = tuple(ServerAway(name=name, why=why) for name, why in self.upstreams.away().items())
+        tools = select(await self.servers.tools(), ask.patterns)
+        away = tuple(ServerAway(name=name, why=why) for name, why in self.servers.away().items())
         return ToolList(tools=tools, away=away)
 
     async def call_tool(self, ask: CallTool) -> ToolReply:
@@ -45,10 +45,10 @@ class Handlers:
         _check_key(ask.key, f"{ask.tenant}/{ask.job_id}/{ask.step}/{ask.call}")
         return await self.calls.call(ask)
 
-    async def cancel_tool(self, said: CancelTool) -> None:
+    async def cancel_tool(self, request: CancelTool) -> None:
         """Stop a call if it runs in this replica."""
-        if said.key.startswith(f"{said.tenant}/"):
-            self.calls.cancel(said.key)
+        if request.key.startswith(f"{request.tenant}/"):
+            self.calls.cancel(request.key)
 
     async def void_tool(self, ask: VoidTool) -> ToolReply:
         """End a call for good, because its job ends."""

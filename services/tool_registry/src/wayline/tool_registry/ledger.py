@@ -1,11 +1,17 @@
-"""What a row of the ledger allows: the rules of a repeated key, as a pure function."""
+"""The ledger of calls: what a row of it allows, and what may be done to a row."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
-from wayline.contracts.tools import Effect, ToolReply
+from wayline.contracts.tools import CallTool, Effect, ToolReply
+
+# Counts the time a suspended machine slept, too, where the system has such a clock.
+LEASE_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class State(StrEnum):
@@ -31,6 +37,22 @@ class Row:
     result: ToolReply | None = None
 
 
+@dataclass
+class Lease:
+    """Our hold on a key, and when we last asked the database for it."""
+
+    tenant: str
+    key: str
+    attempt: int
+    owner: str
+    asked_at: float = field(repr=False)
+
+    @property
+    def age_s(self) -> float:
+        """Return an age that is never less than the age by the database's clock: counted from before we asked."""
+        return time.clock_gettime(LEASE_CLOCK) - self.asked_at
+
+
 class Next(StrEnum):
     """What may be done with a key that somebody has begun."""
 
@@ -43,7 +65,7 @@ class Next(StrEnum):
 
 
 def next_step(row: Row, *, attempts_max: int) -> Next:
-    """The one thing to do with a row that is not ours; nothing here executes a `once` tool a second time."""
+    """Return the one thing to do with a row that is not ours; nothing here executes a `once` tool a second time."""
     if row.state is State.FINISHED:
         return Next.STORED
     if row.state is State.UNKNOWN:
@@ -53,3 +75,38 @@ def next_step(row: Row, *, attempts_max: int) -> Next:
     if row.effect is Effect.ONCE or row.late or row.attempt >= attempts_max:
         return Next.GIVE_UP
     return Next.ASK_TOOL if row.effect is Effect.RECONCILE else Next.AGAIN
+
+
+class Ledger(Protocol):
+    """The rows of the keys; every change of a row is one compare-and-set.
+
+    Every method raises LedgerUnavailable where the ledger gave no answer, whatever the reason.
+    """
+
+    lease_s: float
+
+    async def begin(self, ask: CallTool, *, effect: Effect, owner: str) -> Lease | None: ...
+
+    async def find(self, tenant: str, key: str, *, deadline: datetime) -> Row | None: ...
+
+    async def stored(self, tenant: str, key: str) -> ToolReply: ...
+
+    async def take(self, ask: CallTool, *, seen: int, owner: str) -> Lease | None: ...
+
+    def regain(self, ask: CallTool, row: Row) -> Lease: ...
+
+    async def renew(self, lease: Lease) -> bool: ...
+
+    async def finish(self, lease: Lease, reply: ToolReply) -> bool: ...
+
+    async def disown(self, lease: Lease) -> bool: ...
+
+    async def give_up(self, tenant: str, key: str, *, seen: int) -> bool: ...
+
+    async def resolve(self, tenant: str, key: str, *, job_id: str, reply: ToolReply) -> bool: ...
+
+    async def void(self, ask: CallTool, reply: ToolReply) -> bool: ...
+
+    async def lose(self, tenant: str, key: str, reply: ToolReply) -> bool: ...
+
+    async def forget(self, *, after_days: int) -> None: ...

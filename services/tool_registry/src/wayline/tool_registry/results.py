@@ -40,7 +40,7 @@ _CITATIONS = TypeAdapter(tuple[Citation, ...])
 
 
 def tokens_of(size_bytes: int) -> int:
-    """Estimated tokens of a text of this size, for a tool's reply: a provider's count replaces it later."""
+    """Return estimated tokens of a text of this size, for a tool's reply: a provider's count replaces it later."""
     return -(-size_bytes // BYTES_PER_TOKEN)
 
 
@@ -53,7 +53,7 @@ def reply_of(
     attempts: int = 1,
     duration_ms: float = 0,
 ) -> ToolReply:
-    """The reply for a tool's result; citations count only from a server that is trusted."""
+    """Return the reply for a tool's result; citations count only from a server that is trusted."""
     content, images = _read(result)
     meta = result.meta or {}
     size = len(content.encode())
@@ -74,7 +74,7 @@ def reply_of(
 
 
 def text_of(result: CallToolResult) -> str:
-    """Everything a model can read in a result, in order; what it cannot is named."""
+    """Return everything a model can read in a result, in order; what it cannot is named."""
     return _read(result)[0]
 
 
@@ -129,16 +129,16 @@ def _part(block: Any) -> str:
 
 
 def cost_of(meta: Mapping[str, Any]) -> Decimal | None:
-    """What the tool says it charged; nonsense is no cost."""
+    """Return what the tool says it charged; nonsense is no cost."""
     try:
-        said = Decimal(str(meta[COST]))
+        charged = Decimal(str(meta[COST]))
     except (KeyError, InvalidOperation):
         return None
-    return usd(said) if said.is_finite() and 0 <= said < 1_000_000 else None
+    return usd(charged) if charged.is_finite() and 0 <= charged < 1_000_000 else None
 
 
 def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
-    """The passages that a tool's answer rests on."""
+    """Return the passages that a tool's answer rests on."""
     try:
         return _CITATIONS.validate_python(meta.get(CITATIONS, ()))
     except ValidationError:
@@ -146,16 +146,16 @@ def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
 
 
 def reconciled(result: CallToolResult) -> tuple[bool, str]:
-    """A tool's word on what became of a key: whether it was done, and its content. Raises ValueError."""
-    said = result.structured_content
-    if not isinstance(said, dict) or "found" not in said:
-        said = json.loads(text_of(result))
-    if result.is_error or not isinstance(said, dict) or not isinstance(said.get("found"), bool):
+    """Return a tool's word on what became of a key: whether it was done, and its content. Raises ValueError."""
+    outcome = result.structured_content
+    if not isinstance(outcome, dict) or "found" not in outcome:
+        outcome = json.loads(text_of(result))
+    if result.is_error or not isinstance(outcome, dict) or not isinstance(outcome.get("found"), bool):
         raise ValueError("a reconcile answer is {found: true or false, content}")
-    content = said.get("content")
-    return said["found"], content if isinstance(content, str) else json.dumps(content)
+    content = outcome.get("content")
+    return outcome["found"], content if isinstance(content, str) else json.dumps(content)
 
 
 def failed(code: Any, message: str, **more: Any) -> ToolReply:
-    """A call that did not succeed, and why, with what else there is to say of it."""
+    """Build the reply of a call that did not succeed, and why, with what else there is to say of it."""
     return ToolReply(status="failed", error=ToolError(code=code, message=message), **more)

@@ -62,7 +62,7 @@ class ServerSettings(BaseModel):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Names that HTTP takes and the protocol leaves free; values of one line, in ASCII."""
+        """Refuse names that HTTP does not take or the protocol needs, and values that are not one line of ASCII."""
         for name, value in headers.items():
             if not HEADER_NAME.fullmatch(name) or name.lower().startswith("mcp-") or name.lower() in PROTOCOL_HEADERS:
                 raise ValueError(f"{name!r} is no header that can be set here")

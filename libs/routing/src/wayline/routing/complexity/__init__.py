@@ -63,7 +63,7 @@ class Classifier:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any], trained: Mapping[str, Any]) -> Self:
-        """From what is kept by hand and what was trained."""
+        """Build a classifier from what is kept by hand and what was trained."""
         return cls(
             lexicons=features.lexicon(kept["lexicons"]),
             phrases={name: features.any_of(phrases) for name, phrases in kept["phrases"].items()},
@@ -89,7 +89,7 @@ class Classifier:
         reasoning_min: float | None,
         weights: Mapping[str, float] | None,
     ) -> Self:
-        """The same with some of it said otherwise."""
+        """Return the same with some of it said otherwise."""
         return replace(
             self,
             levels={**self.levels, **(levels or {})},
@@ -98,7 +98,7 @@ class Classifier:
         )
 
     def counted(self, text: str) -> dict[str, float]:
-        """Every feature that a text has."""
+        """Return every feature that a text has."""
         read = features.excerpt(text)
         words = features.words_of(read)
         found = features.count(read, words, self.lexicons, self.phrases)
@@ -106,12 +106,12 @@ class Classifier:
         return found
 
     def spread(self, name: str, value: float) -> float:
-        """How far a feature is from what is usual, in deviations; no single one decides alone."""
+        """Return how far a feature is from what is usual, in deviations; no single one decides alone."""
         off = (value - self.means.get(name, 0.0)) / self.deviations.get(name, 1.0)
         return min(max(off, -SPREAD_MAX), SPREAD_MAX)
 
     def total(self, found: Mapping[str, float]) -> float:
-        """Every feature times its weight, added up."""
+        """Return every feature times its weight, added up."""
         return sum(weight * self.spread(name, found.get(name, 0.0)) for name, weight in self.weights.items())
 
     def content_of(self, found: Mapping[str, float]) -> float:
@@ -140,7 +140,7 @@ class Classifier:
         )
 
     def assess(self, text: str) -> Complexity:
-        """Score, content, level, and whether it needs reasoning, of what is asked in a text.
+        """Return score, content, level, and whether it needs reasoning, of what is asked in a text.
 
         A long text is not simple, and is not complex for its length: that takes demanding content.
         """
@@ -165,12 +165,12 @@ def _share(total: float, centre: float, width: float) -> float:
 
 @cache
 def bundled() -> Classifier:
-    """The one this package brings along."""
+    """Return the one this package brings along."""
     here = files(__name__)
     kept, trained = (json.loads(here.joinpath(name).read_text()) for name in ("lexicons.json", "weights.json"))
     return Classifier.of(kept, trained)
 
 
 def assess(text: str) -> Complexity:
-    """How hard a task looks: a score from 0 to 1, its level, and whether it needs reasoning."""
+    """Return how hard a task looks: a score from 0 to 1, its level, and whether it needs reasoning."""
     return bundled().assess(text)

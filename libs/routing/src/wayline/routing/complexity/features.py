@@ -27,14 +27,14 @@ Phrases = Mapping[str, re.Pattern[str]]
 
 
 def excerpt(text: str) -> str:
-    """The part of a text that is read."""
+    """Return the part of a text that is read."""
     if len(text) <= READ_MAX_CHARS:
         return text
     return f"{text[: READ_MAX_CHARS // 2]}\n{text[-READ_MAX_CHARS // 2 :]}"
 
 
 def beginning(openers: Iterable[str]) -> re.Pattern[str]:
-    """Matches a sentence that begins with one of these words."""
+    """Match a sentence that begins with one of these words."""
     return re.compile(rf"\W*(?:{'|'.join(map(re.escape, openers))})\b", re.IGNORECASE)
 
 
@@ -77,17 +77,17 @@ def _sentences(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
-    """Finds phrases where a word begins, in any case."""
+    """Find phrases where a word begins, in any case."""
     return re.compile("|".join(rf"(?<!\w){re.escape(phrase)}" for phrase in phrases), re.IGNORECASE)
 
 
 def words_of(text: str) -> list[str]:
-    """Its words in lower case; every number is the same word."""
+    """Split into words in lower case; every number is the same word."""
     return ["#" if word[0].isdigit() else word for word in _WORD.findall(text.lower().replace("\u2019", "'"))]
 
 
 def lexicon(lists: Mapping[str, str]) -> Lexicons:
-    """Lists of words by feature, turned around: features by word."""
+    """Turn lists of words by feature around: features by word."""
     signs: dict[str, list[str]] = {}
     for name, words in lists.items():
         for word in words.split():
@@ -96,7 +96,7 @@ def lexicon(lists: Mapping[str, str]) -> Lexicons:
 
 
 def count(text: str, words: Sequence[str], lexicons: Lexicons, phrases: Phrases) -> dict[str, float]:
-    """Every feature that occurs, by name: logarithms of counts, so that the tenth sign says less than the first."""
+    """Count the features by name: logarithms of counts, so that the tenth sign says less than the first."""
     found = Counter(name for word in words if word in lexicons for name in lexicons[word])
     for name, phrase in phrases.items():
         found[name] += len(phrase.findall(text))
@@ -108,17 +108,17 @@ def count(text: str, words: Sequence[str], lexicons: Lexicons, phrases: Phrases)
 
 
 def grams(words: Sequence[str], bits: int) -> set[int]:
-    """Its words and pairs of words, hashed: what is left of the vocabulary when no list of words is kept."""
+    """Hash the words and pairs of words: what is left of the vocabulary when no list of words is kept."""
     mask = (1 << bits) - 1
     pairs = map(" ".join, pairwise(words))
     return {crc32(gram.encode()) & mask for gram in chain(words, pairs)}
 
 
 def gram_share(n: int) -> float:
-    """What one of so many hashed words counts: a long text says no more than a short one, and three words little."""
+    """Weigh one of `n` hashed words: a long text says no more than a short one, and three words little."""
     return (n + FEW_GRAMS) ** -0.5
 
 
 def gram_sum(found: set[int], weights: Sequence[int]) -> float:
-    """What the hashed words of a text add up to."""
+    """Return what the hashed words of a text add up to."""
     return sum(weights[i] for i in found) * gram_share(len(found))

@@ -14,16 +14,16 @@ SESSION_ENDED = "Session terminated"
 
 
 def call_error(error: BaseException, *, timeout_s: float) -> CallError:
-    """The one of our four that an exception stands for; what it is not sure about is Cut."""
+    """Turn an exception into one of our four errors; what is not sure is Cut."""
     import httpx2
     import mcp_types as types
     from mcp import MCPError
     from pydantic import ValidationError
 
     leaves = list(_leaves(error))
-    said = "; ".join(str(leaf) or type(leaf).__name__ for leaf in leaves)
+    message = "; ".join(str(leaf) or type(leaf).__name__ for leaf in leaves)
     if any(isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout) for leaf in leaves):
-        return NotBegun(said)
+        return NotBegun(message)
     for leaf in leaves:
         if isinstance(leaf, ValidationError):
             return Unusable("the server's answer is not a tool result")
@@ -35,11 +35,11 @@ def call_error(error: BaseException, *, timeout_s: float) -> CallError:
             return NotBegun(leaf.message)
         if leaf.code in _refusals():
             return Unusable(leaf.message)
-    return Cut(said)
+    return Cut(message)
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is of no use any more."""
+    """Return whether the connection is of no use any more."""
     import httpx2
     import mcp_types as types
     from mcp import MCPError
@@ -52,7 +52,7 @@ def is_lost(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """An exception in one line, groups unwrapped."""
+    """Put an exception in one line, groups unwrapped."""
     return "; ".join(str(leaf) or type(leaf).__name__ for leaf in _leaves(error))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,31 +16,12 @@ import structlog
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.store import PostgresUnavailable, Record, Store
 from wayline.tool_registry.errors import LedgerUnavailable
-from wayline.tool_registry.ledger import Row, State
+from wayline.tool_registry.ledger import LEASE_CLOCK, Lease, Row, State
 
 log = structlog.get_logger()
 
-# Counts the time a suspended machine slept, too, where the system has such a clock.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-
-@dataclass
-class Lease:
-    """Our hold on a key, and when we last asked the database for it."""
-
-    tenant: str
-    key: str
-    attempt: int
-    owner: str
-    asked_at: float = field(repr=False)
-
-    @property
-    def age_s(self) -> float:
-        """Never less than the age by the database's clock: counted from before we asked."""
-        return time.clock_gettime(_CLOCK) - self.asked_at
-
-
-class Ledger:
+class PostgresLedger:
     """One row a key."""
 
     def __init__(self, store: Store, *, lease_s: float) -> None:
@@ -51,13 +31,13 @@ class Ledger:
 
     async def begin(self, ask: CallTool, *, effect: Effect, owner: str) -> Lease | None:
         """Make the row of a key that nobody has begun; None: somebody has, or its deadline has passed."""
-        asked_at = time.clock_gettime(_CLOCK)
+        asked_at = time.clock_gettime(LEASE_CLOCK)
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, owner, self.lease_s, ask.deadline)
         attempt = await self._value(ask.tenant, self._sql.begin, *row)
         return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
 
     async def find(self, tenant: str, key: str, *, deadline: datetime) -> Row | None:
-        """A key's row as it is now."""
+        """Return a key's row as it is now."""
         row = await self._row(tenant, self._sql.find, tenant, key, deadline)
         if row is None:
             return None
@@ -68,25 +48,25 @@ class Ledger:
         )
 
     async def stored(self, tenant: str, key: str) -> ToolReply:
-        """The outcome of a finished key."""
+        """Return the outcome of a finished key."""
         text = await self._value(tenant, self._sql.stored, tenant, key)
         with _answered():
             return ToolReply.model_validate_json(text)
 
     async def take(self, ask: CallTool, *, seen: int, owner: str) -> Lease | None:
         """Take over a key whose lease has run out; None: somebody was faster, or the deadline has passed."""
-        asked_at = time.clock_gettime(_CLOCK)
+        asked_at = time.clock_gettime(LEASE_CLOCK)
         row = (ask.tenant, ask.key, seen, owner, self.lease_s, ask.deadline)
         attempt = await self._value(ask.tenant, self._sql.take, *row)
         return None if attempt is None else Lease(ask.tenant, ask.key, attempt, owner, asked_at)
 
     def regain(self, ask: CallTool, row: Row) -> Lease:
-        """Our own lease as found in its row, to be renewed before it is used."""
+        """Return our own lease as found in its row, to be renewed before it is used."""
         return Lease(ask.tenant, ask.key, row.attempt, row.owner, asked_at=float("-inf"))
 
     async def renew(self, lease: Lease) -> bool:
         """Extend our lease; False: it is not ours any more."""
-        asked_at = time.clock_gettime(_CLOCK)
+        asked_at = time.clock_gettime(LEASE_CLOCK)
         held = await self._change(self._sql.renew, lease, self.lease_s)
         if held:
             lease.asked_at = asked_at

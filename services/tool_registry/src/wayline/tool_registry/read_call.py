@@ -10,37 +10,37 @@ from typing import Any
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.errors import Cut, NotBegun, TimedOut
 from wayline.tool_registry.results import failed
-from wayline.tool_registry.stopping import Why
+from wayline.tool_registry.stop_reason import StopReason
 
 
-class Reading:
+class ReadCall:
     """Tries until the tool answers, its waits are used up, or the caller's deadline has passed."""
 
-    def __init__(self, ask: CallTool, bound: Bound) -> None:
+    def __init__(self, ask: CallTool, bound: BoundTool) -> None:
         self._ask = ask
         self._bound = bound
-        self._why: Why | None = None
+        self._stop_reason: StopReason | None = None
         self._task: asyncio.Task[Any] | None = None
 
     async def reply(self) -> ToolReply:
-        """The tool's answer, or a failure that says what was tried; to be awaited in a task of the call's own."""
+        """Return the tool's answer, or a failure that says what was tried; await it in a task of its own."""
         self._task = asyncio.current_task()
-        if self._why is not None:
+        if self._stop_reason is not None:
             # While the tool was looked for.
-            return _stopped(self._why)
+            return _stopped(self._stop_reason)
         try:
             return await self._tries()
         except asyncio.CancelledError:
-            if self._why is None:
+            if self._stop_reason is None:
                 raise
-            return _stopped(self._why)
+            return _stopped(self._stop_reason)
 
-    def stop(self, why: Why) -> None:
+    def stop(self, reason: StopReason) -> None:
         """End the call early."""
-        self._why = why
+        self._stop_reason = reason
         if self._task is not None:
             self._task.cancel()
 
@@ -65,7 +65,7 @@ class Reading:
         return datetime.now(UTC) >= self._ask.deadline
 
 
-def _stopped(why: Why) -> ToolReply:
-    if why is Why.CANCELLED:
+def _stopped(reason: StopReason) -> ToolReply:
+    if reason is StopReason.CANCELLED:
         return failed("cancelled", "the call was cancelled")
     raise Unavailable("tool-registry", detail="it is being stopped") from None

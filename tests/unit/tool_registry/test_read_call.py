@@ -9,10 +9,10 @@ import pytest
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.tools import CallTool, Effect, ToolDefinition
 from wayline.telemetry import Telemetry
+from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.catalogue import Tool
-from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.reading import Reading
-from wayline.tool_registry.stopping import Why
+from wayline.tool_registry.read_call import ReadCall
+from wayline.tool_registry.stop_reason import StopReason
 
 
 class Untouched:
@@ -24,16 +24,16 @@ class Untouched:
         raise AssertionError(f"{name} was called")
 
 
-def reading() -> Reading:
+def reading() -> ReadCall:
     tool = Tool(ToolDefinition(name="look", effect=Effect.READ), "look", (), "look", False)
     deadline = datetime.now(UTC) + timedelta(seconds=60)
     ask = CallTool(tenant="t", key="t/j/1/1", job_id="j", step=1, call="1", tool="look", deadline=deadline)
-    return Reading(ask, Bound(tool, Untouched(), Telemetry("test"), 1_000))
+    return ReadCall(ask, BoundTool(tool, Untouched(), Telemetry("test"), 1_000))
 
 
 async def test_a_read_that_was_cancelled_while_its_tool_was_looked_for_is_not_sent():
     stopped = reading()
-    stopped.stop(Why.CANCELLED)
+    stopped.stop(StopReason.CANCELLED)
 
     reply = await stopped.reply()
 
@@ -43,7 +43,7 @@ async def test_a_read_that_was_cancelled_while_its_tool_was_looked_for_is_not_se
 
 async def test_a_read_is_not_begun_by_a_process_that_ends():
     stopped = reading()
-    stopped.stop(Why.STOPPING)
+    stopped.stop(StopReason.STOPPING)
 
     with pytest.raises(Unavailable):
         await stopped.reply()

@@ -29,21 +29,21 @@ TOP_K_MAX = 50
 
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
-_said: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
+_meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 
 
 @contextmanager
-def said_by(meta: Mapping[str, Any]) -> Iterator[None]:
+def call_meta(meta: Mapping[str, Any]) -> Iterator[None]:
     """Run a tool under what another server would read in the call's `_meta`: its key and its tenant."""
-    token = _said.set(meta)
+    token = _meta_of_call.set(meta)
     try:
         yield
     finally:
-        _said.reset(token)
+        _meta_of_call.reset(token)
 
 
 def builtin_server(search: Search) -> Any:
-    """An MCP server with the built-in tools."""
+    """Build an MCP server with the built-in tools."""
     from mcp import MCPError
     from mcp.server import MCPServer
     from mcp_types import CallToolResult, TextContent
@@ -57,7 +57,7 @@ def builtin_server(search: Search) -> Any:
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         asked = SearchKnowledge(
-            tenant=_said.get()[TENANT],
+            tenant=_meta_of_call.get()[TENANT],
             query=query,
             top_k=top_k,
             filter=Filter(document_ids=tuple(document_ids or ())),
@@ -91,7 +91,7 @@ async def get_current_time(
 
 
 def citations(found: SearchResult) -> list[dict[str, Any]]:
-    """What an answer may cite, in the order of the passages."""
+    """Return what an answer may cite, in the order of the passages."""
     return [
         Citation(
             document=hit.document,
@@ -110,7 +110,7 @@ def cost(found: SearchResult) -> dict[str, Any]:
 
 
 def passages(found: SearchResult) -> str:
-    """The passages as a model reads them, numbered in the order of the citations."""
+    """Return the passages as a model reads them, numbered in the order of the citations."""
     if not found.hits:
         return f"No passage was found.{f' {found.note}' if found.note else ''}"
     return "\n\n".join(f"[{n}] {hit.document}\n{_in_place(hit)}" for n, hit in enumerate(found.hits, start=1))

@@ -12,12 +12,11 @@ import structlog
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, Effect, ToolReply
-from wayline.tool_registry.adapters.ledger import Lease, Ledger
-from wayline.tool_registry.effect import Bound
+from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Overtaken, Unusable
-from wayline.tool_registry.ledger import Next, Row, State, next_step
+from wayline.tool_registry.ledger import Lease, Ledger, Next, Row, State, next_step
 from wayline.tool_registry.results import failed
-from wayline.tool_registry.stopping import Why
+from wayline.tool_registry.stop_reason import StopReason
 
 log = structlog.get_logger()
 
@@ -28,11 +27,11 @@ POSTGRES_WAIT_S = 15.0
 RECORD_WAIT_S = 900.0
 """How long an outcome is held for a ledger that does not answer, before it is lost and the call is unknown."""
 
-Find = Callable[[], Awaitable[Bound | ToolReply]]
+Find = Callable[[], Awaitable[BoundTool | ToolReply]]
 """The tool, ready to be called with these arguments, or why it cannot be."""
 
 
-class Acting:
+class EffectCall:
     """Leads one key from the ledger's word to an outcome in the ledger."""
 
     def __init__(
@@ -53,13 +52,13 @@ class Acting:
         self._cancel_wait_s = cancel_wait_s
         # Of this one run: whoever finds it in the row after a lost answer from Postgres knows the row as its own.
         self._owner = ids.new_id("run")
-        self._why: Why | None = None
+        self._stop_reason: StopReason | None = None
         self._request: asyncio.Task[ToolReply | None] | None = None
         self._sent = False
         self._cut: asyncio.TimerHandle | None = None
 
     async def reply(self) -> ToolReply:
-        """The outcome, now or from before; `in_progress` while another process is busy with it."""
+        """Return the outcome, now or from before; `in_progress` while another process is busy with it."""
         gone_s = time.monotonic() + POSTGRES_WAIT_S
         while True:
             try:
@@ -69,15 +68,15 @@ class Acting:
                     raise
                 await asyncio.sleep(JOIN_POLL_MAX_S)
 
-    def stop(self, why: Why) -> None:
+    def stop(self, reason: StopReason) -> None:
         """End the request to the tool, if it is out; what that means is the ledger's business.
 
         A cancelled one may end by itself for a while: many tools act all the same, and only their answer says so.
         """
-        self._why = self._why or why
+        self._stop_reason = self._stop_reason or reason
         if self._request is None:
             return
-        if why is not Why.CANCELLED:
+        if reason is not StopReason.CANCELLED:
             self._request.cancel()
         elif self._cut is None:
             self._cut = asyncio.get_running_loop().call_later(self._cancel_wait_s, self._request.cancel)
@@ -117,7 +116,7 @@ class Acting:
         return lease
 
     async def _by(self, row: Row) -> ToolReply | Lease | None:
-        """What a row allows us: an answer, the lease, or to wait."""
+        """Return what a row allows us: an answer, the lease, or to wait."""
         ask, ledger = self._ask, self._ledger
         if row.state is State.STARTED and row.owner == self._owner and row.attempt == 1 and not self._sent:
             # Postgres made our row and its answer was lost on the way.
@@ -146,7 +145,7 @@ class Acting:
             try:
                 reply = await self._execute(bound, lease, again=again)
             except (NotBegun, Cut, Unusable, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and self._why is None:
+                if isinstance(error, asyncio.CancelledError) and self._stop_reason is None:
                     raise
                 return await self._without_answer(bound, lease, error)
             except LedgerUnavailable:
@@ -162,7 +161,7 @@ class Acting:
             reach(Failpoint.REGISTRY_EFFECT_AFTER)
             return await self._record(lease, reply)
 
-    async def _execute(self, bound: Bound, lease: Lease, *, again: bool) -> ToolReply | None:
+    async def _execute(self, bound: BoundTool, lease: Lease, *, again: bool) -> ToolReply | None:
         if again and bound.tool.effect is Effect.RECONCILE:
             outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
             if outcome is not None:
@@ -184,25 +183,27 @@ class Acting:
                 return Overtaken()
         except LedgerUnavailable as error:
             return error
-        return NotBegun("the call was cancelled before it was sent") if self._why is Why.CANCELLED else None
+        return (
+            NotBegun("the call was cancelled before it was sent") if self._stop_reason is StopReason.CANCELLED else None
+        )
 
     async def _run(self, request: Awaitable[ToolReply | None]) -> ToolReply | None:
         self._sent = True
         self._request = asyncio.ensure_future(request)
         return await self._request
 
-    async def _without_answer(self, bound: Bound, lease: Lease, error: BaseException) -> ToolReply | None:
-        """What it means that the tool did not answer: nothing happened, or nobody knows."""
+    async def _without_answer(self, bound: BoundTool, lease: Lease, error: BaseException) -> ToolReply | None:
+        """Decide what it means that the tool did not answer: nothing happened, or nobody knows."""
         effect = bound.tool.effect
         if isinstance(error, NotBegun) and lease.attempt == 1:
-            code = "cancelled" if self._why is Why.CANCELLED else "unavailable"
+            code = "cancelled" if self._stop_reason is StopReason.CANCELLED else "unavailable"
             return await self._record(lease, failed(code, str(error), effect=effect))
-        if self._why is Why.FENCED:
+        if self._stop_reason is StopReason.FENCED:
             return None
         if effect is Effect.ONCE:
             await self._patiently(lambda: self._ledger.disown(lease))
             return None
-        if self._why is Why.CANCELLED:
+        if self._stop_reason is StopReason.CANCELLED:
             message = "the call was cancelled; it may have taken effect"
             return await self._record(lease, failed("cancelled", message, effect=effect, attempts=lease.attempt))
         # The lease is left to run out: by then what was under way has ended, and the rules of a dead lease hold.
@@ -242,10 +243,10 @@ class Acting:
             except LedgerUnavailable:
                 continue
             if not held:
-                self.stop(Why.FENCED)
+                self.stop(StopReason.FENCED)
                 return
 
 
 def unknown(effect: Effect, attempts: int) -> ToolReply:
-    """Nobody knows what became of the call."""
+    """Return the reply of a call of which nobody knows what became of it."""
     return ToolReply(status="unknown", effect=effect, attempts=attempts)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
-from wayline.tool_registry.adapters.library import load
+from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import Tool, admit_all
-from wayline.tool_registry.effect import Leaving
 from wayline.tool_registry.errors import NotBegun, TimedOut
 from wayline.tool_registry.settings import ServerSettings, Settings
+from wayline.tool_registry.tool_servers import Leaving
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -52,7 +52,7 @@ class _Stopped(Exception):
         self.error = error
 
 
-class Upstream:
+class McpServer:
     """Keeps one server connected and its tools known; what it does cannot disturb another server."""
 
     inside = False
@@ -78,7 +78,7 @@ class Upstream:
 
     @property
     def problem(self) -> str | None:
-        """Why it cannot be used now; None while it is connected."""
+        """Return why it cannot be used now; None while it is connected."""
         return None if self._connected.is_set() else self._problem[:PROBLEM_MAX]
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class Upstream:
             await asyncio.wait({self._task}, timeout=CLOSE_S)
 
     async def ready(self, within_s: float) -> bool:
-        """Whether the server is connected, after waiting a little for one that is not."""
+        """Return whether the server is connected, after waiting a little for one that is not."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), within_s)
         return self._connected.is_set()
@@ -165,7 +165,7 @@ class Upstream:
             yield client.session
 
     def _has_sessions_of_their_own(self, effect: bool) -> bool:
-        """Whether each call with an effect opens a session: over HTTP it costs nothing since protocol 2026-07-28."""
+        """Return whether each call with an effect opens a session: free over HTTP since protocol 2026-07-28."""
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         client = self._client
@@ -262,13 +262,13 @@ class Upstream:
 
 
 def _http_client(calls_max: int, headers: Mapping[str, SecretStr]) -> AsyncClient:
-    """One for all of a server's sessions: a session that breaks takes no connection of another with it."""
+    """Make one client for all of a server's sessions: one that breaks takes no connection of another with it."""
     from httpx2 import AsyncClient, Limits, Timeout
 
     limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
-    said = {name: value.get_secret_value() for name, value in headers.items()}
+    sent = {name: value.get_secret_value() for name, value in headers.items()}
     # A redirect is not followed: it could lead to somebody who must not see them.
-    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits, headers=said, follow_redirects=False)
+    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits, headers=sent, follow_redirects=False)
 
 
 @asynccontextmanager
@@ -292,7 +292,7 @@ async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _another(client: Client, target: Any) -> AsyncIterator[ClientSession]:
-    """A second session with the same server, by what the first one has found out."""
+    """Open a second session with the same server, by what the first one has found out."""
     from mcp import Client
 
     discovered = client.session.discover_result

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import structlog
 
-from wayline.tool_registry.adapters.builtin import SERVER, said_by
+from wayline.tool_registry.adapters.builtin_tools import SERVER, call_meta
 from wayline.tool_registry.adapters.failures import call_error
-from wayline.tool_registry.adapters.library import load
+from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import Tool, admit_all
-from wayline.tool_registry.effect import Leaving
 from wayline.tool_registry.errors import TimedOut
 from wayline.tool_registry.settings import Settings
+from wayline.tool_registry.tool_servers import Leaving
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 CLOSE_S = 5.0
 
 
-class Inside:
+class BuiltinServer:
     """A server of ours, behind the same few methods as one that is elsewhere.
 
     The MCP library runs its tools as for any client; only the session, in which both ends of a request would be
@@ -71,7 +71,7 @@ class Inside:
         self.tried.set()
 
     async def ready(self, within_s: float) -> bool:
-        """Whether the server has been made, after waiting a little."""
+        """Return whether the server has been made, after waiting a little."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.tried.wait(), within_s)
         return self.tried.is_set()
@@ -91,7 +91,7 @@ class Inside:
         if leaving is not None and (stop := await leaving()) is not None:
             raise stop
         try:
-            with said_by(meta):
+            with call_meta(meta):
                 async with asyncio.timeout(timeout_s):
                     # Only a tool that asks its caller something gives anything else.
                     return cast("CallToolResult", await self._server.call_tool(name, arguments, self._context))
@@ -104,7 +104,7 @@ class Inside:
 
 
 def _refusal(name: str, error: Exception) -> CallToolResult | None:
-    """What a tool that failed says to its caller; None: the failure is not the tool's."""
+    """Return what a tool that failed says to its caller; None: the failure is not the tool's."""
     from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
     from mcp_types import CallToolResult, TextContent
 

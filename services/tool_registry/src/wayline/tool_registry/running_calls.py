@@ -12,17 +12,17 @@ from wayline.chassis.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry
-from wayline.tool_registry.acting import Acting
-from wayline.tool_registry.adapters.ledger import Ledger
-from wayline.tool_registry.adapters.upstreams import Upstreams
 from wayline.tool_registry.arguments import Arguments
+from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.catalogue import nearest
-from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.reading import Reading
+from wayline.tool_registry.effect_call import EffectCall
+from wayline.tool_registry.ledger import Ledger
+from wayline.tool_registry.read_call import ReadCall
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.settings import Settings
-from wayline.tool_registry.stopping import Why
-from wayline.tool_registry.voiding import Voiding
+from wayline.tool_registry.stop_reason import StopReason
+from wayline.tool_registry.tool_servers import ToolServers
+from wayline.tool_registry.void_call import VoidCall
 
 log = structlog.get_logger()
 
@@ -37,7 +37,7 @@ class Work(Protocol):
 
     async def reply(self) -> ToolReply: ...
 
-    def stop(self, why: Why) -> None: ...
+    def stop(self, reason: StopReason) -> None: ...
 
 
 @dataclass
@@ -48,21 +48,21 @@ class Running:
     work: Work | None = None
     effect: Effect = Effect.ONCE
     waiting: int = 0
-    why: Why | None = None
+    reason: StopReason | None = None
 
-    def stop(self, why: Why) -> None:
-        self.why = why
+    def stop(self, reason: StopReason) -> None:
+        self.reason = reason
         if self.work is not None:
-            self.work.stop(why)
+            self.work.stop(reason)
 
 
-class Calls:
+class RunningCalls:
     """Runs each key once in this process, however often it is asked for."""
 
     def __init__(
-        self, *, upstreams: Upstreams, ledger: Ledger, arguments: Arguments, telemetry: Telemetry, settings: Settings
+        self, *, servers: ToolServers, ledger: Ledger, arguments: Arguments, telemetry: Telemetry, settings: Settings
     ) -> None:
-        self._upstreams = upstreams
+        self._servers = servers
         self._ledger = ledger
         self._arguments = arguments
         self._telemetry = telemetry
@@ -71,7 +71,7 @@ class Calls:
         self._stopping = False
 
     async def start(self) -> None:
-        await self._upstreams.start()
+        await self._servers.start()
 
     async def stop(self, grace_s: float) -> None:
         """Begin nothing more, let what runs end, write down what had to be cut, leave the servers."""
@@ -79,13 +79,13 @@ class Calls:
         if tasks := self._tasks():
             await asyncio.wait(tasks, timeout=grace_s)
         for running in list(self._running.values()):
-            running.stop(Why.STOPPING)
+            running.stop(StopReason.STOPPING)
         if tasks := self._tasks():
             await asyncio.wait(tasks, timeout=RECORD_S)
-        await self._upstreams.stop()
+        await self._servers.stop()
 
     async def call(self, ask: CallTool) -> ToolReply:
-        """The answer to a call, or `in_progress` once the caller has waited long enough."""
+        """Return the answer to a call, or `in_progress` once the caller has waited long enough."""
         running = self._running.get(ask.key) or self._begin(ask)
         assert running.task is not None
         running.waiting += 1
@@ -98,7 +98,7 @@ class Calls:
     def cancel(self, key: str) -> None:
         """Stop a call if it runs here."""
         if running := self._running.get(key):
-            running.stop(Why.CANCELLED)
+            running.stop(StopReason.CANCELLED)
 
     async def void(self, ask: CallTool) -> ToolReply:
         """End a call for good and say what the ledger says of it; `in_progress` while it runs, here or elsewhere."""
@@ -106,12 +106,12 @@ class Calls:
             raise Unavailable("tool-registry", detail="it is being stopped")
         running = self._running.get(ask.key)
         if running is not None and running.task is not None:
-            running.stop(Why.CANCELLED)
+            running.stop(StopReason.CANCELLED)
             if not await ended_within(running.task, self._settings.answer_within_s):
                 return ToolReply(status="in_progress", effect=running.effect)
             if running.effect is Effect.READ and (reply := _read(running.task)) is not None:
                 return reply
-        return await Voiding(
+        return await VoidCall(
             ask,
             lambda: self.bind(ask),
             self._ledger,
@@ -135,11 +135,11 @@ class Calls:
         bound = await self.bind(ask)
         if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_invalid(bound):
             return bound
-        if isinstance(bound, Bound) and bound.tool.effect is Effect.READ:
-            work: Work = Reading(ask, bound)
+        if isinstance(bound, BoundTool) and bound.tool.effect is Effect.READ:
+            work: Work = ReadCall(ask, bound)
         else:
             # Also where the tool cannot be called: the key may have its outcome already.
-            work = Acting(
+            work = EffectCall(
                 ask,
                 lambda: self.bind(ask),
                 self._ledger,
@@ -147,32 +147,32 @@ class Calls:
                 join_s=self._settings.answer_within_s,
                 cancel_wait_s=self._settings.cancel_wait_s,
             )
-        if isinstance(bound, Bound):
+        if isinstance(bound, BoundTool):
             running.effect = bound.tool.effect
         running.work = work
-        if running.why is not None:
-            work.stop(running.why)
+        if running.reason is not None:
+            work.stop(running.reason)
         return await work.reply()
 
-    async def bind(self, ask: CallTool) -> Bound | ToolReply:
-        """The tool with its arguments checked, or why it cannot be called."""
-        tool, upstream = await self._upstreams.find(ask.tool)
-        if tool is None and not await upstream.ready(self._settings.available_within_s):
-            return failed("unavailable", f"{ask.tool}: the server {upstream.name!r} is not connected; try it later")
-        tool = tool or upstream.tools.get(ask.tool)
+    async def bind(self, ask: CallTool) -> BoundTool | ToolReply:
+        """Return the tool with its arguments checked, or why it cannot be called."""
+        tool, server = await self._servers.find(ask.tool)
+        if tool is None and not await server.ready(self._settings.available_within_s):
+            return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; try it later")
+        tool = tool or server.tools.get(ask.tool)
         if tool is None:
-            meant = nearest(ask.tool, await self._upstreams.tools())
+            meant = nearest(ask.tool, await self._servers.tools())
             return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
         schema, digest = tool.definition.input_schema, tool.schema_digest
         if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
-        return Bound(tool, upstream, self._telemetry, self._settings.result_max_bytes)
+        return BoundTool(tool, server, self._telemetry, self._settings.result_max_bytes)
 
     def _ended(self, key: str, running: Running, task: asyncio.Task[ToolReply]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, WaylineError):
             log.error("call failed", key=key, error=repr(error), exc_info=error)
-        if isinstance(running.work, Reading) and not running.waiting and error is None and not task.cancelled():
+        if isinstance(running.work, ReadCall) and not running.waiting and error is None and not task.cancelled():
             asyncio.get_running_loop().call_later(KEPT_S, self._running.pop, key, None)
         else:
             self._running.pop(key, None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from wayline.tool_registry.adapters.ledger import Ledger
 from wayline.tool_registry.errors import LedgerUnavailable
+from wayline.tool_registry.ledger import Ledger
 
 EVERY_S = 3_600.0
 
 
-class Forgetting:
+class LedgerRetention:
     """Runs once an hour, in every replica: deleting twice does no harm."""
 
     def __init__(self, ledger: Ledger, *, after_days: int) -> None:

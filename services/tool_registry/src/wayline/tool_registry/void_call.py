@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from wayline.contracts.tools import ToolReply
-from wayline.tool_registry.acting import Acting
-from wayline.tool_registry.adapters.ledger import Lease
-from wayline.tool_registry.effect import Bound
-from wayline.tool_registry.ledger import Next, Row, next_step
+from wayline.tool_registry.bound_tool import BoundTool
+from wayline.tool_registry.effect_call import EffectCall
+from wayline.tool_registry.ledger import Lease, Next, Row, next_step
 from wayline.tool_registry.results import failed
 
 
-class Voiding(Acting):
+class VoidCall(EffectCall):
     """Leads one key to an outcome in the ledger without ever calling its tool.
 
     A key without a row gets one that is finished: whoever comes late finds it and does not act. A row that somebody
@@ -34,6 +33,6 @@ class Voiding(Acting):
         lost = failed("cancelled", "nobody knows whether it took effect", effect=row.effect, attempts=row.attempt)
         return lost if await self._ledger.lose(ask.tenant, ask.key, lost) else None
 
-    async def _execute(self, bound: Bound, lease: Lease, *, again: bool) -> ToolReply | None:
+    async def _execute(self, bound: BoundTool, lease: Lease, *, again: bool) -> ToolReply | None:
         outcome = await self._run(bound.ask_outcome(self._ask, attempt=lease.attempt))
         return outcome or failed("cancelled", "it had no effect", effect=bound.tool.effect, attempts=lease.attempt)

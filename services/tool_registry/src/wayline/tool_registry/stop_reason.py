@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Why(StrEnum):
+class StopReason(StrEnum):
     """Who no longer wants a call that runs."""
 
     CANCELLED = "cancelled"

@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+from wayline.tool_registry.tool_servers import Leaving, ToolServer
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 
-Leaving = Callable[[], Awaitable[Exception | None]]
-"""Asked last thing before a request leaves: None lets it go, an error is raised in its place."""
-
-
-class Server(Protocol):
-    """Where a tool is: an MCP server, whatever it is connected by."""
-
-    @property
-    def inside(self) -> bool: ...
-
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        meta: dict[str, Any],
-        timeout_s: float,
-        effect: bool,
-        leaving: Leaving | None,
-    ) -> CallToolResult: ...
-
-
 @dataclass(frozen=True)
-class Bound:
+class BoundTool:
     """A tool, its server, and what is needed to call it."""
 
     tool: Tool
-    server: Server
+    server: ToolServer
     telemetry: Telemetry
     max_bytes: int
 
@@ -87,13 +65,13 @@ class Bound:
         return reply.model_copy(update={"content": content, "images": (), "attempts": attempt})
 
     async def _send(self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None) -> CallToolResult:
-        said = {KEY: ask.key, **meta}
+        about = {KEY: ask.key, **meta}
         if self.server.inside:
-            said[TENANT] = ask.tenant
+            about[TENANT] = ask.tenant
         return await self.server.call(
             name,
             ask.arguments,
-            meta=said,
+            meta=about,
             timeout_s=self.tool.definition.timeout_s,
             effect=self.tool.effect is not Effect.READ,
             leaving=leaving,
