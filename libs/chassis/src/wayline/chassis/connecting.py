@@ -15,6 +15,7 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.client import Client
 
+from wayline.chassis.nats_client import BusClient
 from wayline.chassis.permissions import IDENTITIES, OWN_API
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.tasks import stopped
@@ -117,7 +118,7 @@ async def connect(link: Link, settings: BusSettings) -> Client:
 
     Raises Unavailable, saying where the bus was looked for, or Reject when it does not know our credentials.
     """
-    nc, deadline = Client(), time.monotonic() + settings.connect_wait_s
+    nc, deadline = BusClient(), time.monotonic() + settings.connect_wait_s
     connecting: asyncio.Task[None] | None = None
     last: str = "no answer"
     try:
