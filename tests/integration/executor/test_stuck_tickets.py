@@ -62,7 +62,8 @@ async def test_a_ticket_whose_handling_keeps_failing_is_settled_and_put_aside(
     [letter] = await letters(stage)
     assert letter[h.DEAD_CODE] == "undeliverable"
     assert "ZeroDivisionError: a defect" in letter[h.DEAD_REASON]
-    assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [ended.cost_usd]
+    # A settlement may be asked for again, where its answer was slow.
+    assert {one.cost_usd for one in stage.purse.of(SettleJob)} == {ended.cost_usd}
 
 
 async def test_a_ticket_goes_although_its_job_cannot_be_settled(stage: Stage, monkeypatch: pytest.MonkeyPatch):
