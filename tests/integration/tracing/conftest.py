@@ -156,7 +156,7 @@ class Log:
             e.ModelRequested, step=step, attempt=attempt, attempt_id=attempt_id, provider="anthropic", model="claude"
         )
 
-    def model_said(
+    def model_answered(
         self,
         step: int,
         text: str = "",
@@ -198,7 +198,7 @@ class Log:
             e.ToolRequested, step=step, call=call, tool="search", arguments={"q": call}, effect=Effect.READ, key=key
         )
 
-    def tool_said(
+    def tool_answered(
         self, step: int, content: str = "found", *, call: str = "1", cost: str | None = None, failed: bool = False
     ) -> e.Event:
         return self._say(
@@ -232,14 +232,14 @@ class Log:
         """A job with one tool call and two model calls, from its beginning to its end, in six records."""
         await self.append(self.submitted(), self.routed())
         await self.append(self.claimed(), self.asked_model(1))
-        await self.append(self.model_said(1, "let me look", calls=("1",)), self.asked_tool(1))
-        await self.append(self.tool_said(1, cost="0.01"), self.asked_model(2))
-        await self.append(self.model_said(2, "because"))
+        await self.append(self.model_answered(1, "let me look", calls=("1",)), self.asked_tool(1))
+        await self.append(self.tool_answered(1, cost="0.01"), self.asked_model(2))
+        await self.append(self.model_answered(2, "because"))
         await self.append(self.completed())
 
 
 @dataclass
-class Leaves:
+class ExportedSpans:
     """A service that makes spans under a job's log-made spans."""
 
     service: str = "tool_registry"

@@ -115,7 +115,7 @@ async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform
     await Log(platform.bus).whole()
     log = Log(platform.bus, job_id="j2")
     await log.append(log.submitted(user_id="u2"), log.routed())
-    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, "so", cost=None), log.completed())
+    await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, "so", cost=None), log.completed())
     running = Log(platform.bus, job_id="j3")
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
     await platform.drained()

@@ -106,7 +106,7 @@ async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platfo
     await log.append(log.loses(1, bounds=("0.002", "0.03")), log.asks(1, 2), log.loses(1, 2), log.asks(1, 3))
     await log.append(log.claimed(epoch=2), log.loses(1, 3, bounds=("0", "0.05")))
     await log.append(log.asks(1, 4), log.hears(1, 4, saved="0.0005"))
-    await log.append(log.asked_tool(1), log.tool_said(1, cost="0.01"), log.asks(2), log.hears(2, saved="-0.0002"))
+    await log.append(log.asked_tool(1), log.tool_answered(1, cost="0.01"), log.asks(2), log.hears(2, saved="-0.0002"))
     await log.append(log.completed())
     await platform.drained()
 
@@ -138,7 +138,7 @@ async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Platfo
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.aside("embedding", "0.0004"))
-    await log.append(log.claimed(), log.asks(1), log.hears(1), log.asked_tool(1), log.tool_said(1, cost="0.01"))
+    await log.append(log.claimed(), log.asks(1), log.hears(1), log.asked_tool(1), log.tool_answered(1, cost="0.01"))
     await log.append(log.completed())
     await platform.drained()
 

@@ -19,7 +19,7 @@ from wayline.testkit import until
 from wayline.tracing.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
-from .conftest import AS_RECORD, QUICK, Leaves, Log, Platform, Start, flat
+from .conftest import AS_RECORD, QUICK, ExportedSpans, Log, Platform, Start, flat
 
 LOG_MADE = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
 
@@ -64,7 +64,7 @@ async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platf
     running = Log(platform.bus, job_id="running")
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
     await platform.bus.store("events.acme.poison", b"{not json", AS_RECORD)
-    registry = Leaves()
+    registry = ExportedSpans()
     with registry.handling(Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
         pass
     await platform.send_spans(registry.finished)
@@ -105,11 +105,11 @@ async def test_jobs_go_on_while_the_tables_are_made_anew(platform: Platform, sta
     async def go_on() -> None:
         for step in range(1, 4):
             for log in logs:
-                await log.append(log.model_said(step, "look", calls=("1",)), log.asked_tool(step))
+                await log.append(log.model_answered(step, "look", calls=("1",)), log.asked_tool(step))
             for log in logs:
-                await log.append(log.tool_said(step, cost="0.01"), log.asked_model(step + 1))
+                await log.append(log.tool_answered(step, cost="0.01"), log.asked_model(step + 1))
         for log in logs:
-            await log.append(log.model_said(4, "because"), log.completed())
+            await log.append(log.model_answered(4, "because"), log.completed())
 
     going = asyncio.create_task(go_on())
     while not going.done():
@@ -193,8 +193,8 @@ async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again
     monkeypatch.setattr("wayline.tracing.batches.RETRY_S", 0.001)
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
-    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, calls=("1",)), log.asked_tool(1))
-    await log.append(log.tool_said(1, "x" * 400_000))
+    await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))
+    await log.append(log.tool_answered(1, "x" * 400_000))
     payloads = Payloads(platform.bus.nc, platform.bus.api, platform.bus.request)
     [entry] = await (await platform.bus.js.object_store("PAYLOADS")).list()
     payload = await payloads.get(entry.name)

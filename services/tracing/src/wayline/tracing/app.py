@@ -16,15 +16,15 @@ from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
 from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.batches import Batches
 from wayline.tracing.drift import DriftCheck
+from wayline.tracing.exported_spans import Export, ExportedSpans
 from wayline.tracing.gauges import Gauges
 from wayline.tracing.handlers import Answers
-from wayline.tracing.keeping import Keeper
-from wayline.tracing.leaves import Export, Leaves
-from wayline.tracing.owners import Owners
 from wayline.tracing.periodic import Periodic
-from wayline.tracing.projecting import Projector, Record
+from wayline.tracing.projector import Projector, Record
+from wayline.tracing.record_spending import SpendingRecorder
+from wayline.tracing.retention import Retention
 from wayline.tracing.settings import Settings
-from wayline.tracing.spendings import Spendings
+from wayline.tracing.trace_tenants import TraceTenants
 
 NAME = "tracing"
 SCHEMA = "tracing"
@@ -33,12 +33,12 @@ CONNECTIONS_MAX = 6
 
 
 def migrations() -> Path:
-    """Where the migrations of tracing's schema are."""
+    """Return the folder of the migrations of tracing's schema."""
     return HERE / "migrations"
 
 
 async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
-    """Tracing's tables; waits `wait_s` for a Postgres that is away."""
+    """Open tracing's tables; wait `wait_s` for a Postgres that is away."""
     queries = HERE / "queries.sql"
     return await Store.connect(dsn, schema=SCHEMA, queries=queries, max_size=CONNECTIONS_MAX, wait_s=wait_s)
 
@@ -54,7 +54,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     gauges = Gauges(bus, store)
     parts: list[Part] = [
         # First: nothing can be stored before there are partitions.
-        Keeper(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
+        Retention(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
         *([collector] if collector else []),
         records,
         spans,
@@ -75,7 +75,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         bus,
         Telemetry(NAME, exporter),
         exporter,
-        asks=[*_asks(Answers(store)), asks(RecordSpending, Spendings(tables).on_record)],
+        asks=[*_asks(Answers(store)), asks(RecordSpending, SpendingRecorder(tables).on_record)],
         parts=parts,
         needs={"postgres": store.check, "records": records.check, "spans": spans.check},
         close=close,
@@ -89,22 +89,22 @@ def _collector(settings: Settings) -> Collector | None:
 def _readers(
     settings: Settings, bus: Bus, tables: Tables, collector: Collector | None
 ) -> tuple[Batches[Record], Batches[Export]]:
-    """What reads the logs, and what reads the spans that services export."""
-    owners = Owners(tables)
+    """Build the reader of the logs, and that of the spans that services export."""
+    trace_tenants = TraceTenants(tables)
     forward = collector.forward_rows if collector else None
-    projector = Projector(bus, tables, owners, stories_max=settings.jobs_in_memory_max, forward=forward)
-    leaves = Leaves(tables, owners, collector)
+    projector = Projector(bus, tables, trace_tenants, jobs_max=settings.jobs_in_memory_max, forward=forward)
+    exported = ExportedSpans(tables, trace_tenants, collector)
     size, linger_s = settings.batch_max, settings.linger_ms / 1_000
     return (
         Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),
-        Batches(bus, TELEMETRY_TRACING, read=leaves.read, store=leaves.store, size=size, linger_s=linger_s),
+        Batches(bus, TELEMETRY_TRACING, read=exported.read, store=exported.store, size=size, linger_s=linger_s),
     )
 
 
 def _drift_check(settings: Settings, bus: Bus, tables: Tables, collector: Collector | None) -> DriftCheck:
-    """Build the check of tables against logs; its stories are its own, and none is kept."""
+    """Build the check of tables against logs; its projections are its own, and none is kept."""
     forward = collector.forward_rows if collector else None
-    projector = Projector(bus, tables, Owners(tables), stories_max=0, forward=forward)
+    projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0, forward=forward)
     return DriftCheck(bus, tables, projector, keep_days=settings.ledger_days)
 
 

@@ -93,7 +93,7 @@ class Batches(Generic[T]):
             await stopped(*late)
 
     async def check(self) -> None:
-        """Whether everything that comes is dealt with, for the probes. Raises Unavailable, with what is wrong."""
+        """Check for the probes that everything that arrives is handled. Raises Unavailable, with what is wrong."""
         if self._task is None or self._task.done():
             raise Unavailable(f"the reader of {self._consumer.stream}", detail="it is not running")
         if asyncio.get_running_loop().time() < self._trouble_until:
@@ -144,10 +144,10 @@ class Batches(Generic[T]):
             log.error("a message cannot be stored", subject=message.subject, error=repr(error)[:500])
             delivery = Delivery.of(message)
             if self._comes_again(error, delivery.deliveries):
-                await _told(message.nak(delay=min(NAK_MAX_S, RETRY_S * 2 ** min(delivery.deliveries, DOUBLINGS_MAX))))
+                await _send(message.nak(delay=min(NAK_MAX_S, RETRY_S * 2 ** min(delivery.deliveries, DOUBLINGS_MAX))))
                 return
             await self._put_aside(message, "undeliverable", f"{type(error).__name__}: {error}")
-            await _told(message.ack())
+            await _send(message.ack())
 
     async def _put_aside(self, message: Msg, code: str, reason: str) -> None:
         try:
@@ -156,7 +156,7 @@ class Batches(Generic[T]):
             raise _NoLetter(f"no dead letter could be stored: {error}") from error
 
     def _comes_again(self, error: Exception, deliveries: int) -> bool:
-        """Whether another delivery may help: always while something is away, as long as the server delivers."""
+        """Return whether another delivery may help: always while something is away, as long as the server delivers."""
         unbounded = self._consumer.max_deliver < 0
         if unbounded and isinstance(error, Retry):
             return True
@@ -185,7 +185,7 @@ class Batches(Generic[T]):
         """Keep all that is here, also what waits for its turn: each redelivery would use one up."""
         for message in [*self._in_hand, *self._batch]:
             if not message.is_acked:
-                await _told(message.in_progress())
+                await _send(message.in_progress())
 
     async def _once(self, messages: list[Msg]) -> None:
         items: list[T] = []
@@ -203,7 +203,7 @@ class Batches(Generic[T]):
             await self._store(items)
         reach(Failpoint.TRACING_STORE_AFTER)
         for message in messages:
-            await _told(message.ack())
+            await _send(message.ack())
         reach(Failpoint.TRACING_ACK_AFTER)
         metrics.messages_handled.labels(self._bus.service, self._consumer.subject, "ok").inc(len(items))
 
@@ -212,7 +212,7 @@ class _NoLetter(Exception):
     """A message must be put aside and cannot be: it is not acked, so that it comes again."""
 
 
-async def _told(telling: Awaitable[None]) -> None:
-    """Tell the server something that it works out by itself when the connection is away: the message comes again."""
+async def _send(answer: Awaitable[None]) -> None:
+    """Answer the server; without a connection nothing is lost, as the message comes again."""
     with suppress(nats_errors.Error):
-        await telling
+        await answer

@@ -19,7 +19,7 @@ from wayline.journal import bulk_read, header_fields
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Drift, Key, Tables
-from wayline.tracing.projecting import Projector
+from wayline.tracing.projector import Projector
 
 log = structlog.get_logger()
 
@@ -88,7 +88,7 @@ class DriftCheck:
         if drift is Drift.BEHIND:
             await self._projector.catch_up(key, upto=upto)
         else:
-            await self._projector.anew(key)
+            await self._projector.rebuild(key)
 
 
 def _last_event(headers: Mapping[str, str]) -> int:

@@ -18,7 +18,7 @@ class Gauges:
         self._label = ModelLabels()
 
     async def read_queues(self) -> None:
-        """What waits for each consumer, and what each stream holds."""
+        """Read what waits for each consumer, and what each stream holds."""
         for consumer in CONSUMERS:
             info = await self._bus.js.consumer_info(consumer.stream, consumer.name)
             labels = (consumer.stream, consumer.name)
@@ -32,7 +32,7 @@ class Gauges:
             metrics.stream_bytes.labels(stream.name).set(state.bytes)
 
     async def read_ledger(self) -> None:
-        """What was spent, saved and left open by model and agent."""
+        """Read what was spent, saved and left open by model and agent."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.spent)
         # No await between clearing and setting: a scrape never sees half of it.

@@ -9,7 +9,7 @@ from wayline.contracts import ids
 from wayline.contracts.jobs import Route, SubmitJob
 from wayline.contracts.money import Usage
 from wayline.telemetry import names
-from wayline.tracing.drafts import Draft
+from wayline.tracing.projection.drafts import SpanDraft
 
 JOB_STATUS = "wayline.job.status"
 
@@ -17,29 +17,29 @@ CallEnd = e.ModelCompleted | e.ModelFailed | e.AuxiliaryCompleted | e.AuxiliaryF
 """How a priced call ended."""
 
 
-def root_span(tenant: str, job_id: str, at: datetime) -> Draft:
-    """The whole job."""
+def root_span(tenant: str, job_id: str, at: datetime) -> SpanDraft:
+    """Make the span of the whole job."""
     attributes = {names.GEN_AI_OPERATION: "invoke_agent", names.TENANT: tenant, names.JOB: job_id}
-    return Draft(ids.job_span(tenant, job_id), None, "invoke_agent", at, attributes=dict(attributes))
+    return SpanDraft(ids.job_span(tenant, job_id), None, "invoke_agent", at, attributes=dict(attributes))
 
 
-def name_agent(root: Draft, job: SubmitJob) -> None:
-    """Who answers the job, and which conversation it belongs to."""
+def name_agent(root: SpanDraft, job: SubmitJob) -> None:
+    """Name the agent of a job, and its conversation."""
     root.name = f"invoke_agent {job.agent}"
     root.attributes[names.GEN_AI_AGENT_NAME] = job.agent
     if job.session_id:
         root.attributes[names.GEN_AI_CONVERSATION] = job.session_id
 
 
-def name_policy(root: Draft, event: e.JobRouted) -> None:
-    """Whose job it is, and which policy decided."""
+def name_policy(root: SpanDraft, event: e.JobRouted) -> None:
+    """Name the user of a job, and the policy that decided."""
     root.attributes[names.GEN_AI_AGENT_VERSION] = str(event.agent_version)
     if event.policy:
         root.attributes[names.ROUTE_POLICY] = event.policy
 
 
-def name_route(root: Draft, route: Route) -> None:
-    """Which model the job was sent to, and why."""
+def name_route(root: SpanDraft, route: Route) -> None:
+    """Name the model that the job was sent to, and why."""
     root.attributes |= {
         names.GEN_AI_PROVIDER: route.provider,
         names.GEN_AI_REQUEST_MODEL: route.model,
@@ -53,17 +53,17 @@ def name_route(root: Draft, route: Route) -> None:
         root.attributes[names.ROUTE_SCORE] = route.complexity.score
 
 
-def step_span(tenant: str, job_id: str, step: int, root: Draft, at: datetime) -> Draft:
-    """One answer of the model and the tool calls it asked for."""
+def step_span(tenant: str, job_id: str, step: int, root: SpanDraft, at: datetime) -> SpanDraft:
+    """Make the span of a step: one answer of the model and the tool calls it asked for."""
     span_id = ids.step_span(tenant, job_id, step)
-    return Draft(span_id, root.span_id, f"step {step}", at, attributes={names.STEP: step})
+    return SpanDraft(span_id, root.span_id, f"step {step}", at, attributes={names.STEP: step})
 
 
 def chat_span(
-    tenant: str, job_id: str, *, step: int, attempt: int, provider: str, model: str, parent: Draft, at: datetime
-) -> Draft:
-    """One attempt of a model call."""
-    return Draft(
+    tenant: str, job_id: str, *, step: int, attempt: int, provider: str, model: str, parent: SpanDraft, at: datetime
+) -> SpanDraft:
+    """Make the span of one attempt of a model call."""
+    return SpanDraft(
         ids.model_span(tenant, job_id, step, attempt),
         parent.span_id,
         f"chat {model}",
@@ -79,8 +79,8 @@ def chat_span(
     )
 
 
-def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
-    """What is known of a call once it is answered."""
+def answer_chat(span: SpanDraft, event: e.ModelCompleted) -> None:
+    """Add what is known of a call once it is answered."""
     span.attributes[names.GEN_AI_FINISH_REASONS] = [event.stop_reason]
     if event.notes:
         span.attributes[names.NOTES] = list(event.notes)
@@ -92,15 +92,15 @@ def answer_chat(span: Draft, event: e.ModelCompleted) -> None:
         span.attributes[names.GEN_AI_FIRST_CHUNK] = event.first_token_ms / 1_000
 
 
-def bound_chat(span: Draft, bounds: e.Bounds | None) -> None:
-    """Between what a call can have cost whose usage never arrived; in no sum of costs."""
+def bound_chat(span: SpanDraft, bounds: e.Bounds | None) -> None:
+    """Add the bounds of a call whose usage never arrived; they are in no sum of costs."""
     if bounds is not None:
-        said = {names.COST_LOWER: bounds.lower_usd, names.COST_UPPER: bounds.upper_usd}
-        span.attributes.update({name: str(usd) for name, usd in said.items() if usd is not None})
+        limits = {names.COST_LOWER: bounds.lower_usd, names.COST_UPPER: bounds.upper_usd}
+        span.attributes.update({name: str(usd) for name, usd in limits.items() if usd is not None})
 
 
-def price_chat(span: Draft, usage: Usage, event: CallEnd) -> None:
-    """What the call used and cost: only here, so that nothing is added twice."""
+def price_chat(span: SpanDraft, usage: Usage, event: CallEnd) -> None:
+    """Add what the call used and cost: only here, so that nothing is added twice."""
     span.usage, span.cost_usd = usage, event.cost_usd
     span.attributes[names.GEN_AI_INPUT_TOKENS] = usage.input
     span.attributes[names.GEN_AI_OUTPUT_TOKENS] = usage.output
@@ -118,10 +118,12 @@ def price_chat(span: Draft, usage: Usage, event: CallEnd) -> None:
         span.attributes[names.CACHE_SAVED] = str(event.saved_usd)
 
 
-def aux_span(tenant: str, job_id: str, event: e.AuxiliaryRequested | e.AuxiliaryCompleted, root: Draft) -> Draft:
-    """A priced call beside the conversation; where its request was never read it begins as long ago as it took."""
+def aux_span(
+    tenant: str, job_id: str, event: e.AuxiliaryRequested | e.AuxiliaryCompleted, root: SpanDraft
+) -> SpanDraft:
+    """Make the span of an auxiliary call; without its request it begins as long ago as the call took."""
     took_ms = event.duration_ms if isinstance(event, e.AuxiliaryCompleted) else 0.0
-    return Draft(
+    return SpanDraft(
         ids.aux_span(tenant, job_id, event.attempt_id),
         root.span_id,
         f"{event.purpose} {event.model}",
@@ -135,10 +137,10 @@ def aux_span(tenant: str, job_id: str, event: e.AuxiliaryRequested | e.Auxiliary
     )
 
 
-def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: Draft) -> Draft:
-    """One tool call; where its request was never read it begins as long ago as it took."""
+def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: SpanDraft) -> SpanDraft:
+    """Make the span of a tool call; without its request it begins as long ago as the call took."""
     took_ms = event.duration_ms if isinstance(event, e.ToolCompleted) else 0.0
-    return Draft(
+    return SpanDraft(
         ids.tool_span(tenant, job_id, event.step, event.call),
         parent.span_id,
         f"execute_tool {event.tool}",

@@ -17,7 +17,7 @@ from wayline.contracts.traces import (
     Trace,
 )
 from wayline.store import Record, Store
-from wayline.tracing import reading, tree
+from wayline.tracing import trace_tree, views
 from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
 
@@ -33,7 +33,7 @@ class Answers:
         self._store = store
 
     async def get_trace(self, asked: GetTrace) -> Trace:
-        """The one tree of a trace, whatever became of the processes that made its spans."""
+        """Return the one tree of a trace, whatever became of the processes that made its spans."""
         if (asked.job_id is None) == (asked.trace_id is None):
             raise InvalidMessage(schema=GetTrace.schema_id(), reason="give either job_id or trace_id")
         sql, job, totals = self._store.sql, None, None
@@ -52,12 +52,12 @@ class Answers:
             raise NotFound("trace", trace_id)
         return _trace(trace_id, nodes, job, totals)
 
-    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[tree.Node]:
+    async def _nodes(self, trace_id: str, tenant: str, *, is_job: bool) -> list[trace_tree.Node]:
         # The trace is this tenant's job, so what nobody claimed in it is the tenant's too.
-        owners = [tenant, NOBODY] if is_job else [tenant]
+        tenants = [tenant, NOBODY] if is_job else [tenant]
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, owners, SPANS_MAX)
-        return [reading.node(row) for row in rows]
+            rows = await conn.fetch(self._store.sql.spans_of_trace, trace_id, tenants, SPANS_MAX)
+        return [views.node(row) for row in rows]
 
     async def get_steps(self, asked: GetSteps) -> StepList:
         sql = self._store.sql
@@ -65,11 +65,11 @@ class Answers:
             if await conn.fetchrow(sql.job, asked.tenant, asked.job_id) is None:
                 raise NotFound("job", asked.job_id)
             rows = await conn.fetch(sql.steps_of_job, asked.tenant, asked.job_id)
-        return StepList(job_id=asked.job_id, steps=tuple(reading.step(row) for row in rows))
+        return StepList(job_id=asked.job_id, steps=tuple(views.step(row) for row in rows))
 
     async def list_jobs(self, asked: ListJobs) -> JobPage:
-        """A page, newest first; one row more than asked for says whether there is another."""
-        after = reading.after_cursor(asked.cursor) if asked.cursor else (None, None)
+        """Return a page, newest first; one row more than asked for shows whether there is another."""
+        after = views.after_cursor(asked.cursor) if asked.cursor else (None, None)
         rows = await self._store.fetch(
             asked.tenant,
             self._store.sql.newest_jobs,
@@ -82,42 +82,42 @@ class Answers:
         page = rows[: asked.limit]
         more = len(rows) > asked.limit
         return JobPage(
-            jobs=tuple(reading.job_view(row) for row in page),
-            next_cursor=reading.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
+            jobs=tuple(views.job_view(row) for row in page),
+            next_cursor=views.cursor(page[-1]["created_at"], page[-1]["job_id"]) if more else None,
         )
 
     async def get_costs(self, asked: GetCosts) -> CostTable:
         """Sum what was spent, grouped, with the total of all groups. Raises UnknownTimeZone."""
-        said = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
+        arguments = (list(asked.group_by), asked.since, COST_ROWS_MAX, asked.tz)
         try:
-            rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *said)
+            rows = await self._store.fetch(asked.tenant, self._store.sql.costs, asked.tenant, *arguments)
         except asyncpg.InvalidParameterValueError:
             raise UnknownTimeZone(asked.tz) from None
         if not rows:
             return CostTable(rows=())
         total, *groups = rows
         return CostTable(
-            rows=tuple(reading.cost_row(row, asked.group_by) for row in groups),
-            total=reading.cost_row(total, ()),
+            rows=tuple(views.cost_row(row, asked.group_by) for row in groups),
+            total=views.cost_row(total, ()),
             groups=total["groups"],
         )
 
 
-def _trace(trace_id: str, nodes: list[tree.Node], job: Record | None, spent: Record | None) -> Trace:
-    """The answer; its totals are the ledger's, never sums over spans."""
+def _trace(trace_id: str, nodes: list[trace_tree.Node], job: Record | None, spent: Record | None) -> Trace:
+    """Build the answer; its totals are the ledger's, never sums over spans."""
     if job is not None:
-        made = reading.root_of(job)
+        made = views.root_of(job)
         root = next((node for node in nodes if node.span_id == made.span_id), made)
     else:
-        root = tree.first_of(nodes)
-    tree.grow(nodes, root)
+        root = trace_tree.first_of(nodes)
+    trace_tree.grow(nodes, root)
     totals = Totals(
         duration_ms=root.duration_ms,
         tokens=spent["tokens"] if spent else 0,
         cost_usd=None if spent is None or spent["unknown"] else spent["cost_usd"],
         spans=len(nodes),
-        missing=tree.missing(nodes, root) if len(nodes) < SPANS_MAX else 0,
+        missing=trace_tree.missing(nodes, root) if len(nodes) < SPANS_MAX else 0,
         calls_unsettled=spent["unsettled"] if spent else 0,
     )
     job_id = job["job_id"] if job else None
-    return Trace(trace_id=trace_id, job_id=job_id, root=tree.shown(root, trace_id), totals=totals)
+    return Trace(trace_id=trace_id, job_id=job_id, root=trace_tree.shown(root, trace_id), totals=totals)

@@ -16,8 +16,8 @@ from wayline.chassis import Bus
 from wayline.contracts import ids
 from wayline.store import Store
 from wayline.tracing.adapters.tables import Key, Tables
-from wayline.tracing.owners import Owners
-from wayline.tracing.projecting import Projector
+from wayline.tracing.projector import Projector
+from wayline.tracing.trace_tenants import TraceTenants
 
 EVERY_RECORD = "events.*.*"
 LIST_S = 30.0
@@ -40,10 +40,10 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
     """
     tables = Tables(store, spans_days=spans_days)
     await tables.keep_spans()
-    projector = Projector(bus, tables, Owners(tables), stories_max=0)
+    projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0)
     records, unreadable, kept = 0, 0, 0
     async for key in _jobs(bus):
-        read = await projector.anew(key)
+        read = await projector.rebuild(key)
         records, unreadable, kept = records + read.records, unreadable + read.unreadable, kept + read.kept
     return Rebuilt(records=records, unreadable=unreadable, kept=kept)
 

@@ -131,20 +131,20 @@ class Rows:
 
 
 def clean(text: str) -> str:
-    """Text as Postgres takes it: it has no NUL."""
+    """Return text as Postgres accepts it, without NUL."""
     return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 
 def as_json(value: Any) -> str:
-    """A value for a jsonb column."""
+    """Encode a value for a jsonb column."""
     return _clean_json(orjson.dumps(value, default=str))
 
 
 def model_json(value: BaseModel) -> str:
-    """A model for a jsonb column, without what it says by default."""
+    """Encode a model for a jsonb column, without its defaults."""
     return _clean_json(value.__pydantic_serializer__.to_json(value, exclude_defaults=True))
 
 
-def _clean_json(said: bytes) -> str:
-    text = said.decode()
+def _clean_json(encoded: bytes) -> str:
+    text = encoded.decode()
     return text.replace("\\u0000", "\\ufffd") if "\\u0000" in text else text

@@ -54,13 +54,13 @@ class Tables:
         return gone
 
     async def progress(self, keys: Sequence[Key]) -> dict[Key, int]:
-        """The last event that was projected of each job that is known."""
+        """Return the last projected event of each known job."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.progress_of_jobs, *zip(*keys, strict=True))
         return {(row["tenant"], row["job_id"]): row["seq"] for row in rows if row["seq"] is not None}
 
     async def tenants(self, trace_ids: Iterable[str]) -> dict[str, str]:
-        """Whose job each trace is."""
+        """Return the tenant whose job each trace is."""
         async with self._store.system() as conn:
             rows = await conn.fetch(self._store.sql.tenants_of_traces, list(trace_ids))
         return {row["trace_id"]: row["tenant"] for row in rows if row["tenant"] is not None}
@@ -92,7 +92,7 @@ class Tables:
         return moved
 
     def _storable(self, spans: Sequence[SpanRow]) -> list[SpanRow]:
-        """The spans whose day has a partition; the others are dropped, and counted."""
+        """Return the spans whose day has a partition; drop and count the others."""
         kept: list[SpanRow] = []
         for span in spans:
             if self._first <= span.start.astimezone(UTC).date() <= self._last:

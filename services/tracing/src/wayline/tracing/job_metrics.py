@@ -46,14 +46,14 @@ Fact = ModelEnded | ToolEnded | JobEnded
 
 
 def predicted(end: JobCompleted | JobFailed | JobCancelled, route: Route | None) -> tuple[str | None, float | None]:
-    """A job's tier, and what it cost of what was predicted; a dry run, or one never begun, says nothing of that."""
+    """Return a job's tier and the ratio of its cost to the prediction; a dry run, or one never begun, has neither."""
     expected = route.estimated_cost_usd if route else None
     if route is None or not expected or not end.steps or end.cost_usd is None:
         return None, None
     return route.tier, float(end.cost_usd / expected)
 
 
-class Tally:
+class JobMetrics:
     """Adds facts to the metrics, under labels that have so many values."""
 
     def __init__(self, label: ModelLabels) -> None:

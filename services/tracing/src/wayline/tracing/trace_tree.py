@@ -63,7 +63,7 @@ def _was_asked_for(node: Node) -> bool:
 
 
 def _adopt_circles(by_id: dict[str, Node], root: Node) -> None:
-    """Spans that name each other as parents are reached from nowhere: cut the circle, hang it under the root."""
+    """Cut circles of spans that name each other as parents, and hang them under the root."""
     reached = _reached(root)
     for node in by_id.values():
         if node.span_id in reached:
@@ -87,14 +87,14 @@ def _reached(start: Node) -> set[str]:
 
 
 def first_of(nodes: Sequence[Node]) -> Node:
-    """The root of a trace that is no job's: its earliest span without a parent."""
+    """Return the root of a trace that is no job's: its earliest span without a parent."""
     ids = {node.span_id for node in nodes}
     tops = [node for node in nodes if node.parent is None or node.parent not in ids]
     return min(tops or nodes, key=lambda node: (node.parent is not None, node.start))
 
 
 def shown(root: Node, trace_id: str) -> Span:
-    """A grown tree as it is answered: each span names the parent it hangs under, children are oldest first."""
+    """Return a grown tree as it is answered: each span names the parent it hangs under, children are oldest first."""
     # Validated in one go: for thousands of spans that takes half the time of making each for itself.
     return Span.model_validate(_shown(root, trace_id, parent=None, depth=0))
 

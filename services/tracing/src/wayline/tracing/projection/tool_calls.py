@@ -8,54 +8,54 @@ from wayline.contracts.money import Usage
 from wayline.journal import Job
 from wayline.telemetry import names
 from wayline.tracing import genai
-from wayline.tracing.drafts import CallDraft, Draft, Entry, StepDraft
-from wayline.tracing.drawing.canvas import Canvas
-from wayline.tracing.facts import ToolEnded
+from wayline.tracing.job_metrics import ToolEnded
+from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft, StepDraft
+from wayline.tracing.projection.job_drafts import JobDrafts
 from wayline.tracing.rows import clean
 
 
-def requested(canvas: Canvas, event: e.ToolRequested, _: Job) -> None:
+def requested(drafts: JobDrafts, event: e.ToolRequested, _: Job) -> None:
     """Begin a call, or let it go on where a human wants it run again."""
-    call, span = _call(canvas, event, canvas.step(event.step, event))
+    call, span = _call(drafts, event, drafts.step(event.step, event))
     # Not as the model said it: what it called through `use_tool` is the tool itself.
     call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
     span.attributes[names.EFFECT] = event.effect.value
     span.reopen()
 
 
-def completed(canvas: Canvas, event: e.ToolCompleted, _: Job) -> None:
+def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
     """End a call; the last one of a step ends the step."""
-    step = canvas.step(event.step, event)
-    call, span = _call(canvas, event, step)
+    step = drafts.step(event.step, event)
+    call, span = _call(drafts, event, step)
     call.status, call.duration_ms = event.status, event.duration_ms
     call.output = event.error.message if event.error else event.content
     status = {"success": "ok", "failed": "error", "skipped": "unset"}[event.status]
     span.close(event.at, status, error=event.error.code if event.error else None, took_ms=event.duration_ms)
-    _price(canvas, event, span)
+    _price(drafts, event, span)
     # A name that no tool has comes from a model: such names must not become label values without end.
     known = not (event.error and event.error.code == "unknown_tool")
     effect = str(span.attributes.get(names.EFFECT, "-"))
-    canvas.facts.append(ToolEnded(event.tool if known else "-", effect, event.status, event.duration_ms / 1_000))
+    drafts.facts.append(ToolEnded(event.tool if known else "-", effect, event.status, event.duration_ms / 1_000))
     if step.complete:
-        canvas.finish(step, event)
+        drafts.finish(step, event)
 
 
-def _call(canvas: Canvas, event: e.ToolRequested | e.ToolCompleted, step: StepDraft) -> tuple[CallDraft, Draft]:
-    """A tool call within its step, and its span."""
+def _call(drafts: JobDrafts, event: e.ToolRequested | e.ToolCompleted, step: StepDraft) -> tuple[CallDraft, SpanDraft]:
+    """Return a tool call within its step, and its span."""
     call = step.calls.setdefault(event.call, CallDraft(event.call, event.tool, {}))
     # A call that a human lets run again goes on in its span: the start is part of what names a span's row.
-    call.span = call.span or genai.tool_span(canvas.tenant, canvas.job_id, event, step.span)
-    canvas.change(call.span, event)
+    call.span = call.span or genai.tool_span(drafts.tenant, drafts.job_id, event, step.span)
+    drafts.change_span(call.span, event)
     return call, call.span
 
 
-def _price(canvas: Canvas, event: e.ToolCompleted, span: Draft) -> None:
+def _price(drafts: JobDrafts, event: e.ToolCompleted, span: SpanDraft) -> None:
     """Enter what a call cost, where it cost something."""
     if event.cost_usd is None:
         return
     span.cost_usd = event.cost_usd
     span.attributes[names.COST] = str(event.cost_usd)
-    key = ids.tool_key(canvas.tenant, canvas.job_id, event.step, event.call)
-    entry = Entry(clean(key), event.step, "tool", event.at, tool=clean(event.tool))
+    key = ids.tool_key(drafts.tenant, drafts.job_id, event.step, event.call)
+    entry = LedgerDraft(clean(key), event.step, "tool", event.at, tool=clean(event.tool))
     entry.settle(Usage(), event.cost_usd)
-    canvas.enter(entry, event)
+    drafts.change_entry(entry, event)

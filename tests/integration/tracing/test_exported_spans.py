@@ -12,7 +12,7 @@ from wayline.store import rls_gaps
 from wayline.telemetry import Home
 from wayline.tracing.adapters.tables import Tables
 
-from .conftest import QUICK, Leaves, Log, Platform, Start, flat, outline
+from .conftest import QUICK, ExportedSpans, Log, Platform, Start, flat, outline
 
 
 def at_tool(tenant: str = "acme", job_id: str = "j1") -> Home:
@@ -22,7 +22,7 @@ def at_tool(tenant: str = "acme", job_id: str = "j1") -> Home:
 async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    registry = Leaves("tool_registry")
+    registry = ExportedSpans("tool_registry")
     with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
         pass
     await platform.send_spans(registry.finished)
@@ -45,7 +45,7 @@ async def test_a_trace_says_what_has_not_arrived_yet(platform: Platform, start: 
     await Log(platform.bus).whole()
     await platform.drained()
     before = await platform.trace("j1")
-    registry = Leaves("tool_registry")
+    registry = ExportedSpans("tool_registry")
     with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
         pass
     call, handled = registry.finished
@@ -61,7 +61,7 @@ async def test_a_trace_says_what_has_not_arrived_yet(platform: Platform, start: 
 
 async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: Platform, start: Start):
     await start()
-    registry = Leaves()
+    registry = ExportedSpans()
     with registry.handling(at_tool()):
         pass
     await platform.send_spans(registry.finished)
@@ -75,7 +75,7 @@ async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: Platfor
 async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: Platform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    registry = Leaves()
+    registry = ExportedSpans()
     with registry.handling(at_tool()):
         with registry.telemetry.calling("tools/call search"):
             pass
@@ -94,7 +94,7 @@ async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform:
     await start()
     await Log(platform.bus).whole()
     nowhere = Home(ids.trace_id("acme", "j1"), "ab" * 8)
-    registry = Leaves()
+    registry = ExportedSpans()
     with registry.handling(nowhere):
         pass
     await platform.send_spans(registry.finished)
@@ -107,7 +107,7 @@ async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform:
 
 async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_else(platform: Platform, start: Start):
     await start()
-    retrieval = Leaves("retrieval")
+    retrieval = ExportedSpans("retrieval")
     with retrieval.telemetry.span("index a document", attributes={"wayline.tenant": "acme"}):
         pass
     with retrieval.telemetry.span("nobody's"):
@@ -126,7 +126,7 @@ async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_el
 
 async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(platform: Platform, start: Start):
     await Log(platform.bus).whole()
-    registry = Leaves()
+    registry = ExportedSpans()
     with registry.handling(at_tool()):
         pass
     await platform.bus.store("telemetry.traces", b"\xff\xffnot protobuf", {})
@@ -142,7 +142,7 @@ async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(pl
 async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: Platform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    registry = Leaves()
+    registry = ExportedSpans()
     for _ in range(2_500):
         with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
             pass

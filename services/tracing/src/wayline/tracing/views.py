@@ -16,11 +16,11 @@ from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.genai import JOB_STATUS
-from wayline.tracing.tree import Node
+from wayline.tracing.trace_tree import Node
 
 
 def job_view(row: Record) -> JobView:
-    """A job as the list shows it."""
+    """Return a job as the list shows it."""
     route = None
     if row["provider"] is not None:
         route = Route(
@@ -54,7 +54,7 @@ _SAME = (
 
 
 def step(row: Record) -> Step:
-    """A step as the console shows it."""
+    """Return a step as the console shows it."""
     return Step(
         step=row["step"],
         thought=row["thought"],
@@ -68,7 +68,7 @@ def step(row: Record) -> Step:
 
 
 def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:
-    """One group's costs."""
+    """Return one group's costs."""
     usage = Usage(**{name: row[name] for name in Usage.model_fields})
     return CostRow(
         group={name: row[name] for name in group_by},
@@ -85,7 +85,7 @@ _SUMS = (
 
 
 def node(row: Record) -> Node:
-    """A span; the query names its columns in this order."""
+    """Return a span; the query names its columns in this order."""
     span_id, parent, anchor, name, service, kind, start, duration_ms, status, *rest = row
     attributes, links, events, usage, cost_usd = rest
     return Node(
@@ -107,7 +107,7 @@ def node(row: Record) -> Node:
 
 
 def root_of(job: Record) -> Node:
-    """The root of a job's trace from its row: for a job whose own root span is past its retention."""
+    """Make the root of a job's trace from its row, for a job whose root span is past its retention."""
     ended = job["ended_at"]
     status = {"completed": "ok", "failed": "error", "cancelled": "unset"}.get(job["status"], "open")
     return Node(
@@ -131,12 +131,12 @@ def root_of(job: Record) -> Node:
 
 
 def cursor(created_at: datetime, job_id: str) -> str:
-    """Where a page ended."""
+    """Encode where a page ended."""
     return urlsafe_b64encode(f"{created_at.isoformat()} {job_id}".encode()).decode()
 
 
 def after_cursor(text: str) -> tuple[datetime, str]:
-    """Where the next page begins. Raises BadCursor."""
+    """Decode where the next page begins. Raises BadCursor."""
     try:
         at, _, job_id = urlsafe_b64decode(text.encode()).decode().partition(" ")
         moment = datetime.fromisoformat(at)

@@ -1,7 +1,7 @@
-"""One job's log, told event by event: what it makes of the tables.
+"""Projects one job's log, event by event, into rows of the tables.
 
 The `Job` is the fold that everybody shares; beside it stand the spans, steps and ledger entries that only tracing
-needs. Everything comes from the events alone, so telling the same log again makes the same rows.
+needs. Everything comes from the events alone, so projecting the same log again makes the same rows.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.journal import Job, evolve
-from wayline.tracing.drawing import Canvas, draw
-from wayline.tracing.facts import Fact
+from wayline.tracing.job_metrics import Fact
+from wayline.tracing.projection import JobDrafts, apply_event
 from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, model_json
 
 
 @dataclass
-class Chapter:
+class Changes:
     """What the newest events of a job changed."""
 
     rows: Rows = field(default_factory=Rows)
@@ -26,7 +26,7 @@ class Chapter:
     """The spans that ended."""
 
 
-class Story:
+class JobProjection:
     """A job as far as its log was read."""
 
     def __init__(self, tenant: str, job_id: str) -> None:
@@ -34,35 +34,35 @@ class Story:
         self.job_id = job_id
         self.trace_id = ids.trace_id(tenant, job_id)
         self.job = Job(tenant=tenant, job_id=job_id)
-        self._canvas = Canvas(tenant, job_id)
+        self._drafts = JobDrafts(tenant, job_id)
 
     @property
     def seq(self) -> int:
         return self.job.seq
 
     @property
-    def at_rest(self) -> bool:
-        """Whether nothing is to come for now: it need not be kept in memory."""
+    def is_idle(self) -> bool:
+        """Return whether nothing is expected for now, so that it need not be kept in memory."""
         return self.job.ended is not None or self.job.waiting is not None
 
-    def tell(self, event: e.Event) -> None:
-        """Take in the next event; one that was told already changes nothing."""
+    def apply(self, event: e.Event) -> None:
+        """Apply the next event; one that was applied already changes nothing."""
         if event.seq <= self.seq:
             return
-        draw(self._canvas, event, self.job)
+        apply_event(self._drafts, event, self.job)
         self.job = evolve(self.job, event)
 
-    def skip(self) -> None:
-        """What was told so far is in the tables already."""
-        self._canvas.rest()
+    def mark_stored(self) -> None:
+        """Note that everything applied so far is in the tables already."""
+        self._drafts.forget_changes()
 
-    def chapter(self) -> Chapter:
-        """What changed since the last chapter."""
-        canvas, job = self._canvas, self._job_row()
-        spans = [span.row(tenant=self.tenant, trace_id=self.trace_id) for span in canvas.spans.values()]
+    def take_changes(self) -> Changes:
+        """Return what changed since the last call, and forget it."""
+        drafts, job = self._drafts, self._job_row()
+        spans = [span.row(tenant=self.tenant, trace_id=self.trace_id) for span in drafts.spans.values()]
         rows = Rows(
             jobs=[job],
-            steps=[step.row(tenant=self.tenant, job_id=self.job_id) for step in canvas.steps.values()],
+            steps=[step.row(tenant=self.tenant, job_id=self.job_id) for step in drafts.steps.values()],
             ledger=[
                 entry.row(
                     tenant=self.tenant,
@@ -71,16 +71,16 @@ class Story:
                     user_id=job.user_id,
                     session_id=job.session_id,
                 )
-                for entry in canvas.entries.values()
+                for entry in drafts.entries.values()
             ],
             spans=spans,
         )
-        told = Chapter(rows, canvas.facts, [span for span in spans if span.duration_ms is not None])
-        canvas.rest()
-        return told
+        changes = Changes(rows, drafts.facts, [span for span in spans if span.duration_ms is not None])
+        drafts.forget_changes()
+        return changes
 
     def _job_row(self) -> JobRow:
-        """What `view` shows of the job, without making the models of it only to take them apart."""
+        """Make the job's row: what `view` shows, without building its models first."""
         job = self.job
         submitted, route, error = job.submitted, job.route, job.error
         done = job.ended if isinstance(job.ended, e.JobCompleted) else None
@@ -112,7 +112,7 @@ class Story:
             error_message=clean(error.message) if error else None,
             waiting_for=as_json(job.waiting.model_dump(mode="json")) if job.waiting else None,
             # The first event's time where the submission itself could not be read.
-            created_at=job.created_at or self._canvas.root.start,
+            created_at=job.created_at or self._drafts.root.start,
             ended_at=job.ended_at,
             input=clean(submitted.beginning()) if submitted else None,
         )

@@ -1,4 +1,4 @@
-"""Whose job each trace is: a span that a service exported rarely says."""
+"""Finds the tenant of a trace: an exported span rarely names one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 from wayline.tracing.adapters.tables import Tables
 
-OWNERS_MAX = 50_000
+TENANTS_MAX = 50_000
 
 
-class Owners:
+class TraceTenants:
     """The tenants of the traces met last, and of any other trace whose job is in the tables."""
 
     def __init__(self, tables: Tables) -> None:
@@ -19,11 +19,11 @@ class Owners:
 
     def learn(self, trace_id: str, tenant: str) -> None:
         self._tenants[trace_id] = tenant
-        if len(self._tenants) > OWNERS_MAX:
+        if len(self._tenants) > TENANTS_MAX:
             self._tenants.popitem(last=False)
 
-    async def of(self, trace_ids: Iterable[str]) -> dict[str, str]:
-        """The tenants of those traces that are a job's."""
+    async def find(self, trace_ids: Iterable[str]) -> dict[str, str]:
+        """Return the tenants of those traces that are a job's."""
         wanted = set(trace_ids)
         known = {trace_id: self._tenants[trace_id] for trace_id in wanted if trace_id in self._tenants}
         missing = wanted - known.keys()

@@ -1,4 +1,4 @@
-"""From the log to the tables: records come in batches, and each job's story goes on from where it was."""
+"""Projects records of the log into the tables, in batches; each job goes on from where its projection was."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from wayline.llm.labels import ModelLabels
 from wayline.telemetry import metrics
 from wayline.tracing.adapters.tables import Key, Tables
 from wayline.tracing.errors import NotARecord
-from wayline.tracing.facts import Tally
-from wayline.tracing.owners import Owners
+from wayline.tracing.job_metrics import JobMetrics
+from wayline.tracing.projection.job_projection import Changes, JobProjection
 from wayline.tracing.rows import Rows, SpanRow
-from wayline.tracing.story import Chapter, Story
+from wayline.tracing.trace_tenants import TraceTenants
 
 log = structlog.get_logger()
 
@@ -49,7 +49,7 @@ class Record(NamedTuple):
 
 
 def parse(subject: str, sequence: int, body: bytes) -> Record:
-    """A record from its wire form. Raises NotARecord."""
+    """Read a record from its wire form. Raises NotARecord."""
     _, tenant, job_id = subject.split(".")
     try:
         events = _ALIKE.events(decode(body))
@@ -76,18 +76,18 @@ class Projector:
         self,
         bus: Bus,
         tables: Tables,
-        owners: Owners,
+        trace_tenants: TraceTenants,
         *,
-        stories_max: int,
+        jobs_max: int,
         forward: Callable[[list[SpanRow]], None] | None = None,
     ) -> None:
         self._bus = bus
         self._tables = tables
-        self._owners = owners
-        self._stories_max = stories_max
+        self._trace_tenants = trace_tenants
+        self._jobs_max = jobs_max
         self._forward = forward
-        self._tally = Tally(ModelLabels())
-        self._stories: OrderedDict[Key, Story] = OrderedDict()
+        self._job_metrics = JobMetrics(ModelLabels())
+        self._projections: OrderedDict[Key, JobProjection] = OrderedDict()
 
     async def read(self, message: Msg) -> Record | None:
         """Read a record from a message of the stream; None: nobody of us wrote it. Raises NotARecord."""
@@ -97,7 +97,7 @@ class Projector:
         return parse(message.subject, stored_at(message), await self.body(message))
 
     async def body(self, message: Msg, *, tenant: str | None = None) -> bytes:
-        """The whole body of a record. Raises NotARecord."""
+        """Return the whole body of a record. Raises NotARecord."""
         try:
             return await self._bus.body(message, tenant=tenant)
         except InvalidMessage as error:
@@ -109,11 +109,11 @@ class Projector:
         for record in records:
             by_job.setdefault(record.key, []).append(record)
         try:
-            await self._write(await self._told_further(by_job))
+            await self._write(await self._advanced(by_job))
         except BaseException:
-            # Stories that were told further than the tables are: the next attempt begins from the log.
+            # These projections are ahead of the tables: the next attempt begins from the log.
             for key in by_job:
-                self._stories.pop(key, None)
+                self._projections.pop(key, None)
             raise
 
     async def catch_up(self, key: Key, *, upto: int) -> None:
@@ -121,80 +121,80 @@ class Projector:
         known = await self._tables.progress([key])
         await self._write({key: await self._from_log(key, known.get(key, 0), upto=upto)})
 
-    async def anew(self, key: Key) -> Read:
+    async def rebuild(self, key: Key) -> Read:
         """Make all rows of a job again from its log, in one transaction.
 
         A job whose first record has left the log keeps its rows: nothing could bring them back.
         """
-        story, read = Story(*key), Read()
+        projection, read = JobProjection(*key), Read()
         async with aclosing(self._records(key)) as records:
             async for record in records:
                 if isinstance(record, NotARecord):
                     read = read._replace(unreadable=read.unreadable + 1)
                     continue
-                if story.seq == 0 and record.events[0].seq != 1:
+                if projection.seq == 0 and record.events[0].seq != 1:
                     return read._replace(kept=True)
                 read = read._replace(records=read.records + 1)
                 for event in record.events:
-                    story.tell(event)
+                    projection.apply(event)
         if not read.records:
             return read._replace(kept=True)
-        self._owners.learn(story.trace_id, story.tenant)
-        await self._tables.replace(key, story.trace_id, story.seq, story.chapter().rows)
+        self._trace_tenants.learn(projection.trace_id, projection.tenant)
+        await self._tables.replace(key, projection.trace_id, projection.seq, projection.take_changes().rows)
         return read
 
-    async def _write(self, stories: dict[Key, Story]) -> None:
+    async def _write(self, projections: dict[Key, JobProjection]) -> None:
         rows = Rows()
-        chapters: dict[Key, Chapter] = {}
-        for key, told in stories.items():
-            chapter = chapters[key] = told.chapter()
-            self._owners.learn(told.trace_id, told.tenant)
-            rows.jobs += chapter.rows.jobs
-            rows.steps += chapter.rows.steps
-            rows.ledger += chapter.rows.ledger
-            rows.spans += chapter.rows.spans
-            self._keep(key, told)
-        if not chapters:
+        changes_of: dict[Key, Changes] = {}
+        for key, projection in projections.items():
+            changes = changes_of[key] = projection.take_changes()
+            self._trace_tenants.learn(projection.trace_id, projection.tenant)
+            rows.jobs += changes.rows.jobs
+            rows.steps += changes.rows.steps
+            rows.ledger += changes.rows.ledger
+            rows.spans += changes.rows.spans
+            self._keep(key, projection)
+        if not changes_of:
             return
         moved = await self._tables.write(rows)
-        for key, chapter in chapters.items():
+        for key, changes in changes_of.items():
             if key in moved:
-                self._tally.count(chapter.facts)
-                if self._forward and chapter.closed:
-                    self._forward(chapter.closed)
+                self._job_metrics.count(changes.facts)
+                if self._forward and changes.closed:
+                    self._forward(changes.closed)
 
-    async def _told_further(self, by_job: dict[Key, list[Record]]) -> dict[Key, Story]:
-        """The stories that these records take further."""
-        told: dict[Key, Story] = {}
+    async def _advanced(self, by_job: dict[Key, list[Record]]) -> dict[Key, JobProjection]:
+        """Return the projections that these records advance."""
+        advanced: dict[Key, JobProjection] = {}
         unsure: list[Key] = []
         for key, records in by_job.items():
             records.sort(key=lambda record: record.events[0].seq)
-            story = self._stories.get(key)
-            if story is None and records[0].events[0].seq == 1:
-                story = Story(*key)
-            if story is None or not _follows(story, records):
+            projection = self._projections.get(key)
+            if projection is None and records[0].events[0].seq == 1:
+                projection = JobProjection(*key)
+            if projection is None or not _follows(projection, records):
                 unsure.append(key)
-            elif _tell(story, records):
-                told[key] = story
+            elif _apply(projection, records):
+                advanced[key] = projection
         if unsure:
             known = await self._tables.progress(unsure)
             for key in unsure:
                 if by_job[key][-1].events[-1].seq > known.get(key, 0):
-                    told[key] = await self._from_log(key, known.get(key, 0), upto=by_job[key][-1].sequence)
-        return told
+                    advanced[key] = await self._from_log(key, known.get(key, 0), upto=by_job[key][-1].sequence)
+        return advanced
 
-    async def _from_log(self, key: Key, seq: int, *, upto: int) -> Story:
-        """A job's story from its log, where the records in hand do not follow what is in memory."""
-        story, skipped = Story(*key), False
+    async def _from_log(self, key: Key, seq: int, *, upto: int) -> JobProjection:
+        """Project a job from its log, where the records in hand do not follow what is in memory."""
+        projection, skipped = JobProjection(*key), False
         async for record in self._records(key, upto=upto):
             if isinstance(record, NotARecord):
                 continue
             for event in record.events:
                 if not skipped and event.seq > seq:
-                    story.skip()
+                    projection.mark_stored()
                     skipped = True
-                story.tell(event)
-        return story
+                projection.apply(event)
+        return projection
 
     async def _records(self, key: Key, *, upto: int | None = None) -> AsyncGenerator[Record | NotARecord]:
         """Read a job's log, with what cannot be read in its place. Raises Unavailable."""
@@ -213,19 +213,19 @@ class Projector:
         except TimeoutError:
             raise Unavailable("the bus", detail=f"reading {subject}") from None
 
-    def _keep(self, key: Key, story: Story) -> None:
-        """Keep a running job's story for its next record."""
-        self._stories.pop(key, None)
-        if story.at_rest:
+    def _keep(self, key: Key, projection: JobProjection) -> None:
+        """Keep a running job's projection for its next record."""
+        self._projections.pop(key, None)
+        if projection.is_idle:
             return
-        self._stories[key] = story
-        if len(self._stories) > self._stories_max:
-            self._stories.popitem(last=False)
+        self._projections[key] = projection
+        if len(self._projections) > self._jobs_max:
+            self._projections.popitem(last=False)
 
 
-def _follows(story: Story, records: Sequence[Record]) -> bool:
-    """Whether the records go on where the story is, without a gap."""
-    seq = story.seq
+def _follows(projection: JobProjection, records: Sequence[Record]) -> bool:
+    """Return whether the records continue the projection without a gap."""
+    seq = projection.seq
     for record in records:
         if record.events[0].seq > seq + 1:
             return False
@@ -233,12 +233,12 @@ def _follows(story: Story, records: Sequence[Record]) -> bool:
     return True
 
 
-def _tell(story: Story, records: Sequence[Record]) -> bool:
-    """Tell what is new; says whether anything was."""
-    before = story.seq
+def _apply(projection: JobProjection, records: Sequence[Record]) -> bool:
+    """Apply the new events; return whether there were any."""
+    before = projection.seq
     for record in records:
         for event in record.events:
             if isinstance(event, Unknown):
                 metrics.unknown_events.labels("tracing").inc()
-            story.tell(event)
-    return story.seq > before
+            projection.apply(event)
+    return projection.seq > before

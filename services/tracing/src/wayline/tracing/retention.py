@@ -1,4 +1,4 @@
-"""Keeps the tables as long as they are to be kept: tomorrow's partition is made, what is too old goes."""
+"""Makes tomorrow's partition, and removes what is past its retention."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wayline.tracing.periodic import Periodic
 log = structlog.get_logger()
 
 
-class Keeper:
-    """Does it at the start, before anything is stored, and then every so often."""
+class Retention:
+    """Applies the retention at the start, before anything is stored, and then every `every_s`."""
 
     def __init__(self, tables: Tables, *, ledger_days: int, every_s: float) -> None:
         self._tables = tables

@@ -12,7 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, St
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
 from wayline.tracing.errors import NotSpans
-from wayline.tracing.leaves import ATTRIBUTES_MAX, LIST_MAX, TEXT_MAX, read_spans
+from wayline.tracing.exported_spans import ATTRIBUTES_MAX, LIST_MAX, TEXT_MAX, read_spans
 from wayline.tracing.rows import NOBODY, SpanRow
 
 
@@ -106,10 +106,15 @@ def test_bytes_that_are_no_otlp_are_said_to_be():
 
 
 def test_an_attribute_keeps_its_kind_also_where_it_says_nothing():
-    said = {"text": text("a"), "empty": text(""), "number": AnyValue(int_value=0), "no": AnyValue(bool_value=False)}
+    attributes = {
+        "text": text("a"),
+        "empty": text(""),
+        "number": AnyValue(int_value=0),
+        "no": AnyValue(bool_value=False),
+    }
 
     (row,) = read(
-        span(attributes=[KeyValue(key=key, value=value) for key, value in (said | {"none": AnyValue()}).items()])
+        span(attributes=[KeyValue(key=key, value=value) for key, value in (attributes | {"none": AnyValue()}).items()])
     )
 
     assert orjson.loads(row.attributes or "") == {"text": "a", "empty": "", "number": 0, "no": False, "none": None}

@@ -20,10 +20,10 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import view
 from wayline.llm.labels import ModelLabels
-from wayline.tracing.drafts import STEP_TEXT_MAX
-from wayline.tracing.facts import ModelEnded, Tally
-from wayline.tracing.reading import job_view
-from wayline.tracing.story import Story
+from wayline.tracing.job_metrics import JobMetrics, ModelEnded
+from wayline.tracing.projection.drafts import STEP_TEXT_MAX
+from wayline.tracing.projection.job_projection import JobProjection
+from wayline.tracing.views import job_view
 
 REF = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -85,13 +85,13 @@ def long_log() -> list[e.Event]:
 
 
 def told(events: list[e.Event], cuts: set[int]) -> dict[str, dict[Any, Any]]:
-    """The newest picture of every row, when the log is told in chapters that end at the cuts."""
-    story = Story("acme", "j")
+    """The newest picture of every row, when the log is applied in pieces that end at the cuts."""
+    projection = JobProjection("acme", "j")
     tables: dict[str, dict[Any, Any]] = {"jobs": {}, "steps": {}, "ledger": {}, "spans": {}}
     for event in events:
-        story.tell(event)
+        projection.apply(event)
         if event.seq in cuts or event is events[-1]:
-            rows = story.chapter().rows
+            rows = projection.take_changes().rows
             tables["jobs"].update({row.job_id: row for row in rows.jobs})
             tables["steps"].update({row.step: row for row in rows.steps})
             tables["ledger"].update({row.attempt_id: row for row in rows.ledger})
@@ -105,7 +105,7 @@ JSON = ("usage", "costs", "citations", "waiting_for")
 def endings() -> list[list[e.Event]]:
     """Logs that end in every way there is, and one that waits."""
     logs: list[list[e.Event]] = [long_log()]
-    for kind, said in (
+    for kind, fields in (
         (e.JobCompleted, {"answer": "a", "partial": True, "reason": "max_steps", "citations": (CITED,)}),
         (e.JobCancelled, {"reason": "enough"}),
         (e.JobCancelled, {}),
@@ -116,7 +116,7 @@ def endings() -> list[list[e.Event]]:
         hand.begin(Decimal("0.25"))
         hand.ask(1)
         hand.answer(1)
-        hand.say(kind, **said)
+        hand.say(kind, **fields)
         logs.append(hand.events)
     return logs
 
@@ -124,13 +124,13 @@ def endings() -> list[list[e.Event]]:
 @pytest.mark.parametrize("log", endings())
 def test_a_jobs_row_says_at_every_event_what_everybody_else_is_shown_of_the_job(log: list[e.Event]):
     for upto in range(1, len(log) + 1):
-        story = Story("acme", "j")
+        projection = JobProjection("acme", "j")
         for event in log[:upto]:
-            story.tell(event)
-        row = story.chapter().rows.jobs[0]._asdict()
+            projection.apply(event)
+        row = projection.take_changes().rows.jobs[0]._asdict()
         row |= {name: orjson.loads(row[name]) for name in JSON if row[name] is not None}
 
-        shown, seen = job_view(row), view(story.job)  # pyright: ignore[reportArgumentType]
+        shown, seen = job_view(row), view(projection.job)  # pyright: ignore[reportArgumentType]
 
         assert shown.model_copy(update={"route": None}) == seen.model_copy(update={"route": None})
         assert (shown.route and shown.route.name) == (seen.route and seen.route.name)
@@ -158,8 +158,10 @@ def test_the_jobs_span_says_which_model_it_was_sent_to_and_why():
 
     (root,) = (span for span in told(hand.events, set())["spans"].values() if span.name == "invoke_agent assistant")
 
-    said = {name: value for name, value in orjson.loads(root.attributes).items() if name.startswith("wayline.route.")}
-    assert said == {
+    attributes = {
+        name: value for name, value in orjson.loads(root.attributes).items() if name.startswith("wayline.route.")
+    }
+    assert attributes == {
         "wayline.route.reason": "r",
         "wayline.route.slot": "escalation",
         "wayline.route.tier": "flash",
@@ -231,10 +233,10 @@ def test_a_call_says_what_the_cache_did_for_it_and_why_it_did_nothing():
     hand.result(1, "1")
     hand.ask(2)
     hand.answer(2)
-    asked, said = hand.events[-2:]
+    asked, completed = hand.events[-2:]
     hand.events[-2:] = [
         asked.model_copy(update={"cache_break": "expired"}),
-        said.model_copy(update={"usage": Usage(input=9, cache_read=8, output=1), "saved_usd": Decimal("0.25")}),
+        completed.model_copy(update={"usage": Usage(input=9, cache_read=8, output=1), "saved_usd": Decimal("0.25")}),
     ]
 
     spans = told(hand.events, set())["spans"].values()
@@ -255,7 +257,7 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     before = read()
 
     ended = ModelEnded("chat", "cached", Usage(input=9, cache_read=8), 1)
-    Tally(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
+    JobMetrics(ModelLabels()).count([ended, ended._replace(usage=Usage(input=9))])
 
     assert read() - before == 8
 
@@ -264,7 +266,7 @@ def test_a_job_that_names_any_model_of_any_provider_makes_no_label_of_its_own():
     names = [f"junk-{n}" for n in range(5)]
 
     ended = [ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names]
-    Tally(ModelLabels(own_max=2)).count(ended)
+    JobMetrics(ModelLabels(own_max=2)).count(ended)
 
     [family] = [each for each in REGISTRY.collect() if each.name == "wayline_cache_read_tokens"]
     labels = [(sample.labels["provider"], sample.labels["model"]) for sample in family.samples]
@@ -322,9 +324,9 @@ def test_an_answer_whose_usage_was_not_told_is_an_unsettled_entry_and_in_no_sum(
     [entry], [chat] = tables["ledger"].values(), [row for row in tables["spans"].values() if row.name == "chat m"]
     assert (entry.settled, entry.open, entry.cost_usd) == (False, False, None)
     assert (entry.lower_usd, entry.upper_usd) == (bounds.lower_usd, bounds.upper_usd)
-    said = json.loads(chat.attributes or "")
-    assert (said["wayline.cost.lower_usd"], said["wayline.cost.upper_usd"]) == ("0.1", "1")
-    assert "wayline.cache.hit" not in said and "gen_ai.usage.input_tokens" not in said
+    attributes = json.loads(chat.attributes or "")
+    assert (attributes["wayline.cost.lower_usd"], attributes["wayline.cost.upper_usd"]) == ("0.1", "1")
+    assert "wayline.cache.hit" not in attributes and "gen_ai.usage.input_tokens" not in attributes
     [job] = tables["jobs"].values()
     assert (job.cost_usd, job.tokens) == (0, 0)
 
@@ -413,8 +415,8 @@ def test_a_call_beside_the_conversation_is_a_span_of_its_own_and_one_entry():
     assert (entry.kind, entry.purpose, entry.model, entry.settled) == ("aux", "classification", "small", True)
     assert tables["jobs"]["j"].cost_usd == Decimal("0.75")
     [root] = [row for row in tables["spans"].values() if row.name == "invoke_agent assistant"]
-    said = json.loads(root.attributes)
-    assert (said["wayline.route.task_type"], said["wayline.route.tier"]) == ("negotiation", "premium")
+    attributes = json.loads(root.attributes)
+    assert (attributes["wayline.route.task_type"], attributes["wayline.route.tier"]) == ("negotiation", "premium")
     assert [(noted["name"], noted.get("attributes")) for noted in json.loads(root.events or "[]")][1:] == [
         ("classified", {"task_type": "negotiation"}),
         ("rerouted", {"cause": "classification", "model": "p/n", "reason": "it is hard"}),
@@ -479,14 +481,14 @@ def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: in
     ],
 )
 def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, steps, told):
-    hand, story = Hand(), Story("acme", "j")
+    hand, projection = Hand(), JobProjection("acme", "j")
     hand.begin(predicted and Decimal(predicted))
     hand.say(e.JobCompleted, answer="so", steps=steps, cost_usd=actual and Decimal(actual))
     for event in hand.events:
-        story.tell(event)
+        projection.apply(event)
     before = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in ("sum", "count")}
 
-    Tally(ModelLabels()).count(story.chapter().facts)
+    JobMetrics(ModelLabels()).count(projection.take_changes().facts)
 
     after = {name: REGISTRY.get_sample_value(f"{RATIO}_{name}", {"tier": "flash"}) or 0 for name in before}
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))
@@ -502,8 +504,10 @@ def test_a_call_says_of_its_tokens_only_what_there_was():
 
     spans = [span for span in told(hand.events, set())["spans"].values() if span.name == "chat m"]
 
-    said = [{k: v for k, v in orjson.loads(span.attributes).items() if k.startswith("gen_ai.usage")} for span in spans]
-    assert said == [
+    attributes = [
+        {k: v for k, v in orjson.loads(span.attributes).items() if k.startswith("gen_ai.usage")} for span in spans
+    ]
+    assert attributes == [
         {
             "gen_ai.usage.input_tokens": 20,
             "gen_ai.usage.output_tokens": 8,

@@ -13,9 +13,9 @@ from wayline.contracts import ids
 from wayline.contracts.jobs import Status
 from wayline.contracts.traces import GetSteps, JobPage, ListJobs, StepList
 from wayline.tracing.adapters.tables import Tables
-from wayline.tracing.owners import Owners
-from wayline.tracing.projecting import Projector, parse
-from wayline.tracing.story import Story
+from wayline.tracing.projection.job_projection import JobProjection
+from wayline.tracing.projector import Projector, parse
+from wayline.tracing.trace_tenants import TraceTenants
 
 from .conftest import AS_RECORD, QUICK, Log, Platform, Start, flat, outline
 
@@ -91,12 +91,12 @@ async def test_steps_say_what_was_thought_asked_and_found(platform: Platform, st
     await Log(platform.bus).whole()
     await platform.drained()
 
-    said = await platform.bus.ask(GetSteps(tenant="acme", job_id="j1"), StepList)
+    steps = await platform.bus.ask(GetSteps(tenant="acme", job_id="j1"), StepList)
 
-    first, second = said.steps
+    first, second = steps.steps
     assert (first.thought, first.tool, first.input, first.output) == ("let me look", "search", {"q": "1"}, "found")
     assert (second.thought, second.tool, second.output) == ("", None, "because")
-    assert [step.status for step in said.steps] == ["success", "success"]
+    assert [step.status for step in steps.steps] == ["success", "success"]
 
 
 async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(platform: Platform, start: Start):
@@ -144,7 +144,7 @@ async def test_an_open_step_is_seen_and_its_end_lands_on_the_same_spans(platform
     ]
     assert running.totals.cost_usd == 0
 
-    await log.append(log.model_said(1, "because"), log.completed())
+    await log.append(log.model_answered(1, "because"), log.completed())
     await platform.drained()
     done = await platform.trace("j1")
     assert [span.span_id for span in flat(done.root)] == [span.span_id for span in flat(running.root)]
@@ -156,8 +156,8 @@ async def test_a_cancelled_job_closes_what_is_open(platform: Platform, start: St
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1))
-    await log.append(log.model_said(1, calls=("1", "2")), log.asked_tool(1, "1"), log.asked_tool(1, "2"))
-    await log.append(log.tool_said(1, call="1"))
+    await log.append(log.model_answered(1, calls=("1", "2")), log.asked_tool(1, "1"), log.asked_tool(1, "2"))
+    await log.append(log.tool_answered(1, call="1"))
     await log.append(log.cancelled())
     await platform.drained()
 
@@ -175,7 +175,7 @@ async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(pla
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1))
     await log.append(log.claimed(epoch=2), log.asked_model(1, attempt=2))
-    await log.append(log.model_said(1, "because", attempt=2), log.completed())
+    await log.append(log.model_answered(1, "because", attempt=2), log.completed())
     await platform.drained()
 
     assert await platform.rows("SELECT attempt_id, settled, open, cost_usd FROM ledger ORDER BY attempt_id") == [
@@ -209,7 +209,7 @@ async def test_days_of_waiting_are_no_duration(platform: Platform, start: Start)
     log = Log(platform.bus)
     log.at -= timedelta(days=3)
     await log.append(log.submitted(), log.routed())
-    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, calls=("1",)), log.asked_tool(1))
+    await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))
     await log.append(log.parked())
     await platform.drained()
     page = await platform.bus.ask(ListJobs(tenant="acme"), JobPage)
@@ -217,7 +217,7 @@ async def test_days_of_waiting_are_no_duration(platform: Platform, start: Start)
     assert page.jobs[0].waiting_for is not None
 
     log.at += timedelta(days=2)
-    await log.append(log.claimed(epoch=2), log.resumed(), log.tool_said(1), log.completed())
+    await log.append(log.claimed(epoch=2), log.resumed(), log.tool_answered(1), log.completed())
     await platform.drained()
 
     root = (await platform.trace("j1")).root
@@ -258,8 +258,8 @@ async def test_a_record_with_claimed_fields_is_read_whole(platform: Platform, st
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
-    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, calls=("1",)), log.asked_tool(1))
-    await log.append(log.tool_said(1, "x" * 400_000))
+    await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))
+    await log.append(log.tool_answered(1, "x" * 400_000))
     await platform.drained()
 
     output = (await platform.rows("SELECT output FROM steps"))[0]["output"]
@@ -274,7 +274,7 @@ async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_
     await log.append(log.submitted(), log.routed())
     await platform.bus.store("events.acme.j1", b"{not json", AS_RECORD)
     await platform.bus.store("events.acme.j2", b'{"events": [{"type": "job.routed", "seq": "x"}]}', AS_RECORD)
-    await log.append(log.claimed(), log.asked_model(1), log.model_said(1, "nul \x00 here"), log.completed("\x00"))
+    await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, "nul \x00 here"), log.completed("\x00"))
     await start(QUICK.model_copy(update={"linger_ms": 200}))
     await platform.drained()
 
@@ -301,13 +301,13 @@ async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: Platform
 async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
     tables = Tables(platform.store, spans_days=7)
     await tables.keep_spans()
-    log, story = Log(platform.bus), Story("acme", "j1")
+    log, projection = Log(platform.bus), JobProjection("acme", "j1")
     for event in (log.submitted(), log.routed(), log.claimed(), log.asked_model(1)):
-        story.tell(event)
-    older = story.chapter()
-    for event in (log.model_said(1, "because"), log.completed()):
-        story.tell(event)
-    newer = story.chapter()
+        projection.apply(event)
+    older = projection.take_changes()
+    for event in (log.model_answered(1, "because"), log.completed()):
+        projection.apply(event)
+    newer = projection.take_changes()
 
     assert await tables.write(newer.rows) == {("acme", "j1")}
     before = await everything(platform)
@@ -319,7 +319,7 @@ async def test_records_that_another_replica_took_are_read_from_the_log(platform:
     await Log(platform.bus).whole()
     tables = Tables(platform.store, spans_days=7)
     await tables.keep_spans()
-    projector = Projector(platform.bus, tables, Owners(tables), stories_max=10)
+    projector = Projector(platform.bus, tables, TraceTenants(tables), jobs_max=10)
     for sequence in (1, 4, 3, 6):
         message = await platform.bus.js.get_msg("EVENTS", sequence)
         await projector.store([parse("events.acme.j1", sequence, message.data or b"")])

@@ -1,4 +1,4 @@
-"""Spans, steps and ledger entries while their job is being told: open first, closed by a later event."""
+"""Spans, steps and ledger entries as they are built from the log: open first, closed by a later event."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PARKED = "wayline.parked_ms"
 
 
 def millis(since: datetime, until: datetime) -> float:
-    """Milliseconds between two moments; executors' clocks differ, but nothing takes less than no time."""
+    """Return the milliseconds between two moments; never below zero, though executors' clocks differ."""
     return max(0.0, (until - since) / _MILLISECOND)
 
 
 @dataclass(slots=True)
-class Draft:
+class SpanDraft:
     """A span made from the log."""
 
     span_id: str
@@ -60,14 +60,14 @@ class Draft:
             self.attributes[PARKED] = round(self.parked_ms, 3)
 
     def reopen(self) -> None:
-        """It goes on after all."""
+        """Open the span again: its work goes on after all."""
         self.status, self.duration_ms = OPEN, None
 
     def note(self, name: str, at: datetime, **attributes: Any) -> None:
         """Write down that something happened while the span was open."""
         if len(self.events) < EVENTS_MAX:
-            said = {key: value for key, value in attributes.items() if value}
-            self.events.append({"name": name, "at": at.isoformat(), **({"attributes": said} if said else {})})
+            kept = {key: value for key, value in attributes.items() if value}
+            self.events.append({"name": name, "at": at.isoformat(), **({"attributes": kept} if kept else {})})
 
     def row(self, *, tenant: str, trace_id: str) -> SpanRow:
         return SpanRow(
@@ -101,7 +101,7 @@ class CallDraft:
     output: str | None = None
     duration_ms: float | None = None
     status: str = "running"
-    span: Draft | None = None
+    span: SpanDraft | None = None
 
     def shown(self) -> dict[str, Any]:
         return {
@@ -119,9 +119,9 @@ class StepDraft:
     """A step: one answer of the model and the tool calls it asked for."""
 
     step: int
-    span: Draft
+    span: SpanDraft
     seq: int = 0
-    said: str = ""
+    text: str = ""
     answered: bool = False
     calls: dict[str, CallDraft] = field(default_factory=dict)
     status: str = "running"
@@ -131,7 +131,7 @@ class StepDraft:
         return self.answered and all(call.status != "running" for call in self.calls.values())
 
     def outcome(self) -> str:
-        """How a complete step went: one failed call makes it failed, only skipped ones skipped."""
+        """Return the outcome of a complete step: failed with one failed call, skipped if all were."""
         states = {call.status for call in self.calls.values()}
         if "failed" in states:
             return "failed"
@@ -155,10 +155,10 @@ class StepDraft:
             seq=self.seq,
             started_at=self.span.start,
             # Without tool calls the model's text is the step's result, not a thought on the way.
-            thought=cut(clean(self.said)) if calls else "",
+            thought=cut(clean(self.text)) if calls else "",
             tool=clean(", ".join(dict.fromkeys(call.tool for call in calls))) or None,
             input=None if given is None else short_json(given),
-            output=cut(clean("\n\n".join(outputs))) if calls else cut(clean(self.said)) or None,
+            output=cut(clean("\n\n".join(outputs))) if calls else cut(clean(self.text)) or None,
             calls=as_json([call.shown() for call in calls]),
             duration_ms=self.span.duration_ms,
             status=self.status,
@@ -166,7 +166,7 @@ class StepDraft:
 
 
 @dataclass(slots=True)
-class Entry:
+class LedgerDraft:
     """A ledger entry: one model attempt, one auxiliary call, or one tool call that cost money."""
 
     attempt_id: str
@@ -188,12 +188,12 @@ class Entry:
     seq: int = 0
 
     def settle(self, usage: Usage, cost_usd: Decimal | None, saved_usd: Decimal | None = None) -> None:
-        """The call is over, and what it used is known."""
+        """Close the entry of a call whose usage is known."""
         self.open, self.settled = False, True
         self.usage, self.cost_usd, self.saved_usd = usage, cost_usd, saved_usd
 
     def leave(self, bounds: Bounds) -> None:
-        """The call is over, and nobody will ever know what it used."""
+        """Close the entry of a call whose usage will never be known."""
         self.open, self.settled, self.bounds = False, False, bounds
 
     def row(self, *, tenant: str, job_id: str, agent: str, user_id: str | None, session_id: str | None) -> LedgerRow:
@@ -229,18 +229,18 @@ class Entry:
 
 
 def cut(text: str) -> str:
-    """At most STEP_TEXT_MAX characters, saying how many more there are."""
+    """Cut a text to STEP_TEXT_MAX characters, and say how many more there are."""
     left = len(text) - STEP_TEXT_MAX
     return text if left <= 0 else f"{text[:STEP_TEXT_MAX]}… ({left} characters more in the job's log)"
 
 
 def short(value: Any) -> Any:
-    """A tool's arguments; as cut text where they are too long."""
+    """Return a tool's arguments; as cut text where they are too long."""
     text = as_json(value)
     return value if len(text) <= STEP_TEXT_MAX else cut(text)
 
 
 def short_json(value: Any) -> str:
-    """The same for a jsonb column."""
+    """Return a tool's arguments for a jsonb column; as cut text where they are too long."""
     text = as_json(value)
     return text if len(text) <= STEP_TEXT_MAX else as_json(cut(text))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from wayline.contracts.traces import Span
 from wayline.telemetry import names
-from wayline.tracing import tree
-from wayline.tracing.tree import DEPTH_MAX, Node
+from wayline.tracing import trace_tree
+from wayline.tracing.trace_tree import DEPTH_MAX, Node
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ def node(span_id: str, parent: str | None = None, *, anchor: str | None = None, 
 
 
 def grown(*nodes: Node) -> Span:
-    return tree.shown(tree.grow(nodes, nodes[0]), "t")
+    return trace_tree.shown(trace_tree.grow(nodes, nodes[0]), "t")
 
 
 def outline(span: Span) -> str:
@@ -48,9 +48,9 @@ def test_parents_that_are_named_and_not_there_are_counted_once():
     root = node("root")
     nodes = [root, node("step", "root"), node("x", "lost"), node("y", "lost"), node("z", "gone", anchor="step")]
 
-    tree.grow(nodes, root)
+    trace_tree.grow(nodes, root)
 
-    assert tree.missing(nodes, root) == 2
+    assert trace_tree.missing(nodes, root) == 2
 
 
 def test_an_answered_tool_call_without_a_span_of_the_registry_misses_one():
@@ -61,9 +61,9 @@ def test_an_answered_tool_call_without_a_span_of_the_registry_misses_one():
     running.status = "open"
     nodes = [asked, seen, own, running, node("process tools.call", "seen")]
 
-    tree.grow(nodes, root)
+    trace_tree.grow(nodes, root)
 
-    assert tree.missing(nodes, root) == 1
+    assert trace_tree.missing(nodes, root) == 1
 
 
 def test_a_circle_of_parents_is_cut_and_hung_under_the_root():
@@ -75,7 +75,7 @@ def test_a_circle_of_parents_is_cut_and_hung_under_the_root():
 def test_a_trace_of_no_job_begins_at_its_earliest_top():
     nodes = [node("late", after_s=5), node("orphan", "lost"), node("early", after_s=1)]
 
-    assert tree.first_of(nodes).span_id == "early"
+    assert trace_tree.first_of(nodes).span_id == "early"
 
 
 def test_a_tree_is_never_deeper_than_its_readers_can_go():

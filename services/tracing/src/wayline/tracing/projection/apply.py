@@ -1,4 +1,4 @@
-"""Which event is drawn how."""
+"""Apply an event to a job's drafts: which handler takes which type."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.journal import Job
-from wayline.tracing.drawing import life, model_calls, tool_calls
-from wayline.tracing.drawing.canvas import Canvas
+from wayline.tracing.projection import life, model_calls, tool_calls
+from wayline.tracing.projection.job_drafts import JobDrafts
 
 
-def draw(canvas: Canvas, event: e.Event, job: Job) -> None:
-    """Take in an event; `job` is the fold of all before it. One that is not in the table leaves no trace."""
-    canvas.begin(event)
-    meaning = _MEANING.get(type(event))
-    if meaning:
-        meaning(canvas, event, job)
+def apply_event(drafts: JobDrafts, event: e.Event, job: Job) -> None:
+    """Apply an event; `job` is the fold of all before it. A type that is not in the table changes nothing."""
+    drafts.begin(event)
+    handler = _HANDLERS.get(type(event))
+    if handler:
+        handler(drafts, event, job)
 
 
-_MEANING: dict[type[e.Event], Callable[[Canvas, Any, Job], None]] = {
+_HANDLERS: dict[type[e.Event], Callable[[JobDrafts, Any, Job], None]] = {
     e.JobSubmitted: life.submitted,
     e.JobRouted: life.routed,
     e.JobRerouted: life.rerouted,
@@ -34,9 +34,9 @@ _MEANING: dict[type[e.Event], Callable[[Canvas, Any, Job], None]] = {
     e.AuxiliaryFailed: model_calls.aux_ended,
     e.ToolRequested: tool_calls.requested,
     e.ToolCompleted: tool_calls.completed,
-    e.DecisionMade: life.told,
-    e.CancelRequested: life.told,
-    e.BudgetRaised: life.told,
+    e.DecisionMade: life.signalled,
+    e.CancelRequested: life.signalled,
+    e.BudgetRaised: life.signalled,
     e.JobParked: life.parked,
     e.JobResumed: life.resumed,
     e.JobCompleted: life.ended,

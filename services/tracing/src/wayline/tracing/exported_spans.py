@@ -19,8 +19,8 @@ from wayline.telemetry import metrics, names
 from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.errors import NotSpans
-from wayline.tracing.owners import Owners
 from wayline.tracing.rows import NOBODY, Rows, SpanRow, as_json, clean, model_json
+from wayline.tracing.trace_tenants import TraceTenants
 
 ATTRIBUTES_MAX = 64
 KEY_MAX = 128
@@ -43,25 +43,25 @@ class Export(NamedTuple):
     body: bytes
 
 
-class Leaves:
+class ExportedSpans:
     """Stores exported spans under the tenant whose job they belong to."""
 
-    def __init__(self, tables: Tables, owners: Owners, collector: Collector | None) -> None:
+    def __init__(self, tables: Tables, trace_tenants: TraceTenants, collector: Collector | None) -> None:
         self._tables = tables
-        self._owners = owners
+        self._trace_tenants = trace_tenants
         self._collector = collector
 
     async def read(self, message: Msg) -> Export:
-        """A batch from its wire form. Raises NotSpans."""
+        """Read a batch from its wire form. Raises NotSpans."""
         return Export(read_spans(message.data), message.data)
 
     async def store(self, exports: Sequence[Export]) -> None:
         """Store batches; a span that came before is the same row."""
         found = {row[:3]: row for export in exports for row in export.rows}
-        owners = await self._owners.of(row.trace_id for row in found.values())
+        tenants = await self._trace_tenants.find(row.trace_id for row in found.values())
         rows = [
             # The job says whose a span is; what the span itself says counts only where there is no job.
-            row._replace(tenant=owners[row.trace_id]) if row.trace_id in owners else row
+            row._replace(tenant=tenants[row.trace_id]) if row.trace_id in tenants else row
             for row in found.values()
         ]
         await self._tables.write(Rows(spans=rows))
@@ -71,7 +71,7 @@ class Leaves:
 
 
 def read_spans(body: bytes) -> list[SpanRow]:
-    """The spans of an OTLP request; of one that is too large only the beginning of each part is kept."""
+    """Read the spans of an OTLP request; keep only the beginning of parts that are too large."""
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError:
@@ -99,13 +99,13 @@ def _row(span: OtlpSpan, service: str, tenant: str) -> SpanRow:
     status = span.status
     if status.message:
         attributes[STATUS_TEXT] = _text(status.message, TEXT_MAX)
-    said = attributes.get(names.TENANT)
+    claimed = attributes.get(names.TENANT)
     took_ns = max(0, span.end_time_unix_nano - span.start_time_unix_nano)
     return SpanRow(
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
         start=EPOCH + timedelta(microseconds=span.start_time_unix_nano // 1_000),
-        tenant=said if isinstance(said, str) and is_tenant(said) else tenant,
+        tenant=claimed if isinstance(claimed, str) and is_tenant(claimed) else tenant,
         parent_span_id=span.parent_span_id.hex() or None,
         anchor=_anchor(span.trace_state) if span.trace_state else None,
         service=service,
@@ -143,9 +143,9 @@ def _usage(attributes: dict[str, Any]) -> str | None:
     return model_json(Usage(**tokens)) if tokens else None
 
 
-def _cost(said: Any) -> Decimal | None:
+def _cost(value: Any) -> Decimal | None:
     try:
-        cost = Decimal(str(said)) if said is not None else None
+        cost = Decimal(str(value)) if value is not None else None
     except InvalidOperation:
         return None
     return cost if cost is not None and cost.is_finite() else None

@@ -1,4 +1,4 @@
-"""Paid calls outside of any job: whoever makes them reports them, for no log tells of them."""
+"""Records paid calls outside of any job in the ledger: the service that makes one reports it, as no log has it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wayline.tracing.rows import LedgerRow, Rows, clean
 NO_JOB, NO_AGENT = "(none)", "-"
 """No job and no agent can have these names."""
 ONLY = 1
-"""An entry is said once, and never changes."""
+"""An entry is recorded once, and never changes."""
 
 
-class Spendings:
-    """Writes them into the ledger."""
+class SpendingRecorder:
+    """Writes reported spending into the ledger."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
