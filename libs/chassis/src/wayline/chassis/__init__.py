@@ -3,6 +3,7 @@
 from wayline.chassis.bus import Bus, WrongSequence
 from wayline.chassis.delivery import Delivery, stored_at
 from wayline.chassis.failpoints import Failpoint, reach
+from wayline.chassis.periodic import Periodic
 from wayline.chassis.responder import Ask, asks, hears
 from wayline.chassis.service import Part, Service, connected, main, run
 from wayline.chassis.settings import BusSettings, EnvironmentSettings, HttpUrl
@@ -18,6 +19,7 @@ __all__ = [
     "Failpoint",
     "HttpUrl",
     "Part",
+    "Periodic",
     "Service",
     "Work",
     "WrongSequence",

@@ -55,7 +55,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     shares = Shares(bus, store, limits)
     known = Tenants(store, bundled=bundled(), tenants_max=settings.tenants_max, why_full=shares.why_full)
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
-    money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look)
+    money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
     router = Router(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import structlog
-from nats import errors as nats_errors
 
-from wayline.chassis import Bus, stopped
-from wayline.contracts.errors import WaylineError
+from wayline.chassis import Bus, Periodic
 from wayline.journal import SIGNALS, JobLog, State, signals_held
 from wayline.telemetry import metrics
 
@@ -38,29 +35,16 @@ class SignalShare:
         self._most = most
         self._heard: dict[str, None] = {}
         self._swept: dict[str, float] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._periodic = Periodic("shares of signals", self.look, every_s=LOOK_EVERY_S)
+        self.start = self._periodic.start
 
     def note(self, tenant: str) -> None:
         """Note that a tenant has signalled."""
         self._heard[tenant] = None
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="signal share")
-
     async def stop(self, grace_s: float) -> None:
-        self._stopping = True
-        if self._task is not None:
-            await stopped(self._task)
-
-    async def _run(self) -> None:
-        # A cancellation can get lost in the client library.
-        while not self._stopping:
-            await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                await self.look()
-            except (nats_errors.Error, WaylineError, TimeoutError, OSError) as error:
-                log.warning("put off", what="shares of signals", why=str(error) or type(error).__name__)
+        """End at once: what a look leaves undone is done by the next router's."""
+        await self._periodic.stop(0)
 
     async def look(self) -> None:
         """Hold every tenant that has signalled since the last look to its share."""

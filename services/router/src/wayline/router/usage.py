@@ -6,23 +6,17 @@ had not written yet is lost: the averages are a little older. A decision pins th
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-import asyncpg
-import structlog
-
+from wayline.chassis import Periodic
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
 from wayline.contracts.models import Slot
-from wayline.store import PostgresUnavailable, Record, Store
-
-log = structlog.get_logger()
+from wayline.store import Record, Store
 
 JOBS_MIN = 3
 """Fewer jobs of an agent on a model in a slot say nothing."""
@@ -39,7 +33,6 @@ WAITING_MAX = 10_000
 """Ended jobs whose use is not written yet; more are not counted."""
 VIEWS_MAX = 4_096
 """Agents whose figures are kept in memory; one more, and all are read again."""
-AWAY = (PostgresUnavailable, asyncpg.PostgresError, OSError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +52,10 @@ class Usage:
         self._waiting: dict[str, list[JobUse]] = {}
         self._count = 0
         self._views: dict[tuple[str, str], tuple[float, Seen]] = {}
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        # One more turn when it stops: what is left is written too.
+        self._periodic = Periodic("agent usage", self._write_now, every_s=every_s, last_turn=True)
+        self.start = self._periodic.start
+        self.stop = self._periodic.stop
 
     def note(self, tenant: str, used: JobUse) -> None:
         """Count a settled job."""
@@ -89,28 +84,8 @@ class Usage:
             await self._store.execute(tenant, sql.forget_usage, tenant, now - BELIEVED_FOR, FORGOTTEN_AT_ONCE)
             await self._store.execute(tenant, sql.learn_usage, tenant, *columns, now, JOBS_REMEMBERED)
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="agent usage")
-
-    async def stop(self, grace_s: float) -> None:
-        """End after writing what is left, or in the middle of it when the grace is over."""
-        self._stopping.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=grace_s)
-            for task in late:
-                task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            stopping = self._stopping.is_set()
-            try:
-                await self.write(now=datetime.now(UTC))
-            except AWAY as error:
-                log.warning("not counted", what="agent usage", why=str(error) or type(error).__name__)
-            if stopping:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._every_s)
+    async def _write_now(self) -> None:
+        await self.write(now=datetime.now(UTC))
 
 
 Row = tuple[str, str, Slot, int, float, float, float, int, int]

@@ -6,22 +6,16 @@ money back or a new window began, and a router that dies in between is followed 
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-
-import asyncpg
 import structlog
-from nats import errors as nats_errors
 
-from wayline.chassis import Bus
-from wayline.contracts.errors import Full, WaylineError
+from wayline.chassis import Bus, Periodic
+from wayline.contracts.errors import Full
 from wayline.contracts.jobs import RaiseBudget, Signal
-from wayline.store import PostgresUnavailable, Record, Store
+from wayline.store import Record, Store
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
 
-AWAY = (PostgresUnavailable, asyncpg.PostgresError, nats_errors.Error, WaylineError, TimeoutError, OSError)
 WAKES_MAX = 1_000
 """Jobs woken at one look; the others are woken at the next."""
 
@@ -32,39 +26,15 @@ class Waker:
     def __init__(self, bus: Bus, store: Store, *, every_s: float) -> None:
         self._bus = bus
         self._store = store
-        self._every_s = every_s
-        self._stopping = False
-        self._looking = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._periodic = Periodic("budgets", self.look, every_s=every_s)
+        self.start = self._periodic.start
+        self.stop = self._periodic.stop
+        self.look_now = self._periodic.now
 
-    async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="budget waker")
-
-    async def stop(self, grace_s: float) -> None:
-        """End after the present look, or in the middle of it when the grace is over."""
-        self._stopping = True
-        self.look()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=grace_s)
-            for task in late:
-                task.cancel()
-
-    def look(self) -> None:
-        """Look now: something has changed."""
-        self._looking.set()
-
-    async def _run(self) -> None:
-        while not self._stopping:
-            self._looking.clear()
-            try:
-                await self.wake()
-                await self.tell()
-            except AWAY as error:
-                log.warning("put off", what="budgets", why=str(error) or type(error).__name__)
-            except Exception as error:  # whatever it is, the next look may be well: parked jobs wait for it
-                log.error("failed", what="budgets", error=repr(error), exc_info=error)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._looking.wait(), self._every_s)
+    async def look(self) -> None:
+        """Wake who can go on, and tell what budgets have reached."""
+        await self.wake()
+        await self.tell()
 
     async def wake(self) -> int:
         """Signal every job that would fit; returns how many."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Service, asks, connected, hears
+from wayline.chassis import Ask, Bus, BusSettings, Periodic, Service, asks, connected, hears
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, VoidTool
 from wayline.store import Store
@@ -18,7 +18,6 @@ from wayline.tool_registry.adapters.mcp_server import McpServer
 from wayline.tool_registry.adapters.mcp_servers import McpServers
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.handlers import Handlers
-from wayline.tool_registry.ledger_retention import LedgerRetention
 from wayline.tool_registry.running_calls import RunningCalls
 from wayline.tool_registry.settings import Settings
 
@@ -26,6 +25,8 @@ NAME = "tool_registry"
 SPANS_NAME = "tool-registry"
 SCHEMA = "tools"
 HERE = Path(__file__).parent
+FORGET_EVERY_S = 3_600.0
+"""How often calls that no job can ask for any more are deleted."""
 
 
 def migrations() -> Path:
@@ -43,6 +44,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     arguments = Arguments()
     servers = _servers(settings, bus, arguments)
     ledger = PostgresLedger(store, lease_s=settings.lease_s)
+    # In every replica: deleting twice does no harm.
+    forget = partial(ledger.forget, after_days=settings.keep_days)
+    forgetting = Periodic("forgetting old calls", forget, every_s=FORGET_EVERY_S)
     running = RunningCalls(servers=servers, ledger=ledger, arguments=arguments, telemetry=telemetry, settings=settings)
     return Service(
         NAME,
@@ -51,7 +55,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         telemetry,
         exporter,
         asks=_asks(Handlers(servers, running, ledger), calls_max=settings.calls_max),
-        parts=[running, LedgerRetention(ledger, after_days=settings.keep_days)],
+        parts=[running, forgetting],
         needs={"postgres": store.check},
         close=store.close,
     )

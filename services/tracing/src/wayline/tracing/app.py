@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wayline.chassis import Ask, Bus, BusSettings, Part, Service, asks, connected
+from wayline.chassis import Ask, Bus, BusSettings, Part, Periodic, Service, asks, connected
 from wayline.chassis.topology import EVENTS_TRACING, TELEMETRY_TRACING
 from wayline.contracts.traces import GetCosts, GetSteps, GetTrace, ListJobs, RecordSpending
 from wayline.store import Store
@@ -19,10 +19,9 @@ from wayline.tracing.drift import DriftCheck
 from wayline.tracing.exported_spans import Export, ExportedSpans
 from wayline.tracing.gauges import Gauges
 from wayline.tracing.handlers import Answers
-from wayline.tracing.periodic import Periodic
 from wayline.tracing.projector import Projector, Record
 from wayline.tracing.record_spending import SpendingRecorder
-from wayline.tracing.retention import Retention
+from wayline.tracing.retention import REST_FACTOR, Retention
 from wayline.tracing.settings import Settings
 from wayline.tracing.trace_tenants import TraceTenants
 
@@ -52,15 +51,16 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     collector = _collector(settings)
     records, spans = _readers(settings, bus, tables, collector)
     gauges = Gauges(bus, store)
+    periodic = partial(Periodic, rest_factor=REST_FACTOR)
     parts: list[Part] = [
         # First: nothing can be stored before there are partitions.
         Retention(tables, ledger_days=settings.ledger_days, every_s=settings.keep_every_s),
         *([collector] if collector else []),
         records,
         spans,
-        Periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
-        Periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
-        Periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
+        periodic("queue gauges", gauges.read_queues, every_s=settings.gauges_every_s),
+        periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
+        periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
     ]
     exporter = BusExporter(NAME)
 

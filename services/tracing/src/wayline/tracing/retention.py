@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import structlog
 
+from wayline.chassis import Periodic
 from wayline.tracing.adapters.tables import Tables
-from wayline.tracing.periodic import Periodic
 
 log = structlog.get_logger()
+
+REST_FACTOR = 20.0
+"""A periodic task of this service rests this many times as long as it took: the readers come first."""
 
 
 class Retention:
@@ -16,7 +19,7 @@ class Retention:
     def __init__(self, tables: Tables, *, ledger_days: int, every_s: float) -> None:
         self._tables = tables
         self._ledger_days = ledger_days
-        self._periodic = Periodic("retention", self.keep, every_s=every_s)
+        self._periodic = Periodic("retention", self.keep, every_s=every_s, rest_factor=REST_FACTOR)
         self.stop = self._periodic.stop
 
     async def start(self) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import structlog
-
-from wayline.chassis import Bus
+from wayline.chassis import Bus, Periodic
 from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settled
-from wayline.contracts.errors import WaylineError
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import cost_sum
 from wayline.contracts.traces import SPENDINGS_MAX, Recorded, RecordSpending, Spending
@@ -25,8 +22,6 @@ from wayline.store import Record, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-log = structlog.get_logger()
 
 PURPOSE = "embedding"
 OPEN_MAX_S = 900.0
@@ -134,35 +129,17 @@ class Reporter:
 
     def __init__(self, payments: Payments, *, every_s: float = REPORT_EVERY_S) -> None:
         self._payments = payments
-        self._every_s = every_s
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._periodic = Periodic("reports of embedding costs", self._report, every_s=every_s)
+        self.stop = self._periodic.stop
 
     async def start(self) -> None:
         if not self._payments.price.free:
-            self._task = asyncio.create_task(self._run(), name="embedding costs")
+            await self._periodic.start()
 
-    async def stop(self, grace_s: float) -> None:
-        """End after the present turn, or in the middle of it when the grace is over."""
-        self._stopping.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=grace_s)
-            for task in late:
-                task.cancel()
-
-    async def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                more = await self._payments.report() == SPENDINGS_MAX
-            except (WaylineError, OSError, TimeoutError) as error:
-                more = False
-                log.warning("embedding costs are reported later", why=str(error) or type(error).__name__)
-            except Exception as error:  # whatever it is, the calls stay written down, and the next turn may be well
-                more = False
-                log.error("embedding costs could not be reported", error=repr(error), exc_info=error)
-            if not more:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopping.wait(), self._every_s)
+    async def _report(self) -> None:
+        if await self._payments.report() == SPENDINGS_MAX:
+            # There may be more.
+            self._periodic.now()
 
 
 def attempt_id(tenant: str, charge_id: str) -> str:
