@@ -119,7 +119,7 @@ async def balanced(town: Town, books: Books) -> None:
         said = await town.metrics()
         return (said[GAUGE], said[UNSETTLED]) == (books.total, len(books.unsettled))
 
-    await until(shown, within=30, why="the gauges say what the log says")
+    await until(shown, within=60, why="the gauges say what the log says")
     letters = [
         ((letter.headers or {})[h.DEAD_CODE], orjson.loads(letter.data)) for letter in await town.world.letters()
     ]

@@ -72,7 +72,7 @@ async def test_an_executor_killed_as_it_hands_a_job_back_is_followed_by_one_that
     name = point.replace(".", "-")
     doomed = await world.fleet.start("executor", point)
     await world.submit(name, calls(ONCE, hold=name), says("done"))
-    await until(lambda: name in world.holds, within=20, why="the model call is under way")
+    await until(lambda: name in world.holds, within=60, why="the model call is under way")
     doomed.drain()
     world.holds[name].set()
     await world.until_dead(doomed)

@@ -87,7 +87,7 @@ async def begin(world: World, name: str) -> list[str]:
     def acted() -> bool:
         return any(f"/{name}-" in key for _, key in world.effects.calls())
 
-    await until(acted, within=30, why="the jobs are at work")
+    await until(acted, within=60, why="the jobs are at work")
     return jobs
 
 
@@ -99,7 +99,7 @@ async def until_told(world: World, need: str, words: str) -> None:
             answer = await http.get("/health/ready")
             return answer.status_code == 503 and words in answer.json()["needs"][need]
 
-        await until(told, within=30, why=f"the probe says of {need}: {words}")
+        await until(told, within=60, why=f"the probe says of {need}: {words}")
 
 
 async def until_ready(world: World) -> None:

@@ -26,7 +26,7 @@ async def test_a_call_whose_executor_was_killed_is_unsettled_once_and_the_next_o
     doomed = await world.fleet.start("executor")
     # The first call of this name is held after its first word; the next one goes through.
     await world.submit("lost", says("the whole answer", hold="lost"))
-    await until(lambda: "lost" in world.holds, within=20, why="the model is writing")
+    await until(lambda: "lost" in world.holds, within=60, why="the model is writing")
     doomed.kill()
 
     await world.fleet.start("executor")

@@ -52,7 +52,7 @@ async def begin(world: World, name: str) -> list[str]:
     def acted() -> bool:
         return any(f"/{name}-" in key for _, key in world.effects.calls())
 
-    await until(acted, within=30, why="the jobs are at work")
+    await until(acted, within=60, why="the jobs are at work")
     return jobs
 
 

@@ -174,8 +174,8 @@ async def test_a_document_whose_indexer_is_killed_there_is_indexed_once(world: W
     async def acked() -> bool:
         return (await world.bus.js.stream_info("INDEX")).state.messages == 0
 
-    document = await until(indexed, within=30, why="the document is ready")
-    await until(acked, within=30, why="its message is acked")
+    document = await until(indexed, within=60, why="the document is ready")
+    await until(acked, within=60, why="its message is acked")
     (row,) = await world.sql("SELECT count(*) AS n FROM retrieval.chunks WHERE document_id = $1", document_id)
     assert row["n"] == document.chunks_total == document.chunks_done > 1
     assert await world.dead_letters() == []

@@ -56,6 +56,8 @@ class World:
     bus: Bus
     port: int = 0
     """Of the gateway, where there is one."""
+    slow: EffectsServer = field(init=False)
+    """The same effects, slowly, where a test needs time while a tool works."""
     answered: set[str] = field(default_factory=set)
     acted_at_end: dict[tuple[str, str], int] = field(default_factory=dict)
     """How often a tool had acted for a key when its result was in the log."""
@@ -161,6 +163,11 @@ class World:
             stories = [f"{job_id}:\n{story(await self.records(job_id))}" for job_id in job_ids]
             raise AssertionError("\n".join([str(error), *stories])) from None
         assert process.killed, f"ended with {process.child.process.returncode}:\n{process.tail}"
+
+    async def set_ack_wait(self, seconds: float) -> None:
+        """Have a run ticket come again after so long without a word of its holder's."""
+        present = (await self.bus.js.consumer_info("RUN", "interactive")).config
+        await self.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
 
     async def until_parked_and_acked(self, job_id: str, within: float = 30.0) -> None:
         """Wait until a job is parked and its ticket acked: from then on only the router can wake it.

@@ -50,19 +50,19 @@ async def running(world: World, *names: str) -> AsyncIterator[dict[str, Service]
 
 
 async def until_held(world: World, name: str) -> None:
-    await until(lambda: name in world.holds, within=20, why=f"the model call {name} is under way")
+    await until(lambda: name in world.holds, within=60, why=f"the model call {name} is under way")
 
 
 async def until_let_go(world: World, executor: Service, wire: Wire) -> None:
     """Wait until an executor has nothing in hand, and all that it said is heard."""
     lane = executor.parts[0]
     assert isinstance(lane, Lane)
-    await until(lambda: not lane._held and not lane._puller.running, within=20, why="the holder has let go")
+    await until(lambda: not lane._held and not lane._puller.running, within=60, why="the holder has let go")
     # The server has got all that it said: what is published now is heard after it.
     await executor.bus.nc.flush()
     marker = f"marker.{len(wire.heard)}"
     await world.bus.nc.publish(marker, b"")
-    await until(lambda: wire.find(on(marker)), within=20, why="everything said is heard")
+    await until(lambda: wire.find(on(marker)), within=60, why="everything said is heard")
 
 
 async def head_of(world: World, job_id: str) -> Head:
@@ -76,7 +76,7 @@ async def until_parked(world: World, job_id: str) -> Head:
         head = await JobLog(world.bus, TENANT, job_id).last()
         return head is not None and head.state is State.PARKED
 
-    await until(parked, within=20, why=f"{job_id} is parked")
+    await until(parked, within=60, why=f"{job_id} is parked")
     return await head_of(world, job_id)
 
 

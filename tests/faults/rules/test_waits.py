@@ -54,7 +54,7 @@ async def test_rule_1_every_decision_rests_on_a_leader_read(world: World, wire: 
         mark = len(wire.heard)
         await world.signal("r1-wire", Answer(decision_id="1-1", outcome="succeeded"))
         claim = record("r1-wire", "job.claimed")
-        await until(lambda: wire.find(claim, after=mark), within=20, why="it is claimed again")
+        await until(lambda: wire.find(claim, after=mark), within=60, why="it is claimed again")
 
     direct = [m for m in wire.heard if m.subject.startswith("$JS.API.DIRECT.GET.")]
     assert [m for m in direct if b"last_by_subj" in m.data or b"multi_last" in m.data] == []
@@ -70,9 +70,9 @@ async def test_rule_14_a_cancel_is_heard_while_the_registry_is_away(world: World
     async with running(world, "router", "executor") as services:
         await world.submit("r14", says("never"))
         held = services["executor"].parts[0]._by_job
-        await until(lambda: (TENANT, "r14") in held, within=20, why="it is held")
+        await until(lambda: (TENANT, "r14") in held, within=60, why="it is held")
         await world.signal("r14", Cancel(reason="enough"))
-        await world.until_ended("r14", within=20)
+        await world.until_ended("r14", within=60)
         await world.until_quiet()
     assert (await world.job("r14")).status == "cancelled"
 
@@ -108,7 +108,7 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
                 info = await world.bus.js.consumer_info("SIGNALS", "router")
                 return info.num_pending == 0 and info.num_ack_pending == 0
 
-            await until(let_go, within=20, why="the router has let the signal go")
+            await until(let_go, within=60, why="the router has let the signal go")
         await real(pen, *points)
 
     monkeypatch.setattr(LogWriter, "append", append)
@@ -116,7 +116,7 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
     async with running(world, *ALL):
         await world.submit("r16", calls(ONCE), says("done"))
         # Nobody else answers here: a job that stays parked would wait for ever.
-        await until(lambda: wire.find(record("r16", "job.completed")), within=20, why="the job went on")
+        await until(lambda: wire.find(record("r16", "job.completed")), within=60, why="the job went on")
         await world.until_quiet()
     assert slipped == ["r16"]
     claims = [

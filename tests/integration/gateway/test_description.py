@@ -14,7 +14,7 @@ from .conftest import Running, World
 from .others import Others
 from .story import Story
 
-RUN_MAX_S = 200
+RUN_MAX_S = 600
 DECIDED_HERE = r"^/v1/(documents|search|costs|models|dead-letters|tenants|jobs/\{job_id\}/answers)"
 """Where the gateway itself reads more than an id; the rest is in the slow run."""
 CHECKS = (

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -68,6 +69,16 @@ class EffectsServer:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+    def pause(self) -> None:
+        """Freeze it: a tool that is at work has no effect until it goes on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def calls(self) -> list[tuple[str, str]]:
         """Every effect so far as `(tool, key)`, oldest first."""
