@@ -58,7 +58,7 @@ BESIDES = (
         "core",
     ),
     Channel(
-        "dead.{stream}.{consumer}",
+        "dead.{stream}.{consumer}.{tenant}",
         "dead letter",
         None,
         "What could not be handled: the original body, with why and where from in `Wayline-Dead-…` headers.",

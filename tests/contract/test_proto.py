@@ -67,7 +67,7 @@ def test_no_two_subjects_meet(bus_map: ModuleType):
 
 
 def test_every_message_is_said_and_heard_by_somebody(bus_map: ModuleType):
-    by_the_bus_alone = {"later.{tenant}.{job_id}.{wait_id}", "dead.{stream}.{consumer}"}
+    by_the_bus_alone = {"later.{tenant}.{job_id}.{wait_id}", "dead.{stream}.{consumer}.{tenant}"}
 
     unsaid = [c.subject for c in bus_map.channels() if not bus_map.who_says(c)]
     unheard = {c.subject for c in bus_map.channels() if not bus_map.who_hears(c)}

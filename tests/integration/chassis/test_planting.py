@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from nats import errors as nats_errors
 from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
@@ -45,7 +46,7 @@ SUBJECTS = (
     "inbox.{t}.planted",
     "_INBOX.planted",
     "_INBOX_executor.planted",
-    "dead.SUBMIT.planted",
+    "dead.SUBMIT.router.planted",
     "telemetry.traces",
     "$O.PAYLOADS.M.planted",
     "$O.PAYLOADS.C.planted",
@@ -197,7 +198,7 @@ async def settle(nc: Connection, who: Identity | Client) -> None:
     """Wait for an answer of each kind: those that were asked for before it have been given."""
     for subject, body in asking(who):
         if not subject.startswith("$JS.ACK.") and not any(covers(pattern, subject) for pattern in ANSWERED):
-            with suppress(TimeoutError, nats.errors.Error):
+            with suppress(TimeoutError, nats_errors.Error):
                 await nc.request(subject, body, timeout=2)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, Work
-from wayline.chassis.topology import SUBMIT_ROUTER, Consumer, Limits, declare
+from wayline.chassis.letters import BODY_MAX_BYTES
+from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer, Limits, declare
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
 from wayline.telemetry import BusExporter, Telemetry
@@ -112,27 +113,28 @@ async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     await empty(bus)
 
     letter = await bus.js.get_msg("DEAD", 1)
-    assert letter.subject == "dead.SUBMIT.router"
+    assert letter.subject == "dead.SUBMIT.router.default"
     assert letter.headers["Wayline-Dead-Code"] == "wild"
     assert letter.headers["Wayline-Dead-Reason"] == "too wild"
     assert SubmitJob.from_wire(letter.data, "jobs.submit.default").input == "j1"
 
 
-async def test_a_message_that_fills_all_the_room_of_the_bus_is_put_aside_without_its_end(bus, bind):
+async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
     done = []
 
     async def on_job(job, _):
         done.append(job.input)
 
     await bind(on_job)
-    await bus.js.publish("jobs.submit.default", b"x" * (bus.nc.max_payload - 10))
+    await bus.js.publish("jobs.submit.default", b"x" * (SUBMISSION_MAX_BYTES - 100))
     await submit(bus, "neighbour")
     await empty(bus)
 
     letter = await bus.js.get_msg("DEAD", 1)
     assert letter.headers["Wayline-Dead-Code"] == "invalid_message"
-    assert letter.headers["Wayline-Dead-Reason"].endswith("(of the body's 1048566 bytes the last are missing)")
-    assert len(letter.data) > 1_000_000
+    missing = f"(of the body's {SUBMISSION_MAX_BYTES - 100} bytes the last are missing)"
+    assert letter.headers["Wayline-Dead-Reason"].endswith(missing)
+    assert len(letter.data) == BODY_MAX_BYTES
     assert done == ["neighbour"]
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import httpx2
+import pytest
+from nats.js.errors import APIError
 
-from wayline.chassis.topology import PAYLOADS
+from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.letters import BODY_MAX_BYTES
+from wayline.chassis.topology import Limits, streams
 from wayline.contracts.errors import Unavailable
+from wayline.contracts.knowledge import IndexDocument
 from wayline.contracts.tenants import CreateTenant, GetTenant, Tenant
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
-from wayline.testkit.chat_server import ChatServer, Say
 
 from .conftest import Platform, chatting
 
 SHARE_BYTES = 8 * 1024 * 1024
-LARGE = "x" * 200_000
+LARGE = "x" * 100_000
 
 
 async def start(platform: Platform, *names: str, **limits: Any) -> None:
@@ -25,12 +30,6 @@ async def start(platform: Platform, *names: str, **limits: Any) -> None:
     settings = {"router": RouterSettings(**limits), "gateway": GatewaySettings(http_port=0)}
     await platform.start("router", *names, **settings)
     await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
-
-
-async def stored(platform: Platform) -> int:
-    """The bytes in job logs and payloads."""
-    infos = [await platform.bus.js.stream_info(name) for name in ("EVENTS", f"OBJ_{PAYLOADS}")]
-    return sum(info.state.bytes for info in infos)
 
 
 async def full(platform: Platform, tenant: str = "default") -> bool:
@@ -50,7 +49,7 @@ async def fill(platform: Platform, *, large: str = LARGE) -> None:
             await platform.publish({"agent": "assistant", "input": large, "job_id": f"greedy-{sent}"})
             sent += 1
         await platform.drained("SUBMIT")
-        return await stored(platform) >= SHARE_BYTES and await full(platform)
+        return await full(platform)
 
     await until(refused, within=40, why="the tenant has its share")
 
@@ -119,7 +118,7 @@ async def test_over_http_a_full_tenant_gets_a_429_and_another_an_answer(platform
 
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
         job = await http.post(f"{url}/jobs", json={"agent": "assistant", "input": "go"})
-        agent = await http.put(f"{url}/agents/large", json={"description": LARGE * 2})
+        agent = await http.put(f"{url}/agents/large", json={"description": LARGE * 3})
         look = await http.get(f"{url}/jobs/greedy-0")
 
     assert (job.status_code, job.json()["code"], "retry-after" in job.headers) == (429, "tenant_full", True)
@@ -147,3 +146,57 @@ async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platfo
         return not await full(platform)
 
     await until(again, within=20, why="the ended jobs make room")
+
+
+@pytest.mark.parametrize("platform", [Limits(dead_max_per_tenant=3, memory=True)], indirect=True)
+async def test_dead_letters_of_one_tenant_push_out_only_its_own(platform: Platform):
+    await start(platform)
+    await platform.publish(b"modest", tenant="acme")
+    await platform.drained("SUBMIT")
+
+    for n in range(8):
+        await platform.publish(b"greedy %d" % n)
+    await platform.drained("SUBMIT")
+
+    info = await platform.bus.js.stream_info("DEAD", subjects_filter="dead.>")
+    assert info.state.subjects == {"dead.SUBMIT.router.acme": 1, "dead.SUBMIT.router.default": 3}
+
+
+def test_what_one_tenant_can_submit_and_leave_behind_is_a_share_of_its_stream():
+    limits = Limits()
+    found = {stream.name: stream for stream in streams(limits)}
+    submit, index, dead = found["SUBMIT"], found["INDEX"], found["DEAD"]
+    letter = BODY_MAX_BYTES + 64 * 1024
+
+    assert limits.submit_max_per_tenant * (submit.max_msg_size or 0) <= (submit.max_bytes or 0) / 2
+    assert limits.index_max_per_tenant * MESSAGE_MAX <= (index.max_bytes or 0) / 4
+    assert limits.dead_max_per_tenant * letter <= (dead.max_bytes or 0) / 8
+
+
+async def test_a_large_submission_goes_through_the_gateway_and_not_over_the_bus(platform: Platform):
+    await start(platform, "gateway")
+    job = {"agent": "assistant", "input": LARGE * 5, "job_id": "large"}
+
+    with pytest.raises(APIError, match="exceeds maximum"):
+        await platform.publish(job)
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        accepted = await http.post(f"http://127.0.0.1:{platform.http_port}/v1/jobs", json=job)
+    await platform.drained("SUBMIT")
+
+    submitted = (await platform.job("large")).submitted
+    assert accepted.status_code == 202
+    assert submitted is not None and submitted.input == LARGE * 5
+
+
+@pytest.mark.parametrize("platform", [Limits(index_max_per_tenant=2, memory=True)], indirect=True)
+async def test_waiting_documents_of_one_tenant_are_bounded_and_anothers_are_queued(platform: Platform):
+    await start(platform, "gateway")
+    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+        url = f"http://127.0.0.1:{platform.http_port}/v1/documents"
+        greedy = [await http.post(url, json={"name": f"{n}.txt", "text": f"Text {n}."}) for n in range(3)]
+    modest = IndexDocument(tenant="acme", document_id="d1", name="modest.txt", text="Text.")
+
+    await platform.bus.publish(modest, msg_id="d1")
+
+    assert [answer.status_code for answer in greedy] == [202, 202, 429]
+    assert await platform.left("INDEX") == 3

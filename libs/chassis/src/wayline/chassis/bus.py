@@ -60,6 +60,8 @@ AWAY = (
 )
 
 INBOX = "_INBOX."
+NO_TENANT = "-"
+"""Where a dead letter of no tenant stands."""
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=BaseModel)
@@ -316,8 +318,9 @@ class Bus:
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
-        body, said = letter(delivery, code=code, reason=reason, max_bytes=self.nc.max_payload)
-        await self.store(f"dead.{delivery.stream}.{delivery.consumer}", body, said)
+        body, said = letter(delivery, code=code, reason=reason)
+        subject = f"dead.{delivery.stream}.{delivery.consumer}.{said[h.TENANT] or NO_TENANT}"
+        await self.store(subject, body, said)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
 

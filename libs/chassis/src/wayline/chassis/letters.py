@@ -10,6 +10,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.base import tenant_of
 
 REASON_MAX = 1_000
+BODY_MAX_BYTES = 64 * 1024
 SENT_HEADERS_MAX_BYTES = 48 * 1024
 """Of the sender's own headers; a stream takes 64 KiB with ours."""
 
@@ -17,11 +18,11 @@ _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """A header's name as the client library sends it; it hears others too."""
 
 
-def letter(delivery: Delivery, *, code: str, reason: str, max_bytes: int) -> tuple[bytes, dict[str, str]]:
-    """The body and the headers of a dead letter, in no more bytes than the bus takes.
+def letter(delivery: Delivery, *, code: str, reason: str) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers of a dead letter.
 
-    A sender may have used all the room that there is, and the bus closes the connection of whoever uses more: what
-    does not fit beside our own words is left out, and the reason says so.
+    A tenant has room for so many letters, so none is large: of a longer body the end is left out, and the reason says
+    so. Nothing could be submitted again from here anyway.
     """
     kept, missing = _kept(delivery.headers)
     said = {
@@ -38,9 +39,9 @@ def letter(delivery: Delivery, *, code: str, reason: str, max_bytes: int) -> tup
         h.MSG_ID: f"dead-{delivery.stream}-{delivery.sequence}-{code}",
     }
     body = delivery.body
-    if len(body) > max_bytes - _size(said):
+    if len(body) > BODY_MAX_BYTES:
         said[h.DEAD_REASON] += f" (of the body's {len(body)} bytes the last are missing)"
-        body = body[: max_bytes - _size(said)]
+        body = body[:BODY_MAX_BYTES]
     return body, said
 
 

@@ -29,7 +29,8 @@ OBJECT_WRITE = (*OBJECT_READ, f"$O.{PAYLOADS}.C.*", f"$O.{PAYLOADS}.M.*")
 UPLOAD_FIND = f"{OWN_API}.STREAM.MSG.GET.OBJ_{UPLOADS}"
 UPLOAD_WRITE = (UPLOAD_FIND, f"$O.{UPLOADS}.C.*", f"$O.{UPLOADS}.M.*")
 UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
-COMMON = ("telemetry.traces", "dead.*.*", *OBJECT_WRITE)
+# Letters without a tenant are of the version before.
+COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE)
 TELL_STORED = "tenants.stored.*"
 
 

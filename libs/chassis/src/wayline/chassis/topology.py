@@ -30,6 +30,8 @@ UPLOADS = "UPLOADS"
 """The object store of uploaded documents' large fields; retrieval purges them with their document."""
 PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
+SUBMISSION_MAX_BYTES = 128 * 1024
+"""With its headers; of what a service says beyond `SubmitJob.body_max` the largest fields are in the object store."""
 SIGNAL_MAX_BYTES = 16 * 1024
 """With its headers; what a service says beyond `Signal.body_max` is in the object store."""
 WITHOUT_ROLLUP = {"allow_rollup_hdrs": False}
@@ -98,9 +100,16 @@ _queue = partial(_stream, retention=RetentionPolicy.WORK_QUEUE)
 
 STREAMS = (
     # The log is what deduplicates; a long window would only refuse what the router can answer better.
-    _queue("SUBMIT", "jobs.submit.*", discard_new_per_subject=True, max_bytes=2 * GIB, duplicate_window=0.1),
+    _queue(
+        "SUBMIT",
+        "jobs.submit.*",
+        discard_new_per_subject=True,
+        max_bytes=2 * GIB,
+        max_msg_size=SUBMISSION_MAX_BYTES,
+        duplicate_window=0.1,
+    ),
     _queue("RUN", "jobs.run.*.*", max_bytes=GIB),
-    _queue("INDEX", "documents.index.*", max_bytes=2 * GIB),
+    _queue("INDEX", "documents.index.*", discard_new_per_subject=True, max_bytes=2 * GIB),
     _stream(
         "EVENTS",
         "events.*.*",
@@ -132,7 +141,16 @@ STREAMS = (
         discard=DiscardPolicy.OLD,
     ),
     _queue("TELEMETRY", "telemetry.traces", max_age=DAY_S, max_bytes=GIB // 4, discard=DiscardPolicy.OLD),
-    _stream("DEAD", "dead.*.*", max_age=30 * DAY_S, max_bytes=GIB, allow_direct=True, discard=DiscardPolicy.OLD),
+    # Without a tenant as older versions wrote them.
+    _stream(
+        "DEAD",
+        "dead.*.*",
+        "dead.*.*.*",
+        max_age=30 * DAY_S,
+        max_bytes=GIB,
+        allow_direct=True,
+        discard=DiscardPolicy.OLD,
+    ),
     # What a probe writes to see whether writing works: the last word of each service, and nothing that matters.
     _stream("PROBES", "probe.*", max_msgs_per_subject=1, max_bytes=GIB // 256, discard=DiscardPolicy.OLD),
     _stream("ADVISORY", *ADVISORIES, max_age=30 * DAY_S, max_bytes=GIB // 16, discard=DiscardPolicy.OLD),
@@ -148,7 +166,12 @@ class Limits:
     ack_wait_s: float = 10.0
     """How soon a killed executor's jobs are taken over."""
     submit_max: int = 100_000
-    submit_max_per_tenant: int = 50_000
+    submit_max_per_tenant: int = 8_000
+    """Of SUBMISSION_MAX_BYTES each: half of the stream."""
+    index_max_per_tenant: int = 2_000
+    """Of 256 KiB each, for what is larger is in the object store: a quarter of the stream."""
+    dead_max_per_tenant: int = 1_000
+    """Dead letters of one consumer; the tenant's next one pushes its oldest out."""
     events_max_bytes: int = 8 * GIB
     memory: bool = field(default=False, repr=False)
     """Keep streams in memory: only for tests that measure something else."""
@@ -163,6 +186,8 @@ def streams(limits: Limits) -> list[StreamConfig]:
     bounds = {
         "SUBMIT": {"max_msgs": limits.submit_max, "max_msgs_per_subject": limits.submit_max_per_tenant},
         "EVENTS": {"max_bytes": limits.events_max_bytes},
+        "INDEX": {"max_msgs_per_subject": limits.index_max_per_tenant},
+        "DEAD": {"max_msgs_per_subject": limits.dead_max_per_tenant},
     }
     return [stream.evolve(**everywhere, **bounds.get(stream.name or "", {})) for stream in STREAMS]
 

@@ -69,6 +69,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     model_config = ConfigDict(frozen=True, extra="forbid")
     terse = True
     from_clients = True
+    body_max = 112 * 1024
 
     agent: str = Field(min_length=1, max_length=64)
     input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")

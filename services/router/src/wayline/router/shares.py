@@ -87,10 +87,11 @@ class Shares:
         """Say why a tenant begins no more jobs for now, and what helps; None: it may."""
         await self._look()
         limits, begun = self._limits, len(self._begun.get(tenant, ()))
-        if self._is_little(self._all_stored + self._bus.stored.total, self._all_unfinished + begun):
+        few = self._all_unfinished + begun < limits.unfinished
+        if few and self._is_little(self._all_stored + self._bus.stored.total, self._all_unfinished):
             return None
         stored, unfinished = await self._stored(tenant), await self._unfinished(tenant)
-        if unfinished >= limits.unfinished:
+        if unfinished + len(self._begun.get(tenant, ())) >= limits.unfinished:
             return (
                 f"{unfinished:,} jobs of tenant {tenant!r} wait or run: submit more when some of these have ended, or "
                 "raise WAYLINE_ROUTER_UNFINISHED_PER_TENANT_MAX"
@@ -104,8 +105,7 @@ class Shares:
         return None
 
     def _is_little(self, stored: int, unfinished: int) -> bool:
-        limits = self._limits
-        return stored + unfinished * UNFINISHED_BYTES < limits.stored_bytes and unfinished < limits.unfinished
+        return stored + unfinished * UNFINISHED_BYTES < self._limits.stored_bytes
 
     async def may_store(self, tenant: str) -> bool:
         """Return whether a full tenant's running jobs still go on, and its refused ones still get a log."""
@@ -151,7 +151,7 @@ class Shares:
                 until, known = self._jobs.get(tenant, (0.0, 0))
                 if until < time.monotonic():
                     known = await self._count(tenant)
-        return known + len(self._begun.get(tenant, ()))
+        return known
 
     async def _count(self, tenant: str) -> int:
         """Count the run tickets of a tenant: one for each of its jobs that waits or runs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from wayline.chassis import BusSettings
-from wayline.chassis.topology import Limits
 from wayline.standalone.credentials import ADMIN
 from wayline.standalone.errors import NoServers
 from wayline.standalone.installation import Installation, Place, read_environment, write_environments
@@ -18,9 +17,8 @@ async def migrate(settings: Settings, *, as_json: bool = False) -> None:
     installation = Installation(settings.data_dir.absolute())
     installation.prepare()
     place = find_place(settings, installation)
-    limits = Limits(replicas=settings.replicas, ack_wait_s=settings.ack_wait_s)
     changes: list[str] = []
-    async for change in migrate_all(place, limits):
+    async for change in migrate_all(place, settings.limits):
         changes.append(change)
         if not as_json:
             print(change, flush=True)

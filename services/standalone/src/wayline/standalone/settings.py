@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings, HttpUrl, NatsServers, NkeySeed, Port, PostgresDsn
+from wayline.chassis.topology import Limits
 
 
 class Settings(EnvironmentSettings):
@@ -38,6 +39,17 @@ class Settings(EnvironmentSettings):
     health_port: Port | None = Field(default=None, description="Probes and metrics of `serve`; none: nowhere.")
     ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")
     replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
+    submit_per_tenant_max: int = Field(
+        default=8_000, ge=1, description="Submissions of one tenant that wait for the router; the next is a 429."
+    )
+    index_per_tenant_max: int = Field(
+        default=2_000, ge=1, description="Documents of one tenant that wait to be indexed; the next is a 429."
+    )
+    dead_per_tenant_max: int = Field(
+        default=1_000,
+        ge=1,
+        description="Dead letters of one tenant for each consumer; beyond it the tenant's oldest are dropped.",
+    )
     log: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -45,6 +57,17 @@ class Settings(EnvironmentSettings):
     @classmethod
     def _any_case(cls, said: object) -> object:
         return said.lower() if isinstance(said, str) else said
+
+    @property
+    def limits(self) -> Limits:
+        """What the streams are declared with."""
+        return Limits(
+            replicas=self.replicas,
+            ack_wait_s=self.ack_wait_s,
+            submit_max_per_tenant=self.submit_per_tenant_max,
+            index_max_per_tenant=self.index_per_tenant_max,
+            dead_max_per_tenant=self.dead_per_tenant_max,
+        )
 
     @property
     def admin_dsn(self) -> str | None:

@@ -120,12 +120,10 @@ class _Up:
         self._servers.append(server)
 
     async def _migrate(self, place: Place) -> None:
-        from wayline.chassis.topology import Limits
         from wayline.standalone.migrating import migrate_all
 
-        limits = Limits(replicas=self._settings.replicas, ack_wait_s=self._settings.ack_wait_s)
         with self._teller.step("Migrating …") as step:
-            changes = [said async for said in _logged(migrate_all(place, limits))]
+            changes = [said async for said in _logged(migrate_all(place, self._settings.limits))]
             step.done = (
                 f"database and streams: {len(changes)} changes" if changes else "database and streams up to date"
             )

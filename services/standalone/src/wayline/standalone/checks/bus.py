@@ -35,7 +35,7 @@ async def examine_bus(settings: Settings, installation: Installation) -> Finding
     try:
         async with administering(place, wait_s=WAIT_S) as js:
             yield ok("bus", f"answers at {place.nats_address}")
-            async for finding in _examine_streams(js):
+            async for finding in _examine_streams(js, settings.limits):
                 yield finding
     except Exception as error:
         yield problem(
@@ -45,12 +45,12 @@ async def examine_bus(settings: Settings, installation: Installation) -> Finding
     yield await _sync(settings, installation, own=place.own_bus)
 
 
-async def _examine_streams(js: JetStreamContext) -> Findings:
+async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
     wrong: list[str] = []
     present = {stream.config.name: stream for stream in await js.streams_info()}
     # What was chosen when it was declared is no drift.
     replicas = present["SUBMIT"].config.num_replicas if "SUBMIT" in present else 1
-    for stream in streams(Limits(replicas=replicas or 1)):
+    for stream in streams(replace(limits, replicas=replicas or 1)):
         if stream.name not in present:
             wrong.append(f"stream {stream.name} is missing")
         elif drifted := _drifted(stream, present[stream.name].config):
