@@ -61,7 +61,7 @@ class Bill:
 
 
 def price(facts: Facts, usage: Usage) -> Decimal:
-    """Dollars, rounded once to a billionth."""
+    """Return the dollars, rounded once to a billionth."""
     above = facts.above_tokens is not None and usage.input > facts.above_tokens
     rates = facts.rates_above if above else facts.rates
     plain = usage.input - usage.cache_read - usage.cache_write_5m - usage.cache_write_1h

@@ -116,10 +116,10 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def turns(*says: Say) -> Script:
-    """A script for one conversation: the n-th reply answers the n-th request after the user's message."""
+    """Make a script for one conversation: the n-th reply answers the n-th request after the user's message."""
 
     def script(body: dict[str, Any]) -> Say:
-        said = sum(message["role"] == "assistant" for message in body["messages"])
-        return says[min(said, len(says) - 1)]
+        answered = sum(message["role"] == "assistant" for message in body["messages"])
+        return says[min(answered, len(says) - 1)]
 
     return script

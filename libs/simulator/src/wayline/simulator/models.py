@@ -54,7 +54,7 @@ class Facts:
 
 
 def known() -> dict[str, Facts]:
-    """The models of the table, by name."""
+    """Return the models of the table, by name."""
     table = tomllib.loads(resources.files(__name__.rpartition(".")[0]).joinpath("models.toml").read_text())
     return {name: _facts(name, row) for name, row in table.items()}
 

@@ -48,18 +48,18 @@ class Refusal(Exception):
 
 
 def as_body(refusal: Refusal, wire: Wire, request_id: str) -> dict[str, Any] | list[dict[str, Any]]:
-    """The error as the provider writes it."""
+    """Return the error as the provider writes it."""
     if refusal.violations:
         return [{"error": _google(refusal)}]
     if wire == "anthropic":
         error = {"type": refusal.kind, "message": refusal.message}
         return {"type": "error", "error": error, "request_id": request_id}
-    said = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
-    return {"error": said}
+    error = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
+    return {"error": error}
 
 
 def _google(refusal: Refusal) -> dict[str, Any]:
-    fields = [{"description": said} for said in refusal.violations]
+    fields = [{"description": violation} for violation in refusal.violations]
     details = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": fields}]
     return {"code": refusal.status, "message": refusal.message, "status": "INVALID_ARGUMENT", "details": details}
 
@@ -67,8 +67,10 @@ def _google(refusal: Refusal) -> dict[str, Any]:
 def unknown_names(found: Sequence[tuple[str, str]]) -> Refusal:
     """Refuse fields by their name and the place that they stand at, as Google's endpoint does."""
     begun = "Invalid JSON payload received. Unknown name"
-    said = tuple(f'{begun} "{name}"{f" at {place!r}" if place else ""}: Cannot find field.' for name, place in found)
-    return Refusal("\n".join(said), violations=said)
+    violations = tuple(
+        f'{begun} "{name}"{f" at {place!r}" if place else ""}: Cannot find field.' for name, place in found
+    )
+    return Refusal("\n".join(violations), violations=violations)
 
 
 def unknown_model(wire: Wire, model: object) -> Refusal:
@@ -76,19 +78,19 @@ def unknown_model(wire: Wire, model: object) -> Refusal:
         return Refusal(f"model: {model}", status=404, kind="not_found_error")
     if wire == "openai":
         # Recorded so: Responses answers 400, Chat Completions and Embeddings 404.
-        said = f"The requested model '{model}' does not exist."
-        return Refusal(said, param="model", code="model_not_found")
-    said = f"The model `{model}` does not exist or you do not have access to it."
-    return Refusal(said, status=404, code="model_not_found")
+        message = f"The requested model '{model}' does not exist."
+        return Refusal(message, param="model", code="model_not_found")
+    message = f"The model `{model}` does not exist or you do not have access to it."
+    return Refusal(message, status=404, code="model_not_found")
 
 
 def too_large() -> Refusal:
-    """More than Messages takes at once; it is refused before it is read."""
+    """Refuse more than Messages accepts at once, before it is read."""
     return Refusal("Request exceeds the maximum size", status=413, kind="request_too_large")
 
 
 def broken(fault: Fault, wire: Wire) -> Refusal:
-    """An injected error response."""
+    """Make an injected error response."""
     shapes = _ANTHROPIC if wire == "anthropic" else _OPENAI
     status, kind, code, message = shapes[fault.error or "server_error"]
     if fault.status == 400:

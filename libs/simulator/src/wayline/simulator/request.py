@@ -28,7 +28,7 @@ Body = Mapping[str, Any]
 
 
 def arguments(text: str) -> dict[str, Any]:
-    """A call's arguments as a script sees them; what is not an object is kept under its own name."""
+    """Return a call's arguments as a script sees them; what is not an object is kept under its own name."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -49,7 +49,7 @@ def check_window(facts: Facts, tokens: int, message: str, code: str | None = Non
 
 
 def merged(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Neighbouring assistant turns as one: Responses says one message in several items."""
+    """Merge neighbouring assistant turns: Responses sends one message in several items."""
     found: list[Turn] = []
     for turn in turns:
         if found and found[-1].role == turn.role == "assistant":
@@ -61,7 +61,7 @@ def merged(turns: Iterable[Turn]) -> tuple[Turn, ...]:
 
 
 def named_results(turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Results with the names of the tools that gave them."""
+    """Return results with the names of the tools that gave them."""
     names: dict[str, str] = {}
     found: list[Turn] = []
     for turn in turns:

@@ -103,7 +103,7 @@ class Simulator:
 
     @property
     def url(self) -> str:
-        """Anthropic's base URL; OpenAI's and that of compatible endpoints is `openai_url`."""
+        """Return Anthropic's base URL; OpenAI's and that of compatible endpoints is `openai_url`."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -112,12 +112,12 @@ class Simulator:
 
     @property
     def google_url(self) -> str:
-        """Google's base URL for Chat Completions."""
+        """Return Google's base URL for Chat Completions."""
         return f"{self.url}/v1beta/openai"
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that point Wayline, and both SDKs, here."""
+        """Return the variables that point Wayline, and both SDKs, here."""
         return {
             "ANTHROPIC_BASE_URL": self.url,
             "ANTHROPIC_API_KEY": "simulated",
@@ -150,7 +150,7 @@ class Simulator:
         return await self._answer(request, form, envelope, reply)
 
     async def _count_tokens(self, request: web.Request) -> web.StreamResponse:
-        """Anthropic's count of a prompt: free, and not on the bill."""
+        """Answer Anthropic's count of a prompt: free, and not on the bill."""
         try:
             read = functools.partial(messages.read, counting=True)
             prompt = self._read(request, MESSAGES, read, await json_of(request), Envelope(0, "", ""))
@@ -181,8 +181,8 @@ class Simulator:
         fault = self.faults(asked)
         if asked.wire == "embeddings":
             return Say(output_tokens=0), fault
-        said = self.script(asked)
-        say = await said if inspect.isawaitable(said) else said
+        scripted = self.script(asked)
+        say = await scripted if inspect.isawaitable(scripted) else scripted
         return say, say.fault if say.fault is not NO_FAULT else fault
 
     def _plan(self, prompt: Prompt, envelope: Envelope) -> Plan:

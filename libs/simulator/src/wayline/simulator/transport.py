@@ -13,7 +13,7 @@ from wayline.simulator.scripts.script import Wire
 
 
 async def json_of(request: web.Request) -> dict[str, Any]:
-    """The body, which has to be an object."""
+    """Read the body, which has to be an object."""
     try:
         body = orjson.loads(await request.read())
     except orjson.JSONDecodeError as error:
@@ -28,7 +28,7 @@ def _key(request: web.Request) -> str:
 
 
 def owner(request: web.Request) -> str:
-    """Whose key it is, without the key."""
+    """Return an id of the key's owner, without the key."""
     return hashlib.sha256(_key(request).encode()).hexdigest()[:16]
 
 
@@ -38,7 +38,7 @@ def verified(request: web.Request) -> bool:
 
 
 def check_key(request: web.Request, wire: Wire) -> None:
-    """Any key will do but none, and one that says of itself that it is invalid."""
+    """Refuse a missing key, and one that calls itself invalid; accept any other."""
     key = _key(request)
     if key and not key.startswith("invalid"):
         return
@@ -54,7 +54,7 @@ def headers(wire: Wire, number: int, *, streamed: bool) -> dict[str, str]:
 
 
 def refused(refusal: Refusal, wire: Wire, number: int) -> web.Response:
-    """The error as a response."""
-    said = headers(wire, number, streamed=False) | refusal.headers
+    """Return the error as a response."""
+    response_headers = headers(wire, number, streamed=False) | refusal.headers
     body = orjson.dumps(as_body(refusal, wire, f"req_{number:08d}"))
-    return web.Response(body=body, status=refusal.status, headers=said)
+    return web.Response(body=body, status=refusal.status, headers=response_headers)

@@ -19,11 +19,11 @@ class Database:
 
     @property
     def dsn(self) -> str:
-        """Its address for the superuser, who migrates."""
+        """Return its address for the superuser, who migrates."""
         return self.server.dsn(database=self.name)
 
     def as_role(self, role: str, password: str) -> str:
-        """Its address for a service's own role."""
+        """Return its address for a service's own role."""
         return self.server.dsn(database=self.name, user=role, password=password)
 
 
@@ -34,7 +34,7 @@ async def make_template(server: PostgresServer) -> None:
 
 
 async def clone(server: PostgresServer) -> Database:
-    """A new database from the template."""
+    """Clone a new database from the template."""
     name = f"t_{secrets.token_hex(6)}"
     await run_sql(server.dsn(), f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
     return Database(name=name, server=server)

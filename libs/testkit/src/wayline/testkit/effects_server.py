@@ -47,7 +47,7 @@ class EffectsServer:
         return f"http://127.0.0.1:{self.port}/mcp"
 
     def settings(self, **more: Any) -> dict[str, Any]:
-        """This server as an entry of `WAYLINE_TOOL_REGISTRY_SERVERS`."""
+        """Return this server as an entry of `WAYLINE_TOOL_REGISTRY_SERVERS`."""
         return {"name": "effects", "url": self.url, "effects": EFFECTS, **more}
 
     async def start(self) -> Self:
@@ -81,21 +81,21 @@ class EffectsServer:
         self.process.send_signal(signal.SIGCONT)
 
     def calls(self) -> list[tuple[str, str]]:
-        """Every effect so far as `(tool, key)`, oldest first."""
+        """Return every effect so far as `(tool, key)`, oldest first."""
         text = self.file.read_text() if self.file.exists() else ""
         return [(tool, key) for tool, _, key in (line.partition(" ") for line in text.splitlines())]
 
     def has_begun(self, tool: str, key: str) -> bool:
-        """Whether a call has reached the server."""
+        """Return whether a call has reached the server."""
         begun = begun_beside(self.file)
         return begun.exists() and f"{tool} {key}" in begun.read_text().splitlines()
 
     def count(self, tool: str, key: str | None = None) -> int:
-        """How often a tool acted, for one key or for all."""
+        """Count how often a tool acted, for one key or for all."""
         return sum(1 for said, by in self.calls() if said == tool and key in {None, by})
 
     def repeated(self, tool: str) -> dict[str, int]:
-        """The keys under which a tool acted more than once."""
+        """Return the keys under which a tool acted more than once."""
         counted = Counter(key for said, key in self.calls() if said == tool)
         return {key: n for key, n in counted.items() if n > 1}
 
@@ -107,7 +107,7 @@ def _free_port() -> int:
 
 
 def begun_beside(file: Path) -> Path:
-    """Where the calls are noted that have reached the server, whatever becomes of them."""
+    """Return the file of the calls that have reached the server, whatever becomes of them."""
     return file.with_name(f"{file.name}.begun")
 
 
@@ -129,7 +129,7 @@ class Effects:
         self._under_way: dict[str, asyncio.Event] = {}
 
     async def act(self, tool: str, key: str) -> str:
-        """Have the effect once for this call."""
+        """Act once for this call."""
         ended = self._under_way[key] = asyncio.Event()
         _append(begun_beside(self._file), f"{tool} {key}\n".encode())
         try:
@@ -141,7 +141,7 @@ class Effects:
         return f"{tool} done"
 
     async def outcome(self, tool: str, key: str) -> dict[str, Any]:
-        """What became of a key; one under way is waited for, so that `found: false` is a promise."""
+        """Return what became of a key; wait for one under way, so that `found: false` is a promise."""
         if running := self._under_way.get(key):
             await running.wait()
         found = self._file.exists() and f"{tool} {key}" in self._file.read_text().splitlines()
@@ -172,7 +172,7 @@ def serve(file: Path, *, port: int, delay_ms: int) -> None:
         return said(await effects.act("put_idempotent", meta(ctx).get(KEY, "-")))
 
     async def book_reconcile(ctx: Context, what: str = "") -> CallToolResult:
-        """Book something; can be asked by key whether it was booked."""
+        """Book something; the key tells later whether it was booked."""
         key = meta(ctx).get(KEY, "-")
         if meta(ctx).get(RECONCILE):
             return said(json.dumps(await effects.outcome("book_reconcile", key)))

@@ -27,7 +27,7 @@ FAST = {"fsync": "off", "full_page_writes": "off"}
 
 @pytest.fixture(scope="session")
 def server_dir() -> Iterator[Path]:
-    """A directory that an unprivileged Postgres may enter: pytest's own temporary ones are closed to others."""
+    """Make a directory that an unprivileged Postgres may enter: pytest's own are closed to others."""
     directory = Path(tempfile.mkdtemp(prefix="wayline-test-"))
     directory.chmod(0o711)
     yield directory
@@ -36,7 +36,7 @@ def server_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres_server(server_dir: Path) -> Iterator[PostgresServer]:
-    """A running Postgres with pgvector, shared by the session: do not stop it."""
+    """Run one Postgres with pgvector for the whole session: do not stop it."""
     server = PostgresServer(server_dir / "postgres", settings=FAST)
     run(server.start())
     try:
@@ -48,7 +48,7 @@ def postgres_server(server_dir: Path) -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def database(postgres_server: PostgresServer) -> Iterator[Database]:
-    """A fresh database for one test."""
+    """Make a fresh database for one test."""
     fresh = run(clone(postgres_server))
     yield fresh
     run(drop(fresh))
@@ -73,7 +73,7 @@ async def nats_factory(tmp_path: Path) -> AsyncIterator[NatsFactory]:
 
 @pytest.fixture
 async def guarded_nats(nats_factory: NatsFactory, tmp_path: Path) -> AsyncIterator[Guarded]:
-    """A server on which each service has its own rights only; a test in which one was refused anything fails."""
+    """Run a server on which each service has only its own rights; fail a test in which one was refused anything."""
     seeds = new_seeds()
     guarded = Guarded(await nats_factory(config=config(tmp_path / "guarded", seeds)), seeds)
     yield guarded
@@ -82,7 +82,7 @@ async def guarded_nats(nats_factory: NatsFactory, tmp_path: Path) -> AsyncIterat
 
 @pytest.fixture
 async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
-    """A bus of the test's own, with every stream and consumer there is, in memory."""
+    """Connect a bus with every stream and consumer there is, in memory, for one test."""
     server = await nats_factory()
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
     async for _ in declare(bus.js, Limits(memory=True)):

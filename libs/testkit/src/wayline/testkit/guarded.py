@@ -30,7 +30,7 @@ class Guarded:
         return self.server.url
 
     def settings(self, identity: str, *, postgres_dsn: str | None = None, drain_grace_s: float = 5) -> BusSettings:
-        """How somebody connects."""
+        """Return the settings with which an identity connects."""
         return BusSettings(
             nats_url=self.url,
             nats_seed=self.seeds[identity],
@@ -41,18 +41,18 @@ class Guarded:
         )
 
     def refusals(self) -> list[str]:
-        """What the server would not let somebody say or hear, in its own words."""
+        """Return what the server refused an identity, in the server's words."""
         lines = self.server.log.read_text(errors="replace").splitlines()
         return [line for line in lines if " Violation " in line]
 
 
 def new_seeds() -> dict[str, str]:
-    """A key for every identity that there is."""
+    """Make a key for every identity that there is."""
     return {name: _seed() for name in (*IDENTITIES, ADMIN)}
 
 
 def config(store_dir: Path, seeds: Mapping[str, str], *, sync_interval: str = "2m") -> str:
-    """The configuration of a server that knows the identities, and an anonymous client."""
+    """Return the configuration of a server that knows the identities, and an anonymous client."""
     keys = {name: _public_key(seed) for name, seed in seeds.items()}
     return minimal_config(store_dir, sync_interval=sync_interval) + render_accounts(keys, admin_key=keys.pop(ADMIN))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def png(width: int, height: int, *, shade: int = 0) -> bytes:
-    """A grey image; another shade is another file."""
+    """Make a grey image; another shade is another file."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -20,7 +20,7 @@ def png(width: int, height: int, *, shade: int = 0) -> bytes:
 
 
 def pdf(*pages: str) -> bytes:
-    """A document with one line of text a page; an empty line is a page without any."""
+    """Make a document with one line of text a page; an empty line makes an empty page."""
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(pages)))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -37,7 +37,7 @@ def pdf(*pages: str) -> bytes:
 
 
 def _written(objects: Sequence[bytes]) -> bytes:
-    """The objects one after another, with the table of where each begins."""
+    """Write the objects one after another, with the table of where each begins."""
     out, places = b"%PDF-1.7\n", list[int]()
     for number, body in enumerate(objects, 1):
         places.append(len(out))

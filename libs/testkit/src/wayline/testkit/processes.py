@@ -51,12 +51,12 @@ class ServiceProcess:
 
     @property
     def killed(self) -> bool:
-        """Whether it died of SIGKILL: by us, or by its own failpoint."""
+        """Return whether it died of SIGKILL: by us, or by its own failpoint."""
         return self.child.process.poll() == -signal.SIGKILL
 
     @property
     def tail(self) -> str:
-        """The end of what it said."""
+        """Return the end of its output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
 
     async def ready(self) -> Self:
@@ -161,7 +161,7 @@ class Fleet:
         return await self.spawn(name, failpoint, **more).ready()
 
     async def ensure(self, *names: str) -> None:
-        """Have at least one process of each of these services."""
+        """Start processes until each of these services has at least one."""
         for process in [self.spawn(name) for name in names if not self.running(name)]:
             await process.ready()
 

@@ -41,8 +41,10 @@ def check_google(body: Body) -> None:
         calls = message.get("tool_calls") or ()
         # Of several calls at once only the first carries it.
         if calls and _given(calls[0]) not in (signature(calls[0]), UNSIGNED):
-            said = "Function call is missing a thought_signature in functionCall parts. Additional data, function call"
-            raise _invalid(f"{said} `default_api:{calls[0]['function']['name']}`, position {at}.")
+            reason = (
+                "Function call is missing a thought_signature in functionCall parts. Additional data, function call"
+            )
+            raise _invalid(f"{reason} `default_api:{calls[0]['function']['name']}`, position {at}.")
 
 
 def signature(call: Body) -> str:
@@ -55,8 +57,8 @@ def _given(call: Body) -> Any:
     return ((call.get("extra_content") or {}).get("google") or {}).get("thought_signature")
 
 
-def _invalid(said: str) -> Refusal:
-    return Refusal(said, violations=(said,))
+def _invalid(message: str) -> Refusal:
+    return Refusal(message, violations=(message,))
 
 
 def _unknown(body: Body) -> Iterator[tuple[str, str]]:

@@ -70,7 +70,7 @@ def check_claude_document(block: Body, at: str, pages_max: int) -> None:
 
 
 def claude_tokens(block: Body, facts: Facts) -> int:
-    """What an image or a document counts on Claude."""
+    """Count the tokens of an image or a document on Claude."""
     source = block.get("source") or {}
     content = base64.b64decode(source["data"]) if source.get("type") == "base64" else b""
     if block.get("type") == "document":
@@ -80,7 +80,7 @@ def claude_tokens(block: Body, facts: Facts) -> int:
 
 
 def gpt_image(url: Any, detail: str, facts: Facts) -> int:
-    """What an image counts on OpenAI. Raises Refusal for what is none that it takes."""
+    """Count the tokens of an image on OpenAI. Raises Refusal for one that it does not accept."""
     found = DATA_URL.match(url) if isinstance(url, str) else None
     if found is None:
         # An address or the id of a file, which nobody looks up here.
@@ -88,8 +88,8 @@ def gpt_image(url: Any, detail: str, facts: Facts) -> int:
     content = _decoded(found[2], "Invalid 'image_url': the data is not valid base64.")
     if found[1] not in KINDS or not content.startswith(KINDS[found[1]]):
         formats = "of one the following formats: ['png', 'jpeg', 'gif', 'webp']."
-        said = f"You uploaded an unsupported image. Please make sure your image has {formats}"
-        raise Refusal(said, code="invalid_image_format")
+        message = f"You uploaded an unsupported image. Please make sure your image has {formats}"
+        raise Refusal(message, code="invalid_image_format")
     size = _size(content)
     if facts.provider != "openai":
         return IMAGE_TOKENS
@@ -99,7 +99,7 @@ def gpt_image(url: Any, detail: str, facts: Facts) -> int:
 
 
 def gpt_file(part: Body) -> int:
-    """What a file counts on OpenAI: PDFs are all that is taken here."""
+    """Count the tokens of a file on OpenAI, which accepts only PDFs here."""
     data = part.get("file_data")
     if data is None:
         return PAGE_TOKENS

@@ -96,7 +96,7 @@ def _check_format(form: Any) -> None:
 
 
 def objects_in(schema: Any) -> Sequence[Mapping[str, Any]]:
-    """Every object schema within one."""
+    """Yield every object schema within one."""
     if isinstance(schema, list):
         return [found for part in schema for found in objects_in(part)]
     if not isinstance(schema, dict):
@@ -118,13 +118,13 @@ def _check_messages(messages: Any, facts: Facts) -> None:
     if messages[0]["role"] != "user":
         raise Refusal('messages: first message must use the "user" role')
     if messages[-1]["role"] == "assistant" and not facts.prefill:
-        said = "The conversation must end with a user message."
-        raise Refusal(f"This model does not support assistant message prefill. {said}")
+        rule = "The conversation must end with a user message."
+        raise Refusal(f"This model does not support assistant message prefill. {rule}")
     _check_calls(messages)
 
 
 def _check_system(messages: Sequence[Body], at: int, facts: Facts) -> None:
-    """Text alone, after a user message, before an assistant's or last."""
+    """Check that a system message is text, after a user message, and last or before an assistant's."""
     where = f"messages.{at}"
     if not facts.system_messages:
         raise Refusal(f"{where}.role: system messages are not supported by {facts.name}")
@@ -163,7 +163,7 @@ def _check_block(block: Body, role: str, at: str, facts: Facts) -> None:
 
 
 def _check_calls(messages: Sequence[Body]) -> None:
-    """Every call is answered in the very next message, before anything else there; nothing else is answered."""
+    """Check that every call is answered first in the very next message, and nothing else is answered."""
     asked: list[str] = []
     seen: set[str] = set()
     for at, message in enumerate(messages):
@@ -174,15 +174,15 @@ def _check_calls(messages: Sequence[Body]) -> None:
         answered = [block.get("tool_use_id", "") for block in blocks[:leading]]
         missing = [call for call in asked if call not in answered]
         if missing:
-            said = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+            rule = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
             found = f"`tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
-            raise Refusal(f"messages.{at - 1}: {found}. {said}")
+            raise Refusal(f"messages.{at - 1}: {found}. {rule}")
         for n, block in enumerate(blocks):
             call = block.get("tool_use_id", "")
             if block.get("type") == "tool_result" and (call not in asked or answered.count(call) != 1):
-                said = "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
+                rule = "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
                 found = f"unexpected `tool_use_id` found in `tool_result` blocks: {call}"
-                raise Refusal(f"messages.{at}.content.{n}: {found}. {said}")
+                raise Refusal(f"messages.{at}.content.{n}: {found}. {rule}")
         asked = [block.get("id", "") for block in blocks if block.get("type") == "tool_use"]
         if seen.intersection(asked) or len(set(asked)) < len(asked):
             raise Refusal("messages: `tool_use` ids must be unique")
@@ -193,6 +193,6 @@ def _check_calls(messages: Sequence[Body]) -> None:
 
 
 def blocks_of(message: Body) -> list[Body]:
-    """A message's content as blocks: a string is short for one of text."""
+    """Return a message's content as blocks: a string is short for one of text."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())

@@ -28,16 +28,16 @@ def check_responses(body: Body, facts: Facts, *, verified: bool) -> None:
         if name not in RESPONSES_FIELDS:
             raise Refusal(f"Unknown parameter: '{name}'.", param=name, code="unknown_parameter")
     if body.get("input") is None:
-        said = "Missing required parameter: 'input'."
-        raise Refusal(said, param="input", code="missing_required_parameter")
+        message = "Missing required parameter: 'input'."
+        raise Refusal(message, param="input", code="missing_required_parameter")
     if body.get("previous_response_id"):
-        said = f"Previous response with id '{body['previous_response_id']}' not found."
-        raise Refusal(said, param="previous_response_id", code="previous_response_not_found")
+        message = f"Previous response with id '{body['previous_response_id']}' not found."
+        raise Refusal(message, param="previous_response_id", code="previous_response_not_found")
     limit = body.get("max_output_tokens")
     if limit is not None and limit < OUTPUT_TOKENS_MIN:
         least = "integer below minimum value. Expected a value >= 16"
-        said = f"Invalid 'max_output_tokens': {least}, but got {limit} instead."
-        raise Refusal(said, param="max_output_tokens", code="integer_below_min_value")
+        message = f"Invalid 'max_output_tokens': {least}, but got {limit} instead."
+        raise Refusal(message, param="max_output_tokens", code="integer_below_min_value")
     _check_limit(limit, facts, "max_output_tokens")
     _check_reasoning(body, facts, verified=verified)
     effort = (body.get("reasoning") or {}).get("effort") or _usual_effort(facts)
@@ -69,16 +69,16 @@ def check_chat(body: Body, facts: Facts) -> None:
         raise _unsupported("reasoning_effort")
     effort = body.get("reasoning_effort") or _usual_effort(facts)
     if body.get("tools") and effort != "none":
-        said = "Function tools with reasoning_effort are not supported"
+        message = "Function tools with reasoning_effort are not supported"
         raise Refusal(
-            f"{said} for {facts.name} in /v1/chat/completions. Please use /v1/responses instead.",
+            f"{message} for {facts.name} in /v1/chat/completions. Please use /v1/responses instead.",
             param="reasoning_effort",
         )
     if body.get("max_tokens") is not None:
-        said = (
+        message = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         )
-        raise Refusal(said, param="max_tokens", code="unsupported_parameter")
+        raise Refusal(message, param="max_tokens", code="unsupported_parameter")
     _check_limit(body.get("max_completion_tokens"), facts, "max_completion_tokens")
     _check_sampling(body, facts, effort)
     _check_cache_key(body)
@@ -99,39 +99,39 @@ def _check_reasoning(body: Body, facts: Facts, *, verified: bool) -> None:
     if not facts.reasons and "reasoning.encrypted_content" in (body.get("include") or ()):
         raise Refusal("Encrypted content is not supported with this model.", param="include")
     if reasoning.get("summary") and not verified:
-        said = (
+        message = (
             "Your organization must be verified to generate reasoning summaries. Please go to: "
             "https://platform.openai.com/settings/organization/general and click on Verify Organization."
         )
-        raise Refusal(said, param="reasoning.summary", code="unsupported_value")
+        raise Refusal(message, param="reasoning.summary", code="unsupported_value")
 
 
 def _unsupported(name: str) -> Refusal:
-    said = f"Unsupported parameter: '{name}' is not supported with this model."
-    return Refusal(said, param=name, code="unsupported_parameter")
+    message = f"Unsupported parameter: '{name}' is not supported with this model."
+    return Refusal(message, param=name, code="unsupported_parameter")
 
 
 def check_strict(schema: Any, what: str, param: str) -> None:
-    """Strict schemas are closed, and every property of theirs is required."""
+    """Check that a strict schema is closed and requires every property."""
     for found in objects_in(schema):
-        said = ""
+        rule = ""
         if found.get("additionalProperties") is not False:
-            said = "'additionalProperties' is required to be supplied and to be false."
+            rule = "'additionalProperties' is required to be supplied and to be false."
         elif set(found.get("required") or ()) != set(found.get("properties") or ()):
-            said = "'required' is required to be supplied and to be an array including every key in properties."
-        if said:
-            message = f"Invalid schema for {what}: In context=(), {said}"
+            rule = "'required' is required to be supplied and to be an array including every key in properties."
+        if rule:
+            message = f"Invalid schema for {what}: In context=(), {rule}"
             raise Refusal(message, param=param, code="invalid_json_schema")
 
 
 def _check_limit(limit: int | None, facts: Facts, name: str) -> None:
     if limit is not None and limit > facts.output_limit:
-        said = f"{name} is too large: {limit}. This model supports at most {facts.output_limit} completion tokens."
-        raise Refusal(said, param=name, code="invalid_value")
+        message = f"{name} is too large: {limit}. This model supports at most {facts.output_limit} completion tokens."
+        raise Refusal(message, param=name, code="invalid_value")
 
 
 def _check_sampling(body: Body, facts: Facts, effort: str) -> None:
-    """A model that reasons takes no sampling parameters, unless it is told not to reason."""
+    """Refuse sampling parameters for a model that reasons, unless it is told not to."""
     for name in ("temperature", "top_p"):
         if body.get(name) not in (None, 1, 1.0) and effort != "none":
             raise _unsupported(name)
@@ -140,16 +140,16 @@ def _check_sampling(body: Body, facts: Facts, effort: str) -> None:
 def _check_cache_key(body: Body) -> None:
     key = body.get("prompt_cache_key") or ""
     if len(key) > CACHE_KEY_CHARS_MAX:
-        said = f"Expected a string with maximum length 64, but got a string with length {len(key)} instead."
-        message = f"Invalid 'prompt_cache_key': string too long. {said}"
+        rule = f"Expected a string with maximum length 64, but got a string with length {len(key)} instead."
+        message = f"Invalid 'prompt_cache_key': string too long. {rule}"
         raise Refusal(message, param="prompt_cache_key", code="string_above_max_length")
 
 
 def _check_names(names: Iterable[str | None]) -> None:
     for at, name in enumerate(names):
         if not TOOL_NAME.fullmatch(name or ""):
-            said = "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
-            raise Refusal(f"Invalid 'tools[{at}].name': {said}", param=f"tools[{at}].name", code="invalid_value")
+            message = "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+            raise Refusal(f"Invalid 'tools[{at}].name': {message}", param=f"tools[{at}].name", code="invalid_value")
 
 
 def _check_choice(choice: Any, names: Sequence[Any]) -> None:
@@ -158,7 +158,7 @@ def _check_choice(choice: Any, names: Sequence[Any]) -> None:
 
 
 def _check_items(items: Sequence[Body]) -> None:
-    """Calls and their outputs come in pairs, an output after its call; reasoning is followed by what it led to."""
+    """Check that every call has its output after it, and that an item follows each reasoning."""
     called: dict[str, bool] = {}
     for at, item in enumerate(items):
         kind = item.get("type", "message")
@@ -172,29 +172,28 @@ def _check_items(items: Sequence[Body]) -> None:
         elif kind == "reasoning":
             after = items[at + 1].get("type", "message") if at + 1 < len(items) else None
             if after is None or items[at + 1].get("role") in ("user", "developer", "system"):
-                said = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
-                raise Refusal(said, param="input")
+                name = f"Item '{item.get('id')}' of type 'reasoning'"
+                raise Refusal(f"{name} was provided without its required following item.", param="input")
         elif kind == "message" and item.get("role") not in ("user", "assistant", "system", "developer"):
             known = "'assistant', 'system', 'developer', and 'user'"
-            said = f"Invalid value: '{item.get('role')}'. Supported values are: {known}."
-            raise Refusal(said, param=f"input[{at}].role", code="invalid_value")
+            message = f"Invalid value: '{item.get('role')}'. Supported values are: {known}."
+            raise Refusal(message, param=f"input[{at}].role", code="invalid_value")
     for call, answered in called.items():
         if not answered:
             raise Refusal(f"No tool output found for function call {call}.", param="input")
 
 
 def _check_answers(messages: Sequence[Body]) -> None:
-    """Tool messages follow the assistant's calls at once, one for each."""
+    """Check that tool messages follow the assistant's calls at once, one for each."""
     waiting: list[str] = []
     for at, message in enumerate(messages):
         role = message.get("role")
         if role not in ("system", "developer", "user", "assistant", "tool"):
-            said = f"Invalid value: '{role}'."
-            raise Refusal(said, param=f"messages[{at}].role", code="invalid_value")
+            raise Refusal(f"Invalid value: '{role}'.", param=f"messages[{at}].role", code="invalid_value")
         if role == "tool":
             if message.get("tool_call_id") not in waiting:
-                said = "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
-                raise Refusal(f"Invalid parameter: {said}", param=f"messages.[{at}].role")
+                rule = "messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
+                raise Refusal(f"Invalid parameter: {rule}", param=f"messages.[{at}].role")
             waiting.remove(message["tool_call_id"])
             continue
         _check_none_waiting(waiting)
@@ -205,6 +204,6 @@ def _check_answers(messages: Sequence[Body]) -> None:
 def _check_none_waiting(waiting: Sequence[str]) -> None:
     if waiting:
         rule = "must be followed by tool messages responding to each 'tool_call_id'."
-        said = f"An assistant message with 'tool_calls' {rule}"
+        message = f"An assistant message with 'tool_calls' {rule}"
         missing = f"The following tool_call_ids did not have response messages: {', '.join(waiting)}"
-        raise Refusal(f"{said} {missing}", param="messages")
+        raise Refusal(f"{message} {missing}", param="messages")

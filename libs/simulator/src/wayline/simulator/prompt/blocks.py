@@ -43,20 +43,20 @@ def tool(name: str, description: str, schema: Any) -> Block:
 
 
 def schema(value: Any) -> Block:
-    """The schema of the answer: providers put it before the system prompt."""
+    """Make the block of the answer's schema: providers put it before the system prompt."""
     return _block("system", "schema", orjson.dumps(value))
 
 
-def text(section: Section, role: str, said: str) -> Block:
-    return _block(section, "text", said.encode(), role)
+def text(section: Section, role: str, content: str) -> Block:
+    return _block(section, "text", content.encode(), role)
 
 
-def thinking(said: str, proof: str) -> Block:
-    return _block("messages", "thinking", said.encode(), proof)
+def thinking(content: str, proof: str) -> Block:
+    return _block("messages", "thinking", content.encode(), proof)
 
 
 def call(call_id: str, name: str, arguments: str) -> Block:
-    """Counted as if it were written compactly: the same call costs the same in every wire format."""
+    """Make the block of a call, counted in compact form: it costs the same in every wire format."""
     try:
         compact = orjson.dumps(orjson.loads(arguments))
     except orjson.JSONDecodeError:
@@ -64,9 +64,9 @@ def call(call_id: str, name: str, arguments: str) -> Block:
     return _block("messages", "call", name.encode() + compact, call_id, name, arguments)
 
 
-def result(call_id: str, said: str, failed: bool = False, images: Sequence[tuple[Any, int]] = ()) -> Block:
+def result(call_id: str, content: str, failed: bool = False, images: Sequence[tuple[Any, int]] = ()) -> Block:
     """Read a tool's result; of each image its source and what it counts."""
-    block = _block("messages", "result", said.encode(), call_id, failed, [source for source, _ in images])
+    block = _block("messages", "result", content.encode(), call_id, failed, [source for source, _ in images])
     return replace(block, tokens=block.tokens + sum(tokens for _, tokens in images))
 
 
@@ -79,7 +79,7 @@ def document(role: str, source: Any, tokens: int) -> Block:
 
 
 def other(section: Section, role: str, value: Any) -> Block:
-    """What the simulator does not look into: a block of the provider's own."""
+    """Make a block of the provider's own, which the simulator does not look into."""
     return _block(section, "other", orjson.dumps(value), role)
 
 

@@ -56,7 +56,7 @@ class Kept:
         return key in self._until and self._until[key][0] > self._clock()
 
     def begin(self, plan: Plan) -> None:
-        """The answer has begun: from now on others may read what this request wrote."""
+        """Note that the answer has begun: from now on others may read what this request wrote."""
         now = self._clock()
         for entry in plan.keeps:
             ttl_s = max(entry.ttl_s, self._until[entry.key][1] if self.has(entry.key) else 0.0)
@@ -66,7 +66,7 @@ class Kept:
 
 
 def _chain(start: object, pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """A digest for every prefix."""
+    """Yield a digest for every prefix."""
     digest = hashlib.sha256(repr(start).encode()).digest()
     for piece in pieces:
         digest = hashlib.sha256(digest + piece).digest()
@@ -92,7 +92,7 @@ class AnthropicCache:
         self.begin = self._kept.begin
 
     def look(self, blocks: Sequence[Block], *, owner: str, min_tokens: int, settings: bytes) -> Plan:
-        """`owner`: key and model; `settings`: what the messages, but not the rest, depend on."""
+        """Find what is cached. `owner`: key and model; `settings`: what only the messages depend on."""
         marks = [at for at, block in enumerate(blocks) if block.keep]
         self.check([blocks[at].keep or "" for at in marks])
         sizes = _running_sum([block.tokens for block in blocks])
@@ -119,7 +119,7 @@ class AnthropicCache:
             raise Refusal("A ttl='1h' cache_control block must not come after a ttl='5m' cache_control block.")
 
     def _hit(self, marks: Sequence[int], keys: Sequence[bytes], sizes: Sequence[int], min_tokens: int) -> int:
-        """The last kept position that any mark can see, or -1."""
+        """Return the last kept position that any mark can see, or -1."""
         for mark in reversed(marks):
             for at in range(mark, max(mark - self.LOOKBACK_BLOCKS, -1), -1):
                 if sizes[at] >= min_tokens and self._kept.has(keys[at]):
@@ -155,7 +155,7 @@ class OpenAICache:
         self.begin = self._kept.begin
 
     def look(self, blocks: Sequence[Block], *, owner: str, implicit: bool, ttl: str) -> Plan:
-        """`owner`: API key, model and prompt_cache_key."""
+        """Find what is cached. `owner`: API key, model and prompt_cache_key."""
         sizes = _running_sum([block.tokens for block in blocks])
         total = sizes[-1] if sizes else 0
         keys = list(_chain(owner, [block.payload for block in blocks]))
@@ -174,7 +174,7 @@ class OpenAICache:
 
 
 def _steps(owner: str, blocks: Sequence[Block], step: int) -> Iterator[tuple[int, bytes]]:
-    """A digest after each `step` tokens of the prompt."""
+    """Yield a digest after each `step` tokens of the prompt."""
     digest = hashlib.sha256(repr((owner, "steps")).encode())
     tokens = b"".join(_as_tokens(block) for block in blocks)
     size = step * TOKEN_BYTES
@@ -184,7 +184,7 @@ def _steps(owner: str, blocks: Sequence[Block], step: int) -> Iterator[tuple[int
 
 
 def _as_tokens(block: Block) -> bytes:
-    """A block in as many tokens as it counts: its head's first, then its text's."""
+    """Yield a block as the tokens it counts: its head's first, then its text's."""
     head = hashlib.sha256(block.head).digest()[: BLOCK_TOKENS * TOKEN_BYTES]
     text = block.text.ljust(-(-len(block.text) // TOKEN_BYTES) * TOKEN_BYTES, b"\0")
     return (head + text).ljust(block.tokens * TOKEN_BYTES, b"\0")

@@ -17,6 +17,6 @@ PAGE_TOKENS = 2_350
 
 
 def block_tokens(text: str | bytes) -> int:
-    """What a content block with this text costs."""
+    """Count the tokens of a content block with this text."""
     size = len(text.encode()) if isinstance(text, str) else len(text)
     return BLOCK_TOKENS + -(-size // TOKEN_BYTES)

@@ -54,7 +54,7 @@ def no_faults(asked: Asked) -> Fault:
 
 
 def seeded(seed: int, rate: float, kinds: Sequence[Fault]) -> Faults:
-    """One of these faults for a share of the requests, by seed and attempt id: the same ones in every run."""
+    """Pick a fault for a share of the requests, by seed and attempt id: the same ones in every run."""
 
     def fault(asked: Asked) -> Fault:
         draw = hashlib.sha256(f"{seed}:{asked.attempt or asked.number}".encode()).digest()

@@ -25,7 +25,7 @@ HEADING = re.compile(r"\[(RESULT|ERROR)\b[^\]]*\]\s*")
 
 
 def understood(asked: Asked) -> Asked:
-    """The request with what its text says: the answer's schema, tools, calls, results."""
+    """Read the schema, tools, calls and results from a request's text."""
     if asked.schema is None and (wanted := WANTED.search(asked.system)):
         asked = replace(asked, schema=_object(wanted[1]))
     if asked.tools or not all(f'"{word}"' in asked.system for word in WORDS):
@@ -34,7 +34,7 @@ def understood(asked: Asked) -> Asked:
 
 
 def in_envelope(say: Say) -> Say:
-    """The reply as the protocol has it."""
+    """Return the reply in the protocol's form."""
     called = [
         {"tool": name, "parameters": arguments, "reasoning": f"{name} can tell."} for name, arguments in say.tools
     ]
@@ -49,7 +49,7 @@ def in_envelope(say: Say) -> Say:
 
 
 def _tools(system: str) -> Iterator[Offered]:
-    """The tools that a system prompt lists: as headings, as list items or in JSON."""
+    """Read the tools that a system prompt lists: as headings, as list items or in JSON."""
     listed = list(LISTED.finditer(system))
     ends = [found.start() for found in listed[1:]] + [len(system)]
     schemas = {found[1]: _schema(system[found.end() : end]) for found, end in zip(listed, ends, strict=False)}

@@ -24,7 +24,7 @@ HINT_CHARS = 5
 
 
 def by_rules(asked: Asked) -> Say:
-    """The reply that the rules give."""
+    """Return the reply that the rules give."""
     thinking = f"What is asked: {_cut(asked.text)}" if asked.thinks else ""
     if not asked.results:
         calls = tuple((tool.name, _arguments(tool, asked.text)) for tool in _wanted(asked))
@@ -66,7 +66,7 @@ def _arguments(tool: Offered, text: str) -> dict[str, Any]:
 
 
 def _first_sentence(text: str) -> str:
-    """The first that ends as one; a heading does not."""
+    """Return the first sentence; a heading is none."""
     pieces = re.split(r"(?<=[.!?])\s+|\n+", text.strip())
     return _cut(next((piece for piece in pieces if piece.endswith((".", "!", "?"))), pieces[0]))
 

@@ -45,7 +45,7 @@ class Turn:
 
     @property
     def asks(self) -> bool:
-        """Whether the user speaks: what a platform adds in the user's name is labelled, `[CONTEXT] …`."""
+        """Return whether the user speaks: what a platform adds in the user's name is labelled, `[CONTEXT] …`."""
         return self.role == "user" and bool(self.text) and LABELLED.match(self.text) is None
 
 
@@ -74,12 +74,12 @@ class Asked:
     @property
     def text(self) -> str:
         """Return what the user said last, without the line that says when."""
-        said = next((turn.text for turn in reversed(self.turns) if turn.asks), "")
-        return SENT.sub("", said)
+        text = next((turn.text for turn in reversed(self.turns) if turn.asks), "")
+        return SENT.sub("", text)
 
     @property
     def results(self) -> tuple[Turn, ...]:
-        """What tools said since the user last spoke."""
+        """Return the tool results since the user last spoke."""
         found: list[Turn] = []
         for turn in reversed(self.turns):
             if turn.asks:
@@ -114,17 +114,17 @@ Script = Callable[[Asked], Say | Awaitable[Say]]
 
 
 def turns(*says: Say) -> Script:
-    """A script for one conversation: the n-th reply answers the request with n-1 assistant messages in it."""
+    """Make a script for one conversation: the n-th reply answers the request with n-1 assistant messages in it."""
 
     def script(asked: Asked) -> Say:
-        said = sum(turn.role == "assistant" for turn in asked.turns)
-        return says[min(said, len(says) - 1)]
+        answered = sum(turn.role == "assistant" for turn in asked.turns)
+        return says[min(answered, len(says) - 1)]
 
     return script
 
 
 def rounds(*says: Say) -> Script:
-    """A script for one agent's job: the n-th reply comes after n-1 rounds of tools, whatever else was injected."""
+    """Make a script for one agent's job: the n-th reply comes after n-1 rounds of tools, whatever else was injected."""
 
     def script(asked: Asked) -> Say:
         done = sum(bool(turn.calls) for turn in asked.turns)

@@ -18,11 +18,13 @@ FORMATS = {
 }
 
 
-def value(schema: Mapping[str, Any], said: str = "text", root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
-    """`said` is what free strings are filled with."""
+def value(
+    schema: Mapping[str, Any], filler: str = "text", root: Mapping[str, Any] | None = None, depth: int = 0
+) -> Any:
+    """Make a value of a schema; free strings are filled with `filler`."""
     root = schema if root is None else root
     if "$ref" in schema:
-        return value(_at(root, schema["$ref"]), said, root, depth + 1)
+        return value(_at(root, schema["$ref"]), filler, root, depth + 1)
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):
@@ -30,25 +32,25 @@ def value(schema: Mapping[str, Any], said: str = "text", root: Mapping[str, Any]
     for name in ("anyOf", "oneOf"):
         if schema.get(name):
             # Deep down a recursive schema takes its way out, which is mostly the last: null.
-            return value(schema[name][-1 if depth > DEPTH_MAX else 0], said, root, depth + 1)
+            return value(schema[name][-1 if depth > DEPTH_MAX else 0], filler, root, depth + 1)
     if schema.get("allOf"):
         merged = {key: part for key, part in schema.items() if key != "allOf"}
         for part in schema["allOf"]:
             merged = _merged(merged, _at(root, part["$ref"]) if "$ref" in part else part)
-        return value(merged, said, root, depth + 1)
-    return _of_kind(_kind(schema), schema, said, root, depth)
+        return value(merged, filler, root, depth + 1)
+    return _of_kind(_kind(schema), schema, filler, root, depth)
 
 
-def _of_kind(kind: str, schema: Mapping[str, Any], said: str, root: Mapping[str, Any], depth: int) -> Any:
+def _of_kind(kind: str, schema: Mapping[str, Any], filler: str, root: Mapping[str, Any], depth: int) -> Any:
     if kind == "object":
         fields = schema.get("properties") or {}
         wanted = fields if depth <= DEPTH_MAX else schema.get("required", ())
-        return {name: value(fields.get(name, {}), said, root, depth + 1) for name in wanted}
+        return {name: value(fields.get(name, {}), filler, root, depth + 1) for name in wanted}
     if kind == "array":
         least = schema.get("minItems", 1 if schema.get("items") and depth <= DEPTH_MAX else 0)
-        return [value(schema.get("items") or {}, said, root, depth + 1) for _ in range(least)]
+        return [value(schema.get("items") or {}, filler, root, depth + 1) for _ in range(least)]
     if kind == "string":
-        text = FORMATS.get(schema.get("format", ""), said)
+        text = FORMATS.get(schema.get("format", ""), filler)
         return text[: schema.get("maxLength", len(text))].ljust(schema.get("minLength", 0), ".")
     if kind in ("integer", "number"):
         return _number(schema)
@@ -95,7 +97,7 @@ def _merged(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(root: Mapping[str, Any], reference: str) -> Mapping[str, Any]:
-    """What a local reference (`#/$defs/Name`) points at."""
+    """Resolve a local reference (`#/$defs/Name`)."""
     found: Any = root
     for name in reference.removeprefix("#/").split("/") if reference != "#" else ():
         found = found[name.replace("~1", "/").replace("~0", "~")]

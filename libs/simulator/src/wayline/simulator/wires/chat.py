@@ -27,8 +27,8 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     reader = _Reader(body, facts)
     total = sum(block.tokens for block in reader.blocks)
     limit = f"This model's maximum context length is {facts.window} tokens."
-    said = f"{limit} However, your messages resulted in {total} tokens."
-    check_window(facts, total, said, "context_length_exceeded")
+    message = f"{limit} However, your messages resulted in {total} tokens."
+    check_window(facts, total, message, "context_length_exceeded")
     form = body.get("response_format") or {}
     options = body.get("prompt_cache_options") or {}
     # OpenAI's own models keep their thinking to themselves here; a local one shows it, where it is asked to think.
@@ -79,10 +79,10 @@ class _Reader:
 
     def _read(self, message: Body, role: Any, section: Section) -> None:
         content = message.get("content")
-        said = texts(content)
+        text = texts(content)
         if role == "tool":
-            self.blocks.append(blocks.result(message["tool_call_id"], said))
-            self.turns.append(Turn("tool", said, call_id=message["tool_call_id"]))
+            self.blocks.append(blocks.result(message["tool_call_id"], text))
+            self.turns.append(Turn("tool", text, call_id=message["tool_call_id"]))
             return
         parts: Sequence[Body] = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
         for part in parts:
@@ -95,7 +95,7 @@ class _Reader:
             written = call["function"].get("arguments") or ""
             self.blocks.append(blocks.call(call["id"], call["function"]["name"], written))
             calls.append(Call(call["id"], call["function"]["name"], arguments(written)))
-        self.turns.append(Turn(role, said, tuple(calls)))
+        self.turns.append(Turn(role, text, tuple(calls)))
 
 
 def _part(section: Section, role: str, part: Body, facts: Facts) -> Block:
@@ -114,7 +114,7 @@ def _offered(function: Body) -> Offered:
 
 
 def body_of(reply: Reply) -> dict[str, Any]:
-    """The answer in one piece."""
+    """Return the answer in one piece."""
     texts_ = [part.text for part in reply.parts if part.kind == "text"]
     message: dict[str, Any] = {"role": "assistant", "content": "".join(texts_) if texts_ else None}
     if reply.prompt.facts.provider == "openai":
@@ -133,7 +133,7 @@ def body_of(reply: Reply) -> dict[str, Any]:
 
 
 def frames(reply: Reply) -> Iterator[Frame]:
-    """The answer as chunks."""
+    """Yield the answer as chunks."""
     spoken = any(part.kind == "text" for part in reply.parts)
     hidden = "" if reply.prompt.shows_thinking else "".join(p.text for p in reply.parts if p.kind == "thinking")
     opening = {"role": "assistant", "content": "" if spoken else None, "refusal": None}
@@ -144,17 +144,17 @@ def frames(reply: Reply) -> Iterator[Frame]:
             function: dict[str, Any] = {"name": part.name, "arguments": ""}
             begun = {"index": calls, "id": f"call_{part.id}", "type": "function", "function": function}
             proof = _proof(reply, {"function": {"name": part.name, "arguments": part.text}}, first=calls == 0)
-            yield _chunk(reply, {"tool_calls": [begun | proof]}, part=at, said=part.name)
-            for said in pieces(part.text):
-                more = {"index": calls, "function": {"arguments": said}}
-                yield _chunk(reply, {"tool_calls": [more]}, part=at, said=said)
+            yield _chunk(reply, {"tool_calls": [begun | proof]}, part=at, text=part.name)
+            for piece in pieces(part.text):
+                more = {"index": calls, "function": {"arguments": piece}}
+                yield _chunk(reply, {"tool_calls": [more]}, part=at, text=piece)
             calls += 1
         elif part.kind == "text":
-            for said in pieces(part.text):
-                yield _chunk(reply, {"content": said}, part=at, said=said)
+            for piece in pieces(part.text):
+                yield _chunk(reply, {"content": piece}, part=at, text=piece)
         elif reply.prompt.shows_thinking:
-            for said in pieces(part.text):
-                yield _chunk(reply, {"reasoning": said}, part=at, said=said)
+            for piece in pieces(part.text):
+                yield _chunk(reply, {"reasoning": piece}, part=at, text=piece)
     counts = _include_usage(reply) and not reply.fault.no_usage
     google = _is_google(reply)
     yield _chunk(reply, {}, finish=STOPS.get(reply.stop, "stop"), usage=_usage(reply) if counts and google else None)
@@ -179,9 +179,9 @@ def _proof(reply: Reply, call: Body, *, first: bool) -> dict[str, Any]:
 
 
 def trouble(number: int) -> bytes:
-    """The error that ends a stream whose status was 200."""
-    said = "The server is currently overloaded. Please try again later."
-    return _line({"error": {"message": said, "type": "server_error", "param": None, "code": None}})
+    """Make the error that ends a stream whose status was 200."""
+    message = "The server is currently overloaded. Please try again later."
+    return _line({"error": {"message": message, "type": "server_error", "param": None, "code": None}})
 
 
 def _chunk(
@@ -190,7 +190,7 @@ def _chunk(
     *,
     finish: str | None = None,
     part: int = 0,
-    said: str = "",
+    text: str = "",
     unseen: str = "",
     usage: dict[str, Any] | None = None,
 ) -> Frame:
@@ -202,7 +202,7 @@ def _chunk(
             # Google counts in every chunk, what it has read from the first on.
             read = reply.usage.input
             value["usage"] = {"prompt_tokens": read, "completion_tokens": 0, "total_tokens": read}
-    return Frame(_line(value), part=part, said=said, unseen=unseen, usage=usage is not None)
+    return Frame(_line(value), part=part, text=text, unseen=unseen, usage=usage is not None)
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:

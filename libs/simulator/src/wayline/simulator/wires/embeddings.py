@@ -45,7 +45,7 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
 
 
 def body_of(reply: Reply) -> dict[str, Any]:
-    """The answer."""
+    """Return the answer."""
     asked, tokens = reply.prompt.asked, reply.usage.input
     size = asked.body.get("dimensions") or reply.prompt.facts.dimensions or 1
     coded = asked.body.get("encoding_format") == "base64"

@@ -38,8 +38,8 @@ EMBEDDINGS = Format("embeddings", ("openai", "local"), embeddings.read, embeddin
 
 
 def frames_of(form: Format, reply: Reply) -> Iterator[Frame]:
-    """The body in pieces: a stream's events, or all of it at once."""
+    """Yield the body in pieces: a stream's events, or all of it at once."""
     if reply.prompt.asked.stream:
         return form.frames(reply)
-    said = "".join(part.name + part.text for part in reply.parts)
-    return iter([Frame(orjson.dumps(form.body(reply)), said=said, usage=not reply.fault.no_usage)])
+    text = "".join(part.name + part.text for part in reply.parts)
+    return iter([Frame(orjson.dumps(form.body(reply)), text=text, usage=not reply.fault.no_usage)])

@@ -84,7 +84,7 @@ class _Reader:
         self.blocks.append(block.kept(_ttl(marker)) if marker else block)
 
     def _mark_last(self, ttl: str) -> None:
-        """The automatic marker: on the last block that can bear one."""
+        """Put the automatic marker on the last block that can bear one."""
         for at in range(len(self.blocks) - 1, -1, -1):
             block = self.blocks[at]
             if block.kind == "thinking" or not (block.text or block.kind in ("image", "document")):
@@ -93,12 +93,12 @@ class _Reader:
             return
 
     def _read_message(self, message: Body, at: int) -> None:
-        role, said = message["role"], ""
+        role, text = message["role"], ""
         calls: list[Call] = []
         for n, block in enumerate(blocks_of(message)):
             kind = block.get("type")
             if kind == "text":
-                said += block.get("text") or ""
+                text += block.get("text") or ""
                 self._add(blocks.text("messages", role, block.get("text") or ""), block)
             elif kind == "thinking":
                 self._read_thinking(block, f"messages.{at}.content.{n}")
@@ -116,14 +116,14 @@ class _Reader:
             else:
                 bare = {key: value for key, value in block.items() if key != "cache_control"}
                 self._add(blocks.other("messages", role, bare), block)
-        if said or calls or role == "assistant":
-            self.turns.append(Turn(role, said, tuple(calls)))
+        if text or calls or role == "assistant":
+            self.turns.append(Turn(role, text, tuple(calls)))
 
     def _read_thinking(self, block: Body, at: str) -> None:
-        said, proof = block.get("thinking") or "", block.get("signature") or ""
+        thought, proof = block.get("thinking") or "", block.get("signature") or ""
         facts = self._facts
-        if binding.belongs(said, proof, self.blocks, model=facts.name, bound=facts.bound_thinking, at=at):
-            self.blocks.append(blocks.thinking(said, proof))
+        if binding.belongs(thought, proof, self.blocks, model=facts.name, bound=facts.bound_thinking, at=at):
+            self.blocks.append(blocks.thinking(thought, proof))
 
     def _read_result(self, block: Body) -> None:
         content = block.get("content")
@@ -132,9 +132,9 @@ class _Reader:
         shown = (part for part in parts if part.get("type") == "image")
         images = [(part.get("source"), media.claude_tokens(part, self._facts)) for part in shown]
         self.images = self.images or bool(images)
-        said = texts(content)
-        self._add(blocks.result(call_id, said, failed, images), block)
-        self.turns.append(Turn("tool", said, call_id=call_id, failed=failed))
+        text = texts(content)
+        self._add(blocks.result(call_id, text, failed, images), block)
+        self.turns.append(Turn("tool", text, call_id=call_id, failed=failed))
         for part in parts:
             if part.get("type") == "tool_reference":
                 self._load(part.get("tool_name"))
@@ -172,19 +172,19 @@ def _offered(tool: Body) -> Offered:
 
 
 def body_of(reply: Reply) -> dict[str, Any]:
-    """The answer in one piece."""
+    """Return the answer in one piece."""
     content = [_whole(reply, part) for part in reply.parts]
     return _message(reply, content=content, stop=_stop(reply), usage=_usage(reply, reply.usage.output))
 
 
 def frames(reply: Reply) -> Iterator[Frame]:
-    """The answer as a stream."""
+    """Yield the answer as a stream."""
     first = min(1, reply.usage.output)
     opening = _message(reply, content=[], stop=None, usage=_usage(reply, first, opening=True))
     yield _event("message_start", {"message": opening}, at_least=first)
     for index, part in enumerate(reply.parts):
         block = _begun(part)
-        yield _event("content_block_start", {"index": index, "content_block": block}, part=index, said=part.name)
+        yield _event("content_block_start", {"index": index, "content_block": block}, part=index, text=part.name)
         if index == 0:
             yield Frame(PING)
         for delta, words in _deltas(reply, part):
@@ -201,7 +201,7 @@ def frames(reply: Reply) -> Iterator[Frame]:
 
 
 def trouble(number: int) -> bytes:
-    """The error event that ends a stream whose status was 200."""
+    """Make the error event that ends a stream whose status was 200."""
     error = {"type": "overloaded_error", "message": "Overloaded"}
     return _event("error", {"error": error, "request_id": f"req_{number:08d}"}).data
 
@@ -225,15 +225,15 @@ _CALLER = {"type": "direct"}
 def _deltas(reply: Reply, part: Part) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
     if part.kind == "call":
         yield {"type": "input_json_delta", "partial_json": ""}, {}
-        for said in pieces(part.text):
-            yield {"type": "input_json_delta", "partial_json": said}, {"said": said}
+        for piece in pieces(part.text):
+            yield {"type": "input_json_delta", "partial_json": piece}, {"text": piece}
     elif part.kind == "text":
-        for said in pieces(part.text):
-            yield {"type": "text_delta", "text": said}, {"said": said}
+        for piece in pieces(part.text):
+            yield {"type": "text_delta", "text": piece}, {"text": piece}
     else:
         shown = pieces(part.text) if reply.prompt.shows_thinking else ()
-        for said in shown:
-            yield {"type": "thinking_delta", "thinking": said}, {"said": said}
+        for text in shown:
+            yield {"type": "thinking_delta", "thinking": text}, {"text": text}
         # Unshown thinking has been done all the same once its signature goes out.
         words = {} if reply.prompt.shows_thinking else {"unseen": part.text}
         yield {"type": "signature_delta", "signature": _signature(reply, part)}, words
@@ -250,7 +250,7 @@ def _whole(reply: Reply, part: Part) -> dict[str, Any]:
 
 
 def _input(text: str) -> dict[str, Any]:
-    """Arguments that are no JSON cannot be written here: the provider leaves them out."""
+    """Return arguments as an object; the provider leaves out those that are no JSON."""
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -281,7 +281,7 @@ def _message(reply: Reply, *, content: list[Any], stop: str | None, usage: dict[
 
 
 def _usage(reply: Reply, output: int, *, opening: bool = False) -> dict[str, Any] | None:
-    """Their input is what is neither read from nor written to the cache."""
+    """Return the usage; input is what is neither read from nor written to the cache."""
     if reply.fault.no_usage:
         return None
     used = reply.usage

@@ -74,7 +74,7 @@ class Reply:
 
     @property
     def failed(self) -> bool:
-        """Whether it ends as a failure, with its usage: only Responses has a form for that."""
+        """Return whether it ends as a failure, with its usage: only Responses has a form for that."""
         return self.fault.fails_at_end and self.prompt.asked.wire == "openai"
 
 
@@ -118,7 +118,7 @@ def _within(parts: Iterable[Part], limit: int) -> Iterator[Part]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text as a stream says it; an empty one is said too."""
+    """Yield a text in the pieces of a stream; an empty one is one piece."""
     for at in range(0, max(len(text), 1), PIECE_CHARS):
         yield text[at : at + PIECE_CHARS]
 

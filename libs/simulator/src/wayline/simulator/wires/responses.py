@@ -26,8 +26,8 @@ def read(body: Body, facts: Facts, envelope: Envelope) -> Prompt:
     """Check a request and take it apart. Raises Refusal."""
     check_responses(body, facts, verified=envelope.verified)
     reader = _Reader(body, facts)
-    said = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    check_window(facts, sum(block.tokens for block in reader.blocks), said, "context_length_exceeded")
+    message = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    check_window(facts, sum(block.tokens for block in reader.blocks), message, "context_length_exceeded")
     form = (body.get("text") or {}).get("format") or {}
     reasoning = body.get("reasoning") or {}
     options = body.get("prompt_cache_options") or {}
@@ -86,11 +86,11 @@ class _Reader:
             self.turns.append(Turn("assistant", calls=(Call(call_id, name, arguments(written)),)))
         elif kind == "function_call_output":
             output = item.get("output")
-            said, parts = texts(output), output if isinstance(output, list) else []
+            text, parts = texts(output), output if isinstance(output, list) else []
             images = [self._image(part) for part in parts if part.get("type") == "input_image"]
-            block = blocks.result(item["call_id"], said, images=images)
+            block = blocks.result(item["call_id"], text, images=images)
             self.blocks.append(block.kept(_kept_in(item.get("output"))))
-            self.turns.append(Turn("tool", said, call_id=item["call_id"]))
+            self.turns.append(Turn("tool", text, call_id=item["call_id"]))
         elif kind == "reasoning":
             self._read_reasoning(item)
         else:
@@ -110,10 +110,10 @@ class _Reader:
                 self._add(blocks.document(role, bare, media.gpt_file(part)), part)
             else:
                 self._add(blocks.text("messages", role, part.get("text") or part.get("refusal") or ""), part)
-        said = texts(content)
+        text = texts(content)
         if role == "system":
-            self.system.append(said)
-        self.turns.append(Turn(role, said))
+            self.system.append(text)
+        self.turns.append(Turn(role, text))
 
     def _image(self, part: Body) -> tuple[Any, int]:
         url = part.get("image_url") or part.get("file_id")
@@ -150,27 +150,27 @@ def _offered(tool: Body) -> Offered:
     return Offered(tool["name"], tool.get("description") or "", tool.get("parameters") or {})
 
 
-def seal(said: str, model: str) -> str:
-    """Thinking in the form that is handed back unread."""
-    return base64.b64encode(orjson.dumps([model, said])).decode()
+def seal(thought: str, model: str) -> str:
+    """Seal thinking in the form that is handed back unread."""
+    return base64.b64encode(orjson.dumps([model, thought])).decode()
 
 
 def _unseal(sealed: str, item: str) -> str:
     try:
         return str(orjson.loads(base64.b64decode(sealed, validate=True))[1])
     except (binascii.Error, orjson.JSONDecodeError, IndexError, TypeError):
-        said = f"The encrypted content for item {item} could not be verified."
-        raise Refusal(said, code="invalid_encrypted_content") from None
+        message = f"The encrypted content for item {item} could not be verified."
+        raise Refusal(message, code="invalid_encrypted_content") from None
 
 
 def body_of(reply: Reply) -> dict[str, Any]:
-    """The answer in one piece; what could be read of its thinking is a summary."""
+    """Return the answer in one piece, with its shown thinking as a summary."""
     output = [item(reply, at, part, summary=True) for at, part in enumerate(reply.parts)]
     return response(reply, output=output, ended=True, streamed=False)
 
 
 def item(reply: Reply, at: int, part: Part, *, summary: bool) -> dict[str, Any]:
-    """One item of the output, complete; `summary` says how shown thinking is written."""
+    """Return one complete item of the output; `summary` says how shown thinking is written."""
     if part.kind == "thinking":
         made: dict[str, Any] = {"id": item_id(reply, at, part), "type": "reasoning", "summary": []}
         shown = reply.prompt.shows_thinking
@@ -204,7 +204,7 @@ def status(reply: Reply) -> str:
 
 
 def response(reply: Reply, *, output: list[Any], ended: bool, streamed: bool) -> dict[str, Any]:
-    """The object that an answer is, begun or ended. What was asked is echoed as far as recordings echo it."""
+    """Return the response object, begun or ended. The request is echoed as far as recordings echo it."""
     asked = reply.prompt.asked
     reasoning = asked.body.get("reasoning") or {}
     text = (asked.body.get("text") or {}).get("format") or {"type": "text"}
@@ -262,7 +262,7 @@ def _echoed(tool: Body) -> dict[str, Any]:
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    """Their input holds what was read from and written to the cache."""
+    """Return the usage; input includes what was read from and written to the cache."""
     used = reply.usage
     return {
         "input_tokens": used.input,

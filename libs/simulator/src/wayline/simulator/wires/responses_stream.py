@@ -16,19 +16,19 @@ ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"
 
 
 def frames(reply: Reply) -> Iterator[Frame]:
-    """The answer, event by event, numbered."""
+    """Yield the answer, event by event, numbered."""
     numbers = itertools.count()
-    for name, value, part, said, unseen in _events(reply):
+    for name, value, part, text, unseen in _events(reply):
         data = orjson.dumps({"type": name, **value, "sequence_number": next(numbers)})
         final = name in ENDS and not reply.fault.no_usage
         event = b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
-        yield Frame(event, part=part, said=said, unseen=unseen, usage=final)
+        yield Frame(event, part=part, text=text, unseen=unseen, usage=final)
 
 
 def trouble(number: int) -> bytes:
-    """The error event that ends a stream whose status was 200."""
-    said = "The server is currently overloaded. Please try again later."
-    error = {"type": "error", "code": "server_error", "message": said, "param": None, "sequence_number": number}
+    """Make the error event that ends a stream whose status was 200."""
+    message = "The server is currently overloaded. Please try again later."
+    error = {"type": "error", "code": "server_error", "message": message, "param": None, "sequence_number": number}
     return b"event: error\ndata: " + orjson.dumps(error) + b"\n\n"
 
 
@@ -46,8 +46,8 @@ def _events(reply: Reply) -> Iterator[Event]:
         # Thinking that is not shown has been done, and is charged for, once its item begins.
         hidden = part.text if part.kind == "thinking" and not reply.prompt.shows_thinking else ""
         yield "response.output_item.added", {"output_index": at, "item": _begun(whole)}, at, part.name, hidden
-        for name, value, said in _within(reply, at, part):
-            yield name, {"item_id": item_id(reply, at, part), "output_index": at, **value}, at, said, ""
+        for name, value, piece in _within(reply, at, part):
+            yield name, {"item_id": item_id(reply, at, part), "output_index": at, **value}, at, piece, ""
         yield "response.output_item.done", {"output_index": at, "item": whole}, at, "", ""
         done.append(whole)
     ended = response(reply, output=done, ended=True, streamed=True)
@@ -68,8 +68,8 @@ def _begun(whole: dict[str, Any]) -> dict[str, Any]:
 
 def _within(reply: Reply, at: int, part: Part) -> Iterator[tuple[str, dict[str, Any], str]]:
     if part.kind == "call":
-        for said in pieces(part.text):
-            yield "response.function_call_arguments.delta", {"delta": said}, said
+        for piece in pieces(part.text):
+            yield "response.function_call_arguments.delta", {"delta": piece}, piece
         yield "response.function_call_arguments.done", {"arguments": part.text}, ""
     elif part.kind == "text":
         yield from _text(reply, part)
@@ -77,8 +77,8 @@ def _within(reply: Reply, at: int, part: Part) -> Iterator[tuple[str, dict[str, 
         yield from _summary(part)
     elif reply.prompt.shows_thinking:
         yield "response.content_part.added", {"content_index": 0, "part": {"type": "reasoning_text", "text": ""}}, ""
-        for said in pieces(part.text):
-            yield "response.reasoning_text.delta", {"content_index": 0, "delta": said}, said
+        for piece in pieces(part.text):
+            yield "response.reasoning_text.delta", {"content_index": 0, "delta": piece}, piece
         yield "response.reasoning_text.done", {"content_index": 0, "text": part.text}, ""
         whole = {"type": "reasoning_text", "text": part.text}
         yield "response.content_part.done", {"content_index": 0, "part": whole}, ""
@@ -88,22 +88,22 @@ def _text(reply: Reply, part: Part) -> Iterator[tuple[str, dict[str, Any], str]]
     place = {"content_index": 0}
     yield "response.content_part.added", {**place, "part": content(reply, "")}, ""
     if reply.stop == "refused":
-        for said in pieces(part.text):
-            yield "response.refusal.delta", {**place, "delta": said}, said
+        for piece in pieces(part.text):
+            yield "response.refusal.delta", {**place, "delta": piece}, piece
         yield "response.refusal.done", {**place, "refusal": part.text}, ""
     else:
-        for said in pieces(part.text):
-            yield "response.output_text.delta", {**place, "delta": said, "logprobs": []}, said
+        for piece in pieces(part.text):
+            yield "response.output_text.delta", {**place, "delta": piece, "logprobs": []}, piece
         yield "response.output_text.done", {**place, "text": part.text, "logprobs": []}, ""
     yield "response.content_part.done", {**place, "part": content(reply, part.text)}, ""
 
 
 def _summary(part: Part) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """As OpenAI documents it; no recording has it."""
+    """Yield a summary as OpenAI documents it; no recording has one."""
     place = {"summary_index": 0}
     yield "response.reasoning_summary_part.added", {**place, "part": {"type": "summary_text", "text": ""}}, ""
-    for said in pieces(part.text):
-        yield "response.reasoning_summary_text.delta", {**place, "delta": said}, said
+    for piece in pieces(part.text):
+        yield "response.reasoning_summary_text.delta", {**place, "delta": piece}, piece
     yield "response.reasoning_summary_text.done", {**place, "text": part.text}, ""
     whole = {"type": "summary_text", "text": part.text}
     yield "response.reasoning_summary_part.done", {**place, "part": whole}, ""

@@ -1,4 +1,4 @@
-"""A reply on its way to the client, with what may go wrong there, and a count of what was said until it did."""
+"""A reply on its way to the client, with what may go wrong there, and a count of the text sent until then."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Frame:
 
     data: bytes
     part: int = 0
-    said: str = ""
+    text: str = ""
     unseen: str = ""
     """Words that the client is not shown, but charged for from here on."""
     usage: bool = False
@@ -41,8 +41,8 @@ class Meter:
 
     def hear(self, frame: Frame) -> None:
         self._at_least = max(self._at_least, frame.at_least)
-        if frame.said or frame.unseen:
-            size = len((frame.said + frame.unseen).encode())
+        if frame.text or frame.unseen:
+            size = len((frame.text + frame.unseen).encode())
             self._said[frame.part] = self._said.get(frame.part, 0) + size
 
     @property
@@ -74,7 +74,7 @@ class Writer:
                 if self._cut():
                     await self._abort()
                     return "cut"
-                if held is not None and frame.said:
+                if held is not None and frame.text:
                     await held.wait()
                     held = None
         except ConnectionError:
@@ -82,7 +82,7 @@ class Writer:
         return "answered"
 
     async def _send(self, data: bytes) -> bool:
-        """Whether all of it went out."""
+        """Send frames; return whether all of them went out."""
         limit = self._fault.cut_at_byte
         room = len(data) if limit is None else limit - self._written
         await self._drip(data[:room])
@@ -101,7 +101,7 @@ class Writer:
                 await asyncio.sleep(self._fault.drip_pause_s)
 
     async def _abort(self) -> None:
-        """Break the connection once what was written has left: what is still in our buffer would be lost with it."""
+        """Break the connection once what was written has left: our buffer would be lost with it."""
         transport = self._request.transport
         for _ in range(FLUSH_TURNS_MAX):
             if transport is None or transport.get_write_buffer_size() == 0:
