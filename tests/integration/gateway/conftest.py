@@ -62,7 +62,7 @@ class World:
             bus_settings=self.nats.settings("gateway", postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
-        service.telemetry.add_collector(SimpleSpanProcessor(spans))
+        service.telemetry.add_processor(SimpleSpanProcessor(spans))
         try:
             await service.start()
         except BaseException:

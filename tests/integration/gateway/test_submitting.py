@@ -6,6 +6,9 @@ import asyncio
 from decimal import Decimal
 
 import pytest
+from opentelemetry import propagate
+from opentelemetry.propagators.textmap import TextMapPropagator, default_getter, default_setter
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from wayline.chassis import Bus, asks, topology
 from wayline.chassis.responder import Responder
@@ -300,3 +303,37 @@ async def test_the_jobs_trace_holds_the_gateway_and_the_caller_is_only_a_link(ga
     assert [link.context.span_id for link in http.links] == [0x00F067AA0BA902B7]
     assert raw.headers["Wayline-Caller"] == theirs
     assert raw.headers["traceparent"] == f"00-{publish.context.trace_id:032x}-{publish.context.span_id:016x}-01"
+
+
+class OtherHeader(TextMapPropagator):
+    """Reads a caller's span from a header of its own, as OTEL_PROPAGATORS may ask for."""
+
+    @property
+    def fields(self) -> set[str]:
+        return {"b3"}
+
+    def extract(self, carrier, context=None, getter=default_getter):
+        trace_id, span_id = getter.get(carrier, "b3")[0].split("-") if getter.get(carrier, "b3") else ("0", "0")
+        parent = SpanContext(int(trace_id, 16), int(span_id, 16), True, TraceFlags(1))
+        return set_span_in_context(NonRecordingSpan(parent), context)
+
+    def inject(self, carrier, context=None, setter=default_setter):
+        raise AssertionError("nothing is sent over HTTP here")
+
+
+async def test_a_caller_in_a_configured_propagators_header_is_only_a_link(world: World, bus: Bus):
+    before = propagate.get_global_textmap()
+    propagate.set_global_textmap(OtherHeader())
+    try:
+        gateway = await world.gateway()
+        theirs = ids.trace_id("victim", "job")
+
+        await gateway.client.post("/v1/jobs", json=JOB, headers={"b3": f"{theirs}-00f067aa0ba902b7"})
+    finally:
+        propagate.set_global_textmap(before)
+
+    raw = await bus.js.get_msg("SUBMIT", 1)
+    http = next(span for span in gateway.spans.get_finished_spans() if span.name == "POST /v1/jobs")
+    assert http.parent is None
+    assert [link.context.span_id for link in http.links] == [0x00F067AA0BA902B7]
+    assert raw.headers is not None and raw.headers["Wayline-Caller"] == f"00-{theirs}-00f067aa0ba902b7-01"

@@ -12,7 +12,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
-from wayline.contracts.traces import CostRow, CostTable, GetCosts
+from wayline.contracts.traces import CostRow, CostTable, GetCosts, GetTrace, Trace
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.router.settings import Settings as RouterSettings
@@ -105,6 +105,29 @@ async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(platf
     assert (job.cost_usd, job.costs.tool) == (chat + search.cost_usd, {"search_knowledge": search.cost_usd})
     await until(lambda: settled(platform, bill.usd), within=20, why="the budget counts what is billed")
     await until(lambda: listed(platform, bill.usd), within=20, why="the ledger has what is billed")
+
+
+@pytest.mark.parametrize(("variable", "value"), [("OTEL_TRACES_SAMPLER", "always_off"), ("OTEL_SDK_DISABLED", "true")])
+async def test_costs_and_the_jobs_tree_need_no_recorded_span(
+    platform: Platform, simulator: Simulator, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+):
+    monkeypatch.setenv(variable, value)
+    await start(platform, simulator)
+    await platform.know("d1", "leases.md", TEXT)
+    job = await ask_agent(platform, "j1")
+    await reported(platform)
+
+    await until(lambda: settled(platform, simulator.bill.usd), within=60, why="the budget counts what is billed")
+    await until(lambda: listed(platform, simulator.bill.usd), within=60, why="the ledger has what is billed")
+    trace = await platform.bus.ask(GetTrace(tenant="default", job_id="j1"), Trace)
+    assert trace.totals.cost_usd == job.cost_usd
+    assert [step.name for step in trace.root.children] == ["step 1", "step 2"]
+    assert [span.name for span in trace.root.children[0].children] == [
+        "chat claude-sonnet-5-5",
+        "execute_tool search_knowledge",
+    ]
+    async with platform.admin() as conn:
+        assert await conn.fetchval("SELECT count(*) FROM tracing.spans WHERE seq = 0") == 0
 
 
 async def listed(platform: Platform, usd: Decimal) -> bool:

@@ -11,7 +11,7 @@ from wayline.testkit import until
 
 async def test_a_search_has_a_retrieval_span_with_its_leaves_and_no_content(service: Service, client: Any):
     exporter = InMemorySpanExporter()
-    service.telemetry.add_collector(SimpleSpanProcessor(exporter))
+    service.telemetry.add_processor(SimpleSpanProcessor(exporter))
     await client.ingest("d1", "The tortoise wins.", name="Fables")
     await client.search("which tortoise", top_k=7)
 

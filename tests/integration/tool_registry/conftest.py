@@ -87,7 +87,7 @@ class World:
             bus_settings=self.nats.settings("tool_registry", postgres_dsn=self.dsn),
         )
         spans = InMemorySpanExporter()
-        service.telemetry.add_collector(SimpleSpanProcessor(spans))
+        service.telemetry.add_processor(SimpleSpanProcessor(spans))
         await service.start()
         self.registries.append(Registry(service, spans))
         return self.registries[-1]

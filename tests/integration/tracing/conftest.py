@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from wayline.chassis import Bus, BusSettings, Service, topology
 from wayline.contracts import events as e
@@ -25,7 +26,6 @@ from wayline.journal.record import state_after
 from wayline.store import Store, migrate
 from wayline.telemetry import Home, Telemetry
 from wayline.telemetry.otlp import encode_spans
-from wayline.telemetry.recording import Span as Recorded
 from wayline.testkit import Database, until
 from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.tracing.app import HERE, SCHEMA, build, migrations
@@ -55,7 +55,7 @@ class Platform:
         found = await self.rows(f"SELECT seq FROM jobs WHERE job_id = '{job_id}'")
         return found[0]["seq"] if found else 0
 
-    async def send_spans(self, spans: Sequence[Recorded]) -> bytes:
+    async def send_spans(self, spans: Sequence[ReadableSpan]) -> bytes:
         body = encode_spans(spans)
         await self.bus.store("telemetry.traces", body, {})
         return body
@@ -239,16 +239,16 @@ class Log:
 
 
 @dataclass
-class ExportedSpans:
+class ExportedSpans(SpanProcessor):
     """A service that makes spans under a job's log-made spans."""
 
     service: str = "tool_registry"
 
     def __post_init__(self) -> None:
-        self.finished: list[Recorded] = []
+        self.finished: list[ReadableSpan] = []
         self.telemetry = Telemetry(self.service, self)
 
-    def on_end(self, span: Recorded) -> None:
+    def on_end(self, span: ReadableSpan) -> None:
         self.finished.append(span)
 
     def handling(self, home: Home, template: str = "tools.call.{tenant}") -> Any:

@@ -239,3 +239,20 @@ async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(pl
     never = {"autovacuum_vacuum_insert_threshold=-1", "autovacuum_vacuum_threshold=2147483647"}
     assert all(never <= set(row["reloptions"]) for row in options)
     assert {row["attname"]: row["tables"] for row in analyzed} == dict.fromkeys(("trace_id", "span_id", "start"), 23)
+
+
+async def test_a_service_is_known_by_our_name_whatever_its_user_calls_it(
+    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "agents")
+    await start()
+    await Log(platform.bus).whole()
+    registry = ExportedSpans("tool_registry")
+    with registry.handling(at_tool()):
+        pass
+    await platform.send_spans(registry.finished)
+    await platform.drained()
+
+    trace = await platform.trace("j1")
+
+    assert [span.service for span in flat(trace.root) if span.name.startswith("process")] == ["tool-registry"]

@@ -15,6 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from wayline.contracts import ids
 from wayline.contracts.errors import WrongSetting
 from wayline.telemetry import metrics
+from wayline.telemetry.provider import make_provider
 from wayline.testkit import until
 from wayline.tracing.adapters import collector as forwarding
 from wayline.tracing.adapters.collector import Collector
@@ -188,6 +189,19 @@ async def test_a_batch_with_a_span_without_ids_leaves_that_one_out(receiver: Rec
     await until(lambda: receiver.requests, why="the collector has the batch")
 
     assert list(receiver.spans()) == [f"{2:016x}"]
+
+
+async def test_spans_from_the_log_are_forwarded_of_the_jobs_that_are_sampled(receiver: Received, monkeypatch):
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    collector = Collector(lambda: make_exporter(Settings()), make_provider("tracing").sampler)
+    await collector.start()
+    low, high = row(1)._replace(trace_id="7f" * 16), row(2)._replace(trace_id="80" * 16)
+    collector.forward_rows([high, low, high])
+
+    await collector.close(30)
+
+    assert list(receiver.spans()) == [f"{1:016x}"]
 
 
 async def test_headers_and_compression_are_those_of_the_variables(receiver: Received, start_collector, monkeypatch):

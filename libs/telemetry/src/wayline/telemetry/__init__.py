@@ -1,7 +1,8 @@
 """Names, spans, metrics, and the exporter that sends spans over the bus."""
 
-from wayline.telemetry.export import BusExporter
-from wayline.telemetry.recording import Span
-from wayline.telemetry.spans import Home, Telemetry, carried, remote
+from opentelemetry.trace import Span
 
-__all__ = ["BusExporter", "Home", "Span", "Telemetry", "carried", "remote"]
+from wayline.telemetry.export import BusExporter
+from wayline.telemetry.spans import Home, Telemetry, carried, headers_of, remote
+
+__all__ = ["BusExporter", "Home", "Span", "Telemetry", "carried", "headers_of", "remote"]

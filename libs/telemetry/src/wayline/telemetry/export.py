@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
 from wayline.telemetry import metrics
 from wayline.telemetry.otlp import encode_spans
-from wayline.telemetry.recording import Span
 
 BUFFER_MAX = 8_192
 BATCH_MAX = 512
@@ -18,18 +19,21 @@ FLUSH_S = 1.0
 Send = Callable[[bytes], Awaitable[object]]
 
 
-class BusExporter:
+class BusExporter(SpanProcessor):
     """Collects finished spans and hands encoded batches to `send`, every second or every 512 spans."""
 
     def __init__(self, service: str) -> None:
         self._service = service
-        self._finished: deque[Span] = deque()
+        self._finished: deque[ReadableSpan] = deque()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._send: Send | None = None
         self._stopping = False
 
-    def on_end(self, span: Span) -> None:
+    def on_end(self, span: ReadableSpan) -> None:
+        context = span.context
+        if context is None or not context.trace_flags.sampled:
+            return
         if len(self._finished) >= BUFFER_MAX:
             metrics.spans_dropped.labels(self._service, "buffer").inc()
             return
@@ -38,6 +42,7 @@ class BusExporter:
             self._wake.set()
 
     def start(self, send: Send) -> None:
+        """Begin to send, by `send`."""
         self._send = send
         self._task = asyncio.create_task(self._run(), name=f"{self._service} span export")
 
@@ -59,11 +64,12 @@ class BusExporter:
             await self.flush()
 
     async def flush(self) -> None:
+        """Send all finished spans."""
         while self._finished:
             batch = [self._finished.popleft() for _ in range(min(BATCH_MAX, len(self._finished)))]
             await self._hand_over(batch)
 
-    async def _hand_over(self, batch: Sequence[Span]) -> None:
+    async def _hand_over(self, batch: Sequence[ReadableSpan]) -> None:
         assert self._send is not None
         try:
             await self._send(encode_spans(batch))

@@ -42,6 +42,8 @@ DB_COLLECTION = "db.collection.name"
 ERROR_TYPE = "error.type"
 
 # Ours: what no convention has a name for yet.
+SERVICE = "wayline.service"
+"""On a resource: which service it is, also where `service.name` is the user's own word."""
 TENANT = "wayline.tenant"
 JOB = "wayline.job_id"
 STEP = "wayline.step"

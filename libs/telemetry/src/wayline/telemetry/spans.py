@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
 from opentelemetry import context, trace
-from opentelemetry.trace import Link, SpanContext, SpanKind, StatusCode, TraceState
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
 
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.telemetry import names
-from wayline.telemetry.recording import SAMPLED, Collector, Span, Tracer, TracerProvider, headers_of
+from wayline.telemetry.provider import make_provider
+
+SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+SCOPE = "wayline"
+STATES_KEPT = 1_024
+STATE_MAX = 64
+"""Characters of a `tracestate` that is kept at hand; ours are shorter, a caller's may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +51,36 @@ class Home:
 
 
 def remote(headers: Mapping[str, str] | None) -> SpanContext | None:
-    """The span that a message or a request came from, or None when its `traceparent` is missing or malformed."""
+    """Return the span that a message or a request came from; None when its `traceparent` is missing or malformed."""
     parts = (headers or {}).get(TRACEPARENT, "").split("-")
-    if len(parts) != 4 or (len(parts[1]), len(parts[2])) != (32, 16):
+    if len(parts) != 4 or (len(parts[1]), len(parts[2]), len(parts[3])) != (32, 16, 2):
         return None
     try:
-        trace_id, span_id = int(parts[1], 16), int(parts[2], 16)
+        trace_id, span_id, flags = int(parts[1], 16), int(parts[2], 16), int(parts[3], 16)
     except ValueError:
         return None
-    state = TraceState.from_header([(headers or {}).get(TRACESTATE, "")])
-    context = SpanContext(trace_id, span_id, True, SAMPLED, state)
+    context = SpanContext(trace_id, span_id, True, TraceFlags(flags), _trace_state((headers or {}).get(TRACESTATE, "")))
     return context if context.is_valid else None
+
+
+def _trace_state(header: str) -> TraceState:
+    return _own_trace_state(header) if len(header) <= STATE_MAX else TraceState.from_header([header])
+
+
+# A job's messages carry the same few.
+@lru_cache(STATES_KEPT)
+def _own_trace_state(header: str) -> TraceState:
+    return TraceState.from_header([header])
+
+
+def headers_of(context: SpanContext) -> dict[str, str]:
+    """Return the trace headers for a span's context; empty for none."""
+    if not context.is_valid:
+        return {}
+    headers = {TRACEPARENT: f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"}
+    if context.trace_state:
+        headers[TRACESTATE] = context.trace_state.to_header()
+    return headers
 
 
 class _Under(AbstractContextManager[Span]):
@@ -61,32 +89,48 @@ class _Under(AbstractContextManager[Span]):
     By hand: the API's own `start_as_current_span` is four generators deep, and one lives for as long as its job.
     """
 
-    __slots__ = ("_span", "_token")
+    __slots__ = ("_block", "_headers", "_span", "_token")
 
     def __init__(self, span: Span) -> None:
         self._span = span
+        self._headers: Mapping[str, str] | None = None
 
     def __enter__(self) -> Span:
         self._token = context.attach(trace.set_span_in_context(self._span))
+        self._block = _BLOCK.get()
+        _BLOCK.set(self)
         return self._span
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is not None:
             self._span.set_attribute(names.ERROR_TYPE, type(error).__name__)
             self._span.set_status(StatusCode.ERROR)
+        # Not by a token: it refuses to be given back in another task's context, and raises.
+        _BLOCK.set(self._block)
         context.detach(self._token)
         self._span.end()
 
+    def headers(self, span: Span) -> Mapping[str, str] | None:
+        """Return what messages sent under this block's span carry; None where another span is the current one."""
+        if span is not self._span:
+            return None
+        if self._headers is None:
+            self._headers = headers_of(span.get_span_context())
+        return self._headers
+
+
+_BLOCK: ContextVar[_Under | None] = ContextVar("wayline_block", default=None)
+"""The block that runs: its headers are written once, however many messages are sent from it."""
+
 
 class Telemetry:
-    """A service's tracer: spans go to the collectors it was made with, never to a global."""
+    """A service's tracer: the SDK's, with a provider of its own, because six services may share a process."""
 
-    def __init__(self, service: str, *collectors: Collector) -> None:
+    def __init__(self, service: str, *processors: SpanProcessor) -> None:
         self.service = service
-        self._collectors = list(collectors)
-        self.add_collector = self._collectors.append
-        self._tracer = Tracer(service, self._collectors)
-        self.provider = TracerProvider(self._tracer)
+        self.provider = make_provider(service, processors)
+        self.add_processor = self.provider.add_span_processor
+        self._tracer = self.provider.get_tracer(SCOPE)
 
     def span(
         self,
@@ -98,10 +142,8 @@ class Telemetry:
         links: tuple[SpanContext, ...] = (),
     ) -> AbstractContextManager[Span]:
         """Run a block under a span; an exception marks it as an error and passes on."""
-        above = parent or trace.get_current_span().get_span_context()
-        return _Under(
-            self._tracer.begin(name, above, kind=kind, attributes=attributes, links=[Link(link) for link in links])
-        )
+        above = None if parent is None else trace.set_span_in_context(NonRecordingSpan(parent))
+        return _Under(self._tracer.start_span(name, above, kind, attributes, [Link(link) for link in links]))
 
     def handling(
         self,
@@ -140,6 +182,7 @@ class Telemetry:
 
 
 def carried() -> Mapping[str, str]:
-    """The headers that carry the current span to whoever hears the next message; empty outside any span."""
-    span = trace.get_current_span()
-    return span.headers if isinstance(span, Span) else headers_of(span.get_span_context())
+    """Return the headers that carry the current span to the receiver of the next message; empty outside any span."""
+    span, block = trace.get_current_span(), _BLOCK.get()
+    headers = block.headers(span) if block is not None else None
+    return headers_of(span.get_span_context()) if headers is None else headers

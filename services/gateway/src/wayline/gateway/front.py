@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from opentelemetry import propagate, trace
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wayline.contracts.headers import TRACEPARENT, TRACESTATE
 from wayline.gateway.problems import problem_response, status_problem
-from wayline.telemetry import metrics, remote
+from wayline.telemetry import headers_of, metrics
 
 DRAIN_MAX_BYTES = 128 * 1024 * 1024
 """Read and thrown away of a body that was refused: a client still sending would not see the answer otherwise."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_FOREIGN = (b"traceparent", b"tracestate", b"baggage")
+_W3C = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
 
 class Front:
@@ -24,6 +24,8 @@ class Front:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        # What FastAPI's own spans would read a parent from: OTEL_PROPAGATORS may name other headers than W3C's.
+        self._foreign = _W3C | {field.lower().encode() for field in propagate.get_global_textmap().fields}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -32,7 +34,7 @@ class Front:
         answer = _Answer(scope, receive, send)
         started = time.perf_counter()
         try:
-            await self._app(_without_foreign_trace(scope), receive, answer.send)
+            await self._app(_without_foreign_trace(scope, self._foreign), receive, answer.send)
         finally:
             route = answer.route()
             # A client may invent methods; a label may not grow with what clients invent.
@@ -41,18 +43,17 @@ class Front:
             metrics.http_seconds.labels(method, route).observe(time.perf_counter() - started)
 
 
-def _without_foreign_trace(scope: Scope) -> Scope:
-    """Trace ids are computable: a caller that could name our parent could write into another tenant's trace.
+def _without_foreign_trace(scope: Scope, foreign: frozenset[bytes]) -> Scope:
+    """Take a caller's trace out of a request, and keep it in `caller` for a link.
 
-    What it sent is kept in `caller`, for a link.
+    Trace ids are computable: a caller that could name our parent could write into another tenant's trace.
     """
-    sent = {
-        TRACEPARENT: Headers(scope=scope).get(TRACEPARENT, ""),
-        TRACESTATE: Headers(scope=scope).get(TRACESTATE, ""),
-    }
-    scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _FOREIGN]
-    known = remote(sent) is not None
-    scope.setdefault("state", {})["caller"] = sent if known else None
+    kept = [(name, value) for name, value in scope["headers"] if name not in foreign]
+    caller: dict[str, str] = {}
+    if len(kept) < len(scope["headers"]):
+        caller = headers_of(trace.get_current_span(propagate.extract(Headers(scope=scope))).get_span_context())
+        scope["headers"] = kept
+    scope.setdefault("state", {})["caller"] = caller or None
     return scope
 
 

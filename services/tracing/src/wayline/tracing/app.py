@@ -48,7 +48,9 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
     bus, store = await connected(shared, NAME, opening)
     tables = Tables(store, spans_days=settings.spans_days)
-    collector = _collector(settings)
+    exporter = BusExporter(NAME)
+    telemetry = Telemetry(NAME, exporter)
+    collector = _collector(settings, telemetry)
     records, spans = _readers(settings, bus, tables, collector)
     gauges = Gauges(bus, store)
     periodic = partial(Periodic, rest_factor=REST_FACTOR)
@@ -62,7 +64,6 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         periodic("ledger gauges", gauges.read_ledger, every_s=settings.gauges_every_s),
         periodic("drift check", _drift_check(settings, bus, tables, collector).check, every_s=settings.drift_every_s),
     ]
-    exporter = BusExporter(NAME)
 
     async def close() -> None:
         if collector:
@@ -73,7 +74,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         NAME,
         shared,
         bus,
-        Telemetry(NAME, exporter),
+        telemetry,
         exporter,
         asks=[*_asks(Answers(store)), asks(RecordSpending, SpendingRecorder(tables).on_record)],
         parts=parts,
@@ -82,8 +83,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     )
 
 
-def _collector(settings: Settings) -> Collector | None:
-    return Collector(partial(make_exporter, settings)) if is_wanted(settings) else None
+def _collector(settings: Settings, telemetry: Telemetry) -> Collector | None:
+    if not is_wanted(settings):
+        return None
+    return Collector(partial(make_exporter, settings), telemetry.provider.sampler)
 
 
 def _readers(

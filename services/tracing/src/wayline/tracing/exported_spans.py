@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 from nats.aio.msg import Msg
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
 from wayline.contracts.ids import is_tenant
@@ -78,13 +78,7 @@ def read_spans(body: bytes) -> list[SpanRow]:
         raise NotSpans from None
     rows: list[SpanRow] = []
     for resource in request.resource_spans:
-        service, tenant = "unknown", NOBODY
-        for attribute in resource.resource.attributes:
-            if attribute.key == "service.name":
-                # Modules are named with an underscore, services with a hyphen.
-                service = _text(attribute.value.string_value, NAME_MAX).replace("_", "-")
-            elif attribute.key == names.TENANT and is_tenant(attribute.value.string_value):
-                tenant = attribute.value.string_value
+        service, tenant = _whose(resource.resource.attributes)
         for scope in resource.scope_spans:
             for span in scope.spans:
                 if len(span.trace_id) == 16 and len(span.span_id) == 8:
@@ -92,6 +86,16 @@ def read_spans(body: bytes) -> list[SpanRow]:
                 else:
                     metrics.spans_dropped.labels("tracing", "invalid").inc()
     return rows
+
+
+def _whose(attributes: Iterable[KeyValue]) -> tuple[str, str]:
+    """Return the service and the tenant that a resource names."""
+    named = {attribute.key: attribute.value.string_value for attribute in attributes}
+    # `service.name` may be what somebody calls the whole deployment.
+    service = named.get(names.SERVICE) or named.get("service.name") or "unknown"
+    tenant = named.get(names.TENANT, NOBODY)
+    # Modules are named with an underscore, services with a hyphen.
+    return _text(service, NAME_MAX).replace("_", "-"), tenant if is_tenant(tenant) else NOBODY
 
 
 def _row(span: OtlpSpan, service: str, tenant: str) -> SpanRow:

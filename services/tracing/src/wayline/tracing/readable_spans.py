@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.context import Context
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 from opentelemetry.proto.trace.v1.trace_pb2 import SpanFlags
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from wayline.telemetry import names
 from wayline.tracing.rows import SpanRow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,9 +39,9 @@ OTLP_KINDS = {
 }
 
 
-def from_rows(rows: Iterable[SpanRow]) -> list[ReadableSpan]:
-    """Turn closed spans that were made from the log into the SDK's."""
-    return [_from_row(row) for row in rows]
+def from_rows(rows: Iterable[SpanRow], sampler: Sampler = ALWAYS_ON) -> list[ReadableSpan]:
+    """Turn closed spans that were made from the log into the SDK's, those of jobs that the sampler takes."""
+    return [span for span in map(_from_row, rows) if _is_sampled(span, sampler)]
 
 
 def from_otlp(body: bytes) -> list[ReadableSpan]:
@@ -57,10 +60,17 @@ def from_otlp(body: bytes) -> list[ReadableSpan]:
     return spans
 
 
+def _is_sampled(span: ReadableSpan, sampler: Sampler) -> bool:
+    """Ask as for the first span of its trace: so do services about the first of theirs under a span from the log."""
+    context = cast("SpanContext", span.context)
+    asked = sampler.should_sample(Context(), context.trace_id, span.name, span.kind, span.attributes)
+    return asked.decision.is_sampled()
+
+
 @lru_cache(SERVICES_CACHED_MAX)
 def _resource(service: str) -> Resource:
     """Return the resource of spans made here, with what OTEL_RESOURCE_ATTRIBUTES adds."""
-    return Resource.create({"service.name": service})
+    return Resource.create({SERVICE_NAME: service, names.SERVICE: service})
 
 
 def _from_row(row: SpanRow) -> ReadableSpan:

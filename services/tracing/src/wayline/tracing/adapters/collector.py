@@ -12,6 +12,7 @@ from typing import NamedTuple
 import structlog
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 
 from wayline.telemetry import metrics
 from wayline.tracing.readable_spans import from_otlp, from_rows
@@ -35,8 +36,9 @@ class Batch(NamedTuple):
 class Collector:
     """A bounded queue and a thread in front of one of OpenTelemetry's exporters."""
 
-    def __init__(self, make_exporter: Callable[[], SpanExporter]) -> None:
+    def __init__(self, make_exporter: Callable[[], SpanExporter], sampler: Sampler = ALWAYS_ON) -> None:
         self._make_exporter = make_exporter
+        self._sampler = sampler
         self._exporter: SpanExporter | None = None
         self._queue: deque[Batch] = deque()
         self._waiting = 0
@@ -72,8 +74,8 @@ class Collector:
         self._put(Batch(partial(from_otlp, body), spans))
 
     def forward_rows(self, rows: Sequence[SpanRow]) -> None:
-        """Take spans that were made from the log for sending; never waits."""
-        self._put(Batch(partial(from_rows, rows), len(rows)))
+        """Take spans that were made from the log for sending, those that the sampler takes; never waits."""
+        self._put(Batch(partial(from_rows, rows, self._sampler), len(rows)))
 
     def _put(self, batch: Batch) -> None:
         with self._changed:
