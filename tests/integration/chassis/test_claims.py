@@ -95,7 +95,7 @@ async def test_an_object_store_that_does_not_answer_is_away(nats_factory: NatsFa
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="test", exit_when_closed=False)
     await bus.js.create_object_store(PAYLOADS)
     hasty = Claims(Payloads(bus.nc, bus.api, bus.request, timeout_s=0.2))
-    body, _ = await hasty.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
+    body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")
     server.pause()
 
     with pytest.raises(Unavailable):
@@ -104,7 +104,7 @@ async def test_an_object_store_that_does_not_answer_is_away(nats_factory: NatsFa
         await hasty.check_in(orjson.dumps({"a": LARGE + "!"}), "acme/j1")
 
     server.resume()
-    assert orjson.loads(await hasty.check_out(body)) == {"a": LARGE}
+    assert orjson.loads(await bus.claims.check_out(body)) == {"a": LARGE}
     await bus.close()
 
 

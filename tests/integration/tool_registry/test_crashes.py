@@ -43,7 +43,7 @@ async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(world,
 
 
 async def test_a_kill_in_the_middle_of_calls_repeats_no_once_and_no_reconcile_tool(world):
-    slow = await world.server(delay_ms=700)
+    slow = await world.server(delay_ms=4_000)
     doomed = await world.process(servers=(slow.settings(),))
     tools = ("pay_once", "put_idempotent", "book_reconcile")
     asks = {tool: world.ask(f"effects__{tool}", job=tool) for tool in tools}

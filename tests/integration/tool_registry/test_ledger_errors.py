@@ -149,7 +149,7 @@ async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(
 
 async def test_an_error_while_a_cut_call_is_noted_as_unknown_is_waited_out(world, faults):
     slow = await world.server(delay_ms=30_000)
-    await world.registry(slow.settings(timeout_s=0.2), lease_s=60)
+    await world.registry(slow.settings(timeout_s=1), lease_s=60)
     asks = await a_key_each(world, "pay_once")
     for state, ask in asks.items():
         await faults.plan("disown", state, ask.key)

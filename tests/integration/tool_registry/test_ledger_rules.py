@@ -195,7 +195,8 @@ async def test_an_unknown_tool_is_told_the_nearest_name(world):
 
 
 async def test_a_holder_that_was_given_up_still_brings_its_result(world):
-    await world.registry()
+    slow = await world.server(delay_ms=2_000)
+    await world.registry(slow.settings(), lease_s=600)
     ask = world.ask(PAY)
     calling = asyncio.create_task(world.call(ask))
     await until(lambda: world.row(ask.key), why="the call has begun")
