@@ -5,6 +5,7 @@ from wayline.chassis.delivery import Delivery, stored_at
 from wayline.chassis.failpoints import Failpoint, reach
 from wayline.chassis.periodic import Periodic
 from wayline.chassis.responder import Ask, asks, hears
+from wayline.chassis.retrying import keep_trying
 from wayline.chassis.service import Part, Service, connected, main, run
 from wayline.chassis.settings import BusSettings, EnvironmentSettings, HttpUrl
 from wayline.chassis.tasks import stopped
@@ -26,6 +27,7 @@ __all__ = [
     "asks",
     "connected",
     "hears",
+    "keep_trying",
     "main",
     "reach",
     "run",

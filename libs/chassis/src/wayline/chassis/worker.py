@@ -18,6 +18,7 @@ from wayline.chassis.bus import Bus
 from wayline.chassis.claims import PayloadMissing
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.handled import Handled
+from wayline.chassis.heartbeat import Heartbeat
 from wayline.chassis.pull import Puller
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.tenant_slots import Hand, TenantSlots
@@ -87,7 +88,7 @@ class Worker(Generic[M]):
             waiting_per_tenant_max=settings.waiting_per_tenant_max,
         )
         self._handled = Handled(bus.service, work.message.subject_template)
-        self._heartbeat = _Heartbeat(work.consumer.ack_wait_s / 3)
+        self._heartbeat = Heartbeat(work.consumer.ack_wait_s / 3)
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
         self._attempts_max = attempts_max if unbounded else min(attempts_max, work.consumer.max_deliver)
@@ -277,43 +278,6 @@ class _HandBack(Exception):
 
 class _Stopping(Exception):
     """The service is being stopped while a message waits for a dependency."""
-
-
-class _Heartbeat:
-    """Tells the server at least every `every_s` of each message in hand that it is still being worked on.
-
-    One timer beats for all: most messages are dealt with long before it would.
-    """
-
-    def __init__(self, every_s: float) -> None:
-        self.every_s = every_s
-        self._in_hand: dict[str, Msg] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._sending: asyncio.Task[None] | None = None
-
-    def begin(self, message: Msg) -> None:
-        self._in_hand[message.reply] = message
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self.every_s, self._beat)
-
-    def end(self, message: Msg) -> None:
-        self._in_hand.pop(message.reply, None)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _beat(self) -> None:
-        self._timer = None
-        if self._in_hand:
-            loop = asyncio.get_running_loop()
-            self._sending = loop.create_task(self._tell(list(self._in_hand.values())))
-            self._timer = loop.call_later(self.every_s, self._beat)
-
-    async def _tell(self, messages: Sequence[Msg]) -> None:
-        for message in messages:
-            await _settle(message.in_progress())
 
 
 async def _settle(telling: Awaitable[None]) -> None:

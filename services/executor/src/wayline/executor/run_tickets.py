@@ -15,7 +15,8 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from wayline.chassis import Bus, Delivery, Failpoint, stopped
+from wayline.chassis import Bus, Delivery, Failpoint
+from wayline.chassis.heartbeat import Heartbeat
 from wayline.chassis.pull import Puller
 from wayline.chassis.topology import Consumer
 from wayline.chassis.worker import pause_s, unless_it_keeps_failing
@@ -76,13 +77,13 @@ class Lane:
         self._held: dict[int, HeldJob] = {}
         self._by_job: dict[tuple[str, str], HeldJob] = {}
         self._draining = asyncio.Event()
-        self._beat_s = consumer.ack_wait_s / 3
+        self._unheld = Heartbeat(consumer.ack_wait_s / 3)
         self._shared = Shared()
 
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
-        self._beat_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
-        self._heart = Heartbeats(self._beat_s)
+        self._unheld.every_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
+        self._heart = Heartbeats(self._unheld.every_s)
         self._hints = await self._bus.nc.subscribe("signals.*.*", cb=self._on_hint)
         self._bus.reconnected.append(self._tell_all)
         await self._puller.start()
@@ -93,6 +94,7 @@ class Lane:
         for hold in self._held.values():
             hold.wake()
         await self._puller.stop(grace_s)
+        self._unheld.stop()
         with suppress(nats_errors.Error):
             await self._hints.unsubscribe()
 
@@ -340,18 +342,11 @@ class Lane:
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
         """Do what may take long with a ticket that nobody holds; it must not come again meanwhile, a slot each time."""
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(self._beat_s)
-                with suppress(nats_errors.Error):
-                    await message.in_progress()
-
-        beating = asyncio.create_task(beat())
+        self._unheld.begin(message)
         try:
             await doing
         finally:
-            await stopped(beating)
+            self._unheld.end(message)
 
 
 class _Taken:

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import structlog
 
-from wayline.chassis import Failpoint, reach
+from wayline.chassis import Failpoint, keep_trying, reach
 from wayline.contracts import ids
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.tool_registry.bound_tool import BoundTool
@@ -17,6 +18,8 @@ from wayline.tool_registry.errors import Cut, LedgerUnavailable, NotBegun, Overt
 from wayline.tool_registry.ledger import Lease, Ledger, Next, Row, State, next_step
 from wayline.tool_registry.results import failed
 from wayline.tool_registry.stop_reason import StopReason
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -59,14 +62,7 @@ class EffectCall:
 
     async def reply(self) -> ToolReply:
         """Return the outcome, now or from before; `in_progress` while another process is busy with it."""
-        gone_s = time.monotonic() + POSTGRES_WAIT_S
-        while True:
-            try:
-                return await self._lead()
-            except LedgerUnavailable:
-                if time.monotonic() > gone_s:
-                    raise
-                await asyncio.sleep(JOIN_POLL_MAX_S)
+        return await _once_the_ledger_answers("lead a call", self._lead, within_s=POSTGRES_WAIT_S)
 
     def stop(self, reason: StopReason) -> None:
         """End the request to the tool, if it is out; what that means is the ledger's business.
@@ -217,14 +213,7 @@ class EffectCall:
 
     async def _patiently(self, write: Callable[[], Awaitable[bool]]) -> bool:
         """Write an outcome, for as long as it takes: it is known nowhere else."""
-        gone_s = time.monotonic() + RECORD_WAIT_S
-        while True:
-            try:
-                return await write()
-            except LedgerUnavailable:
-                if time.monotonic() > gone_s:
-                    raise
-                await asyncio.sleep(JOIN_POLL_MAX_S)
+        return await _once_the_ledger_answers("write an outcome", write, within_s=RECORD_WAIT_S)
 
     @asynccontextmanager
     async def _renewed(self, lease: Lease) -> AsyncIterator[None]:
@@ -245,6 +234,10 @@ class EffectCall:
             if not held:
                 self.stop(StopReason.FENCED)
                 return
+
+
+async def _once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *, within_s: float) -> T:
+    return await keep_trying(what, do, on=LedgerUnavailable, within_s=within_s, pause_max_s=JOIN_POLL_MAX_S)
 
 
 def unknown(effect: Effect, attempts: int) -> ToolReply:

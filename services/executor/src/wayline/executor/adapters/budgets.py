@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from decimal import Decimal
 
-from wayline.chassis import Bus
+from wayline.chassis import Bus, keep_trying
 from wayline.contracts.budgets import (
     MODELS_USED_MAX,
     ExtendBudget,
@@ -16,7 +15,6 @@ from wayline.contracts.budgets import (
     Settled,
     SettleJob,
 )
-from wayline.contracts.errors import Retry
 from wayline.executor.decide.prompt_cache import left_warm
 from wayline.journal import Job
 from wayline.llm.prices import LOCAL
@@ -42,20 +40,11 @@ class Budgets:
             seq=job.seq,
             waits=waits,
         )
-        while True:
-            try:
-                return await self._bus.ask(asked, Extended)
-            except Retry as error:
-                await asyncio.sleep(error.after_s)
+        return await keep_trying("hold money", lambda: self._bus.ask(asked, Extended))
 
     async def release(self, asked: ReleaseBudget) -> None:
         """Give back what a parked job has not spent."""
-        while True:
-            try:
-                await self._bus.ask(asked, Released)
-                return
-            except Retry as error:
-                await asyncio.sleep(error.after_s)
+        await keep_trying("release money", lambda: self._bus.ask(asked, Released))
 
     async def settle(self, job: Job) -> None:
         """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
@@ -69,13 +58,8 @@ class Budgets:
             left_warm=left_warm(job),
             used=used(job),
         )
-        while True:
-            try:
-                await self._bus.ask(asked, Settled)
-                return
-            except Retry as error:
-                # The router is away: the ticket stays ours, or another executor settles from the same record.
-                await asyncio.sleep(error.after_s)
+        # While the router is away the ticket stays ours, or another executor settles from the same record.
+        await keep_trying("settle a job", lambda: self._bus.ask(asked, Settled))
 
 
 def used(job: Job) -> JobUse | None:

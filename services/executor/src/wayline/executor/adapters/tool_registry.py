@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wayline.chassis import Bus, Failpoint, reach
+from wayline.chassis import Bus, Failpoint, keep_trying, reach
 from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (
@@ -73,12 +73,8 @@ class ToolRegistry:
         """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
         assert job.config is not None
         key = (job.tenant, job.config.tools)
-        while True:
-            try:
-                listed = await self._bus.ask(ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
-                break
-            except Retry as error:
-                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+        request = ListTools(tenant=job.tenant, patterns=job.config.tools)
+        listed = await keep_trying("list tools", lambda: self._bus.ask(request, ToolList))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
         # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
@@ -127,11 +123,9 @@ class ToolRegistry:
         outcome = "succeeded" if decision.outcome == "succeeded" else "failed"
         content = decision.content or ("" if decision.outcome != "expired" else "nobody decided in time")
         request = ResolveTool(tenant=job.tenant, key=call.key, outcome=outcome, content=content)
-        while True:
-            try:
-                return await self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
-            except Retry as error:
-                await asyncio.sleep(max(ASK_AGAIN_S, error.after_s))
+        return await keep_trying(
+            "resolve a tool call", lambda: self._bus.ask(request, ToolReply, timeout_s=self._wait_s)
+        )
 
     async def settle(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """End a call for good and return what the ledger says of it.
