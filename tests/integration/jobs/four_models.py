@@ -10,8 +10,7 @@ from decimal import Decimal
 from wayline.contracts.models import ModelCard, Prices, PutModel
 from wayline.contracts.models import Rates as CardRates
 from wayline.simulator import Facts, Rates, Simulator
-
-from .conftest import Platform
+from wayline.testkit import Platform
 
 CLAUDE, GPT, OWN, IN_WORDS = (
     "anthropic/claude-sonnet-5-5",

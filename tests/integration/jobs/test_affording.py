@@ -13,8 +13,9 @@ from wayline.contracts.models import DeleteModel, ModelCard, ModelDeleted, Price
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 WORDS = 2_500
 RATES = Rates(input=Decimal(0), output=Decimal(10))
@@ -93,7 +94,7 @@ async def test_a_dry_run_over_http_tells_the_route_and_its_predicted_cost_by_the
         budgets = (await platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
         assert [budget.reserved_usd + budget.spent_usd for budget in budgets] == ([Decimal(0)] if limit else [])
         assert chat.calls == []
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         assert await conn.fetchval("SELECT count(*) FROM router.reservations") == 0
 
 

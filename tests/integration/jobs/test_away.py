@@ -12,9 +12,9 @@ from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.router.settings import Settings as RouterSettings
 from wayline.routing import choose_again, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(2)))
 

@@ -57,8 +57,8 @@ async def test_a_bad_submission_is_put_aside_with_its_reason(platform, body, hea
     await platform.submit("neighbour")
 
     assert (await platform.wait_for("neighbour")).status == "completed"
-    await platform.drained("SUBMIT")
-    [letter] = await platform.dead()
+    await platform.wait_until_empty("SUBMIT")
+    [letter] = await platform.dead_letters()
     assert letter["Wayline-Dead-Code"] == code
     assert says in letter["Wayline-Dead-Reason"]
     assert letter["Wayline-Dead-Subject"] == "jobs.submit.default"
@@ -69,9 +69,9 @@ async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform, tenant):
     await platform.start("router")
 
     await platform.publish({**GOOD, "job_id": "j1"}, tenant=tenant)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
-    [letter] = await platform.dead()
+    [letter] = await platform.dead_letters()
     assert (letter["Wayline-Dead-Code"], letter["Wayline-Tenant"]) == ("unknown_tenant", tenant)
     assert await platform.events("j1", tenant) == []
 
@@ -106,8 +106,8 @@ async def test_a_refused_submission_without_an_id_is_answered_and_holds_nothing(
 
     told = orjson.loads((await replies.next_msg(timeout=10)).data)["job"]
     assert (told["status"], told["error"]["code"]) == ("failed", code)
-    await platform.drained("SUBMIT")
-    async with platform.admin() as conn:
+    await platform.wait_until_empty("SUBMIT")
+    async with platform.superuser() as conn:
         held = await conn.fetch("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
     assert held == []
 
@@ -153,8 +153,8 @@ async def test_a_job_runs_whatever_its_senders_other_headers_hold(platform, head
     await platform.publish(GOOD, {**headers, "Wayline-Reply-To": inbox})
 
     assert orjson.loads((await replies.next_msg(timeout=20)).data)["job"]["status"] == "completed"
-    await platform.drained("SUBMIT", "RUN")
-    assert await platform.dead() == []
+    await platform.wait_until_empty("SUBMIT", "RUN")
+    assert await platform.dead_letters() == []
 
 
 async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(platform):
@@ -162,13 +162,13 @@ async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(pl
     body = {"agent": "nobody", "input": "x", "job_id": "j1", "user_id": "ann", "options": {"max_steps": 3}}
     await platform.publish(body)
     refused = await platform.wait_for("j1")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
     before = await platform.events("j1")
 
     await platform.publish(body)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
-    assert [letter["Wayline-Dead-Code"] for letter in await platform.dead()] == ["unknown_agent"]
+    assert [letter["Wayline-Dead-Code"] for letter in await platform.dead_letters()] == ["unknown_agent"]
     assert await platform.events("j1") == before
     assert (refused.user_id, before[0].job.options.max_steps) == ("ann", 3)
 
@@ -180,9 +180,9 @@ async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(pl
     before = await platform.events("j1")
 
     await platform.submit("j1", "another")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
-    [letter] = await platform.dead()
+    [letter] = await platform.dead_letters()
     assert letter["Wayline-Dead-Code"] == "job_id_conflict"
     assert await platform.events("j1") == before
 
@@ -195,9 +195,9 @@ async def test_a_job_that_comes_again_when_its_agent_is_gone_changes_nothing(pla
     await platform.bus.ask(DeleteAgent(tenant="default", name="assistant"), Deleted)
 
     await platform.submit("j1", "the first")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
-    assert await platform.dead() == []
+    assert await platform.dead_letters() == []
     assert await platform.events("j1") == before
 
 
@@ -207,10 +207,10 @@ async def test_a_job_that_comes_again_with_an_id_that_was_refused_holds_nothing(
     await platform.wait_for("j1")
 
     await platform.submit("j1", "another")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     reserved = "SELECT count(*) FROM router.reservations WHERE job_id = 'j1' AND state = 'reserved'"
-    async with platform.admin() as admin:
+    async with platform.superuser() as admin:
         assert await admin.fetchval(reserved) == 0
 
 
@@ -259,7 +259,7 @@ async def test_when_the_log_is_nearly_full_new_jobs_wait_and_nothing_is_lost(pla
     assert await platform.events("j1") == []
     await platform.bus.js.purge_stream("EVENTS", subject=log.subject)
     assert (await platform.wait_for("j1")).status == "completed"
-    assert await platform.dead() == []
+    assert await platform.dead_letters() == []
 
 
 @pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
@@ -274,6 +274,6 @@ async def test_while_the_log_is_nearly_full_a_job_that_comes_again_does_not_wait
     await platform.start("router")
 
     await platform.submit("j1", "the first")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     assert await platform.events("j1") == before

@@ -25,9 +25,7 @@ from wayline.contracts.jobs import RaiseBudget, Signal, Waiting
 from wayline.journal import Head, JobLog
 from wayline.router.settings import Settings as RouterSettings
 from wayline.router.waking import Waker
-from wayline.testkit import until
-
-from .conftest import Platform
+from wayline.testkit import Platform, until
 
 QUICK = RouterSettings(budgets_every_s=0.05)
 SLOW = RouterSettings(budgets_every_s=3_600)
@@ -90,9 +88,7 @@ async def handled(platform: Platform) -> bool:
 
 async def test_sixty_jobs_over_two_routers_on_the_bus_are_thirty_three(platform: Platform):
     await platform.start("router", router=SLOW)
-    other = platform.services.pop("router")
     await platform.start("router", router=SLOW)
-    platform.services["other router"] = other
     await put(platform, "1.00")
     jobs = [f"j{n}" for n in range(60)]
     await begun(platform, *jobs)
@@ -192,7 +188,7 @@ async def test_a_wake_up_sent_twice_makes_one_run_ticket(platform: Platform):
     await extend(platform, "a", "0.04")
     head = await parked(platform, "a")
     await platform.stop("router", 0.1)
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         await conn.execute("UPDATE router.budgets SET limit_usd = 1")
         waits = await conn.fetchrow("SELECT waits_for, waits_usd, waits_since FROM router.reservations")
         for _ in range(2):
@@ -235,9 +231,9 @@ async def test_a_price_that_nobody_knows_is_refused_by_a_hard_budget_and_the_log
     ended = await platform.wait_for("j1")
     assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "price_unknown", 0)
     assert "chat/m" in ended.error.message and "'cap'" in ended.error.message
-    await platform.drained("SUBMIT")
-    assert await platform.dead() == []
-    async with platform.admin() as conn:
+    await platform.wait_until_empty("SUBMIT")
+    assert await platform.dead_letters() == []
+    async with platform.superuser() as conn:
         assert await conn.fetchval("SELECT state FROM router.reservations") == "settled"
 
 
@@ -258,7 +254,6 @@ async def test_an_alert_is_told_once_however_many_routers_look(platform: Platfor
 
     before = told()
     await platform.start("router", router=QUICK)
-    platform.services["other router"] = platform.services.pop("router")
     await platform.start("router", router=QUICK)
     await put(platform, "0.05")
     await begun(platform, "a")

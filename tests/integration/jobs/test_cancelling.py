@@ -40,7 +40,7 @@ async def test_a_cancel_stops_a_running_model_stream(platform):
         events = await platform.events("j1")
         assert [event.type for event in events[-3:]] == ["job.cancel_requested", "model.failed", "job.cancelled"]
         assert events[-2].attempt_id == chat.calls[0][0]
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
 
 async def test_a_cancel_stops_a_running_tool_and_its_outcome_is_recorded(platform, effects):
@@ -99,7 +99,7 @@ async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
         assert (await platform.wait_for("j1")).status == "completed"
 
         async def one_letter() -> bool:
-            return [letter["Wayline-Dead-Stream"] for letter in await platform.dead()] == ["SIGNALS"]
+            return [letter["Wayline-Dead-Stream"] for letter in await platform.dead_letters()] == ["SIGNALS"]
 
         await until(one_letter, why="the malformed signal is a dead letter")
 

@@ -23,9 +23,7 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Facts, Fault, Say, Simulator
 from wayline.simulator import Rates as BilledRates
-from wayline.testkit import until
-
-from .conftest import Platform
+from wayline.testkit import Platform, until
 
 USD = Decimal
 METERED = "metered"
@@ -77,7 +75,7 @@ class Town:
             await self.platform.wait_until(job, lambda found: found.waiting is not None, f"{job} is parked")
 
     async def until_settled(self) -> None:
-        await self.platform.drained("SUBMIT", "RUN")
+        await self.platform.wait_until_empty("SUBMIT", "RUN")
 
     def attempts(self) -> list[str]:
         """Of every request, as the provider heard them."""
@@ -95,7 +93,6 @@ async def town(platform: Platform) -> AsyncIterator[Town]:
         }
         for name in ("router", "executor"):
             await platform.start(name, **settings)
-            platform.services[f"other {name}"] = platform.services.pop(name)
         await platform.start("router", "executor", "tool_registry", **settings)
         rates = Rates(input=USD(0), output=DOLLARS_PER_MILLION)
         card = ModelCard(provider="chat", model=METERED, tier="standard", prices=Prices(rates=rates))

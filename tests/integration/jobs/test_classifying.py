@@ -14,9 +14,9 @@ from wayline.contracts.models import ModelCard, Prices, PutModel, Rates, Tier
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 TIERS: dict[str, Tier] = {"small": "flash", "middle": "standard", "large": "premium"}
 AGENT = AgentConfig(
@@ -64,14 +64,14 @@ async def test_what_asking_cost_is_the_same_wherever_one_looks(platform: Platfor
 
         async def told() -> bool:
             rows = (await client.get("/v1/costs", params={"group_by": "job"})).json()["rows"]
-            async with platform.admin() as conn:
+            async with platform.superuser() as conn:
                 left = await conn.fetchval("SELECT count(*) FROM router.reservations WHERE state <> 'settled'")
             return not left and [Decimal(row["cost_usd"]) for row in rows] == [done.cost_usd]
 
         await until(told, within=20, why="tracing and the budgets know the job")
         kinds = (await client.get("/v1/costs", params={"group_by": "kind"})).json()["rows"]
         trace = (await client.get("/v1/jobs/j1/trace")).json()
-        async with platform.admin() as conn:
+        async with platform.superuser() as conn:
             settled = await conn.fetchval("SELECT settled_usd FROM router.reservations WHERE job_id = 'j1'")
 
     assert done.route is not None and (done.route.name, done.route.task_type) == ("chat/large", "negotiation")

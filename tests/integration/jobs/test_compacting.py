@@ -16,8 +16,7 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
-
-from .conftest import Platform
+from wayline.testkit import Platform
 
 CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
 CLOCK = "get_current_time"

@@ -17,8 +17,9 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import NO_FAULT, Asked, Fault, Say, Script, Simulator, rounds
+from wayline.testkit import Platform
 
-from .conftest import Platform, with_tools
+from .conftest import with_tools
 from .test_discovering import box, listing
 
 GEMINI = "chat/gemini-3.8-flash"

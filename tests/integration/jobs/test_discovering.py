@@ -120,7 +120,12 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     async with box(look) as server, ChatServer(script) as chat:
         registry = with_tools(server.settings(), probe_every_s=0.05)
         await platform.start(
-            "router", "executor", "tool_registry", executor=fresh(chat), tool_registry=registry, notes=notes
+            "router",
+            "executor",
+            "tool_registry",
+            executor=fresh(chat),
+            tool_registry=registry,
+            build={"executor": {"notes": notes}},
         )
         await listing(platform, "look")
         await platform.submit("j1", model="chat/m", max_steps=STEPS + 1)

@@ -17,9 +17,9 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator, rounds
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
-from .conftest import Platform
+from .conftest import index_document
 from .four_models import CLAUDE, endpoints
 
 EMBEDS = "text-embedding-3-small"
@@ -69,7 +69,7 @@ async def reported(platform: Platform) -> None:
     """Wait until retrieval has nothing left to report."""
 
     async def nothing() -> bool:
-        async with platform.admin() as conn:
+        async with platform.superuser() as conn:
             return not await conn.fetchval("SELECT count(*) FROM retrieval.embedding_calls")
 
     await until(nothing, within=20, why="every embedding is reported")
@@ -84,7 +84,7 @@ async def ask_agent(platform: Platform, job_id: str) -> Any:
 
 async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(platform: Platform, simulator: Simulator):
     await start(platform, simulator)
-    await platform.know("d1", "leases.md", TEXT)
+    await index_document(platform, "d1", "leases.md", TEXT)
     await platform.bus.ask(SearchKnowledge(tenant="default", query="lease"), SearchResult)
     job = await ask_agent(platform, "j1")
     await reported(platform)
@@ -93,7 +93,7 @@ async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(platf
     embedded = {charge.attempt: charge.usd for charge in bill.charges if charge.wire == "embeddings"}
     assert len(embedded) > 3 and all(embedded.values())
     chat = sum((charge.usd for charge in bill.charges if charge.wire != "embeddings"), Decimal(0))
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         rows = await conn.fetch("SELECT * FROM tracing.ledger WHERE purpose = 'embedding'")
     told = {row["attempt_id"]: row["cost_usd"] for row in rows}
 
@@ -143,9 +143,9 @@ async def test_a_hard_budget_without_room_refuses_a_document(platform: Platform,
     await start(platform, simulator)
     await put_budget(platform, "0.000000010")
     with pytest.raises(AssertionError):
-        await platform.know("d1", "leases.md", TEXT[:100])
+        await index_document(platform, "d1", "leases.md", TEXT[:100])
 
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         status, error = await conn.fetchrow("SELECT status, error FROM retrieval.documents WHERE document_id = 'd1'")
     assert status == "failed"
     assert "The budget 'all' has no room for an embedding of up to $0.00000" in error
@@ -168,7 +168,7 @@ def cut_once() -> Any:
 async def test_a_call_whose_answer_was_lost_is_unsettled_between_bounds(platform: Platform, simulator: Simulator):
     simulator.faults = cut_once()
     await start(platform, simulator)
-    await platform.know("d1", "leases.md", "A lease is renewed every two seconds.")
+    await index_document(platform, "d1", "leases.md", "A lease is renewed every two seconds.")
     await reported(platform)
 
     lost, paid = [charge.usd for charge in simulator.bill.charges]
@@ -189,7 +189,7 @@ async def test_an_unknown_price_is_never_zero(platform: Platform):
             "tracing",
             retrieval=embedding(simulator).model_copy(update={"embedding_model": "mystery-embedding"}),
         )
-        await platform.know("d1", "leases.md", "A lease is renewed every two seconds.")
+        await index_document(platform, "d1", "leases.md", "A lease is renewed every two seconds.")
         paid = await platform.bus.ask(SearchKnowledge(tenant="default", query="lease", caller_pays=True), SearchResult)
         await reported(platform)
 
@@ -200,7 +200,7 @@ async def test_an_unknown_price_is_never_zero(platform: Platform):
 
 async def test_a_call_whose_process_was_killed_is_reported_with_its_bounds(platform: Platform, simulator: Simulator):
     await start(platform, simulator)
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         await conn.execute(
             "INSERT INTO retrieval.embedding_calls (tenant, charge_id, model, worst_usd, at) "
             "VALUES ('default', 'embedding/killed', 'm', 0.002, now() - interval '1 hour'), "

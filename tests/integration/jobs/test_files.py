@@ -6,8 +6,6 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
@@ -30,11 +28,10 @@ from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.llm import File
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator, rounds
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 from wayline.testkit.media import pdf, png
 from wayline.testkit.processes import Fleet
 
-from .conftest import Platform
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
 IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
@@ -43,8 +40,8 @@ SERVICES = ("gateway", "router", "retrieval", "tool_registry")
 
 
 @dataclass
-class World:
-    """The platform, the simulated providers, and somebody who speaks HTTP to it."""
+class FileJobs:
+    """Jobs that are given files: the platform, the simulated providers, and an HTTP client that uploads."""
 
     platform: Platform
     simulator: Simulator
@@ -52,11 +49,11 @@ class World:
 
     async def upload(self, document_id: str, name: str, content: bytes) -> dict[str, Any]:
         """Add a file and wait until it is ready."""
-        said = await self.http.post(
+        response = await self.http.post(
             "/v1/documents", params={"wait": 20}, data={"document_id": document_id}, files={"file": (name, content)}
         )
-        assert said.status_code == 200, said.text
-        return said.json()
+        assert response.status_code == 200, response.text
+        return response.json()
 
     async def run(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> JobView:
         await self.submit(job_id, *parts, agent=agent, **options)
@@ -72,8 +69,8 @@ class World:
 
     async def submit(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> None:
         body = {"agent": agent, "input": [text("What is it?"), *parts], "job_id": job_id, "options": options}
-        said = await self.http.post("/v1/jobs", json=body)
-        assert said.status_code == 202, said.text
+        response = await self.http.post("/v1/jobs", json=body)
+        assert response.status_code == 202, response.text
 
     async def agent(self, name: str = "looker", **config: Any) -> httpx2.Response:
         return await self.http.put(
@@ -93,8 +90,8 @@ class World:
         return sum((charge.usd for charge in charges), Decimal(0))
 
 
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
 
 
 def image(document_id: str, **more: Any) -> dict[str, Any]:
@@ -118,38 +115,34 @@ def files_in(value: Any) -> Any:
             yield from files_in(held)
 
 
-@asynccontextmanager
-async def opened(platform: Platform, script: Any) -> AsyncIterator[World]:
-    async with Simulator(script, models=FACTS) as simulator:
-        settings = {"router": RouterSettings(**endpoints(simulator)), "gateway": GatewaySettings(http_port=0)}
-        await platform.start(*SERVICES, **settings)
-        await put_own(platform)
-        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http:
-            world = World(platform, simulator, http)
-            assert (await world.agent()).status_code == 200
-            yield world
+async def opened(platform: Platform, script: Any) -> FileJobs:
+    simulator = await platform.simulate(script, models=FACTS)
+    await platform.start(*SERVICES, router=RouterSettings(**endpoints(simulator)))
+    await put_own(platform)
+    jobs = FileJobs(platform, simulator, await platform.http())
+    assert (await jobs.agent()).status_code == 200
+    return jobs
 
 
 @pytest.fixture
-async def world(platform: Platform) -> AsyncIterator[World]:
-    async with opened(platform, rounds(LOOK, Say(text="A cat and a dog."))) as world:
-        yield world
+async def jobs(platform: Platform) -> FileJobs:
+    return await opened(platform, rounds(LOOK, Say(text="A cat and a dog.")))
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_are_paid_for(world: World, model: str):
-    await world.executor()
-    cat = await world.upload("cat", "cat.png", IMAGE)
-    story = await world.upload("story", "story.pdf", PDF)
+async def test_an_image_and_a_pdf_reach_the_provider_byte_for_byte(jobs: FileJobs, model: str):
+    await jobs.executor()
+    cat = await jobs.upload("cat", "cat.png", IMAGE)
+    story = await jobs.upload("story", "story.pdf", PDF)
     assert (cat["width"], cat["height"], story["pages"]) == (640, 480, 2)
 
-    ended = await world.run("j1", image("cat"), file("story"), model=model, budget_usd="1")
+    ended = await jobs.run("j1", image("cat"), file("story"), model=model, budget_usd="1")
 
     assert (ended.status, ended.answer, ended.error, ended.steps) == ("completed", "A cat and a dog.", None, 2)
-    assert world.sent("j1") == [[IMAGE, PDF], [IMAGE, PDF]]
-    assert ended.cost_usd == world.billed("j1") > 0
+    assert jobs.sent("j1") == [[IMAGE, PDF], [IMAGE, PDF]]
+    assert ended.cost_usd == jobs.billed("j1") > 0
 
-    events = await world.platform.events("j1")
+    events = await jobs.platform.events("j1")
     asked = [event for event in events if isinstance(event, e.ModelRequested)]
     answered = [event for event in events if isinstance(event, e.ModelCompleted)]
     for before, after in zip(asked, answered, strict=True):
@@ -165,29 +158,29 @@ async def test_an_uploaded_image_and_a_pdf_reach_the_provider_byte_for_byte_and_
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
-async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_cached(world: World, model: str):
-    await world.executor()
-    await world.upload("story", "story.pdf", PDF)
-    await world.upload("map", "map.png", IMAGE)
-    saved = await world.agent("guide", pinned=[file("story"), image("map"), text("The map is of our office.")])
+async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_cached(jobs: FileJobs, model: str):
+    await jobs.executor()
+    await jobs.upload("story", "story.pdf", PDF)
+    await jobs.upload("map", "map.png", IMAGE)
+    saved = await jobs.agent("guide", pinned=[file("story"), image("map"), text("The map is of our office.")])
     assert [part.get("sha256") for part in saved.json()["config"]["pinned"]] == [
         *(sha256(content).hexdigest() for content in (PDF, IMAGE)),
         None,
     ]
 
     options = {"model": model, "budget_usd": "1"}
-    jobs = [await world.run(f"j{n}", agent="guide", **options) for n in (1, 2)]
+    ended = [await jobs.run(f"j{n}", agent="guide", **options) for n in (1, 2)]
 
-    assert [job.status for job in jobs] == ["completed", "completed"]
-    assert world.sent("j1") == world.sent("j2") == [[PDF, IMAGE]] * 2
-    for number, job in enumerate(jobs, 1):
-        assert job.cost_usd == world.billed(f"j{number}") > 0
-    firsts = [each for each in world.simulator.bill.charges if each.attempt.endswith("/1/m1")]
+    assert [job.status for job in ended] == ["completed", "completed"]
+    assert jobs.sent("j1") == jobs.sent("j2") == [[PDF, IMAGE]] * 2
+    for number, job in enumerate(ended, 1):
+        assert job.cost_usd == jobs.billed(f"j{number}") > 0
+    firsts = [each for each in jobs.simulator.bill.charges if each.attempt.endswith("/1/m1")]
     if model != OWN:
         # The second job's first call reads what the first one's wrote, to the end of what is pinned.
         assert firsts[0].usage.cache_read == 0 and firsts[1].usage.cache_read > 2 * 2_350
-        assert jobs[1].cost_usd < jobs[0].cost_usd
-    content = conversation(world.simulator.requests[0])
+        assert ended[1].cost_usd < ended[0].cost_usd
+    content = conversation(jobs.simulator.requests[0])
     kinds = [next(kind for kind in ("document", "file", "image") if kind in part["type"]) for part in content[:2]]
     assert kinds in (["document", "image"], ["file", "image"])
     assert content[2]["text"] == "The map is of our office."
@@ -201,80 +194,82 @@ def conversation(asked: Asked) -> list[dict[str, Any]]:
     return [part for c in contents for part in ([text(c)] if isinstance(c, str) else c)]
 
 
-async def test_an_agent_keeps_the_bytes_that_its_pinned_documents_had_when_it_was_saved(world: World):
-    await world.executor()
-    await world.upload("map", "map.png", IMAGE)
-    await world.agent("guide", pinned=[image("map")])
-    await world.upload("map", "map.png", png(8, 8))
+async def test_an_agent_keeps_the_bytes_that_its_pinned_documents_had_when_it_was_saved(jobs: FileJobs):
+    await jobs.executor()
+    await jobs.upload("map", "map.png", IMAGE)
+    await jobs.agent("guide", pinned=[image("map")])
+    await jobs.upload("map", "map.png", png(8, 8))
 
-    refused = await world.run_from_the_bus("j1", agent="guide", model=CLAUDE)
-    saved = await world.agent("guide", pinned=[image("map")])
-    taken = await world.run("j2", agent="guide", model=CLAUDE)
+    refused = await jobs.run_from_the_bus("j1", agent="guide", model=CLAUDE)
+    saved = await jobs.agent("guide", pinned=[image("map")])
+    taken = await jobs.run("j2", agent="guide", model=CLAUDE)
 
-    assert (refused.status, refused.error.code, world.sent("j1")) == ("failed", "document_changed", [])
+    assert (refused.status, refused.error.code, jobs.sent("j1")) == ("failed", "document_changed", [])
     assert saved.json()["version"] == 2
-    assert (taken.status, world.sent("j2")) == ("completed", [[png(8, 8)]] * 2)
+    assert (taken.status, jobs.sent("j2")) == ("completed", [[png(8, 8)]] * 2)
 
 
-async def test_an_agent_cannot_pin_what_is_not_there(world: World):
-    said = await world.agent("guide", pinned=[image("nowhere")])
+async def test_an_agent_cannot_pin_what_is_not_there(jobs: FileJobs):
+    response = await jobs.agent("guide", pinned=[image("nowhere")])
 
-    assert (said.status_code, said.json()["code"]) == (404, "unknown_document")
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_document")
 
 
-async def test_a_document_that_changed_or_went_after_its_job_was_routed_is_an_error_and_never_other_bytes(world: World):
-    await world.upload("cat", "cat.png", IMAGE)
-    await world.upload("dog", "dog.png", png(9, 9))
+async def test_a_document_changed_after_routing_is_an_error_and_never_other_bytes(
+    jobs: FileJobs,
+):
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.upload("dog", "dog.png", png(9, 9))
     for job_id, named in (("j1", "cat"), ("j2", "dog")):
-        await world.submit(job_id, image(named), model=CLAUDE)
-        await world.platform.wait_until(job_id, lambda job: job.route is not None, "it is routed")
-    await world.upload("cat", "cat.png", png(10, 10))
-    assert (await world.http.delete("/v1/documents/dog")).status_code == 200
+        await jobs.submit(job_id, image(named), model=CLAUDE)
+        await jobs.platform.wait_until(job_id, lambda job: job.route is not None, "it is routed")
+    await jobs.upload("cat", "cat.png", png(10, 10))
+    assert (await jobs.http.delete("/v1/documents/dog")).status_code == 200
 
-    await world.executor()
-    changed, gone = await world.platform.wait_for("j1"), await world.platform.wait_for("j2")
+    await jobs.executor()
+    changed, gone = await jobs.platform.wait_for("j1"), await jobs.platform.wait_for("j2")
 
     assert (changed.status, changed.error.code) == ("failed", "document_changed")
     assert (gone.status, gone.error.code) == ("failed", "unknown_document")
-    assert (world.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
+    assert (jobs.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
 
 
-async def test_while_retrieval_is_away_jobs_that_name_documents_wait(world: World):
-    await world.upload("cat", "cat.png", IMAGE)
-    await world.submit("j1", image("cat"), model=CLAUDE)
-    await world.platform.wait_until("j1", lambda job: job.route is not None, "it is routed")
-    await world.platform.stop("retrieval", 0.1)
+async def test_while_retrieval_is_away_jobs_that_name_documents_wait(jobs: FileJobs):
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.submit("j1", image("cat"), model=CLAUDE)
+    await jobs.platform.wait_until("j1", lambda job: job.route is not None, "it is routed")
+    await jobs.platform.stop("retrieval", 0.1)
 
-    await world.executor()
-    await world.submit("j2", image("cat"), model=CLAUDE)
-    await world.submit("j3", model=CLAUDE)
-    assert (await world.platform.wait_for("j3")).status == "completed"
-    assert (await world.platform.job("j1")).ended is None and await world.platform.events("j2") == []
-    await world.platform.start("retrieval")
+    await jobs.executor()
+    await jobs.submit("j2", image("cat"), model=CLAUDE)
+    await jobs.submit("j3", model=CLAUDE)
+    assert (await jobs.platform.wait_for("j3")).status == "completed"
+    assert (await jobs.platform.job("j1")).ended is None and await jobs.platform.events("j2") == []
+    await jobs.platform.start("retrieval")
 
     for job_id in ("j1", "j2"):
-        assert (await world.platform.wait_for(job_id)).status == "completed"
-        assert world.sent(job_id) == [[IMAGE], [IMAGE]]
+        assert (await jobs.platform.wait_for(job_id)).status == "completed"
+        assert jobs.sent(job_id) == [[IMAGE], [IMAGE]]
 
 
-async def test_while_retrieval_is_away_other_tenants_jobs_run(world: World, monkeypatch: pytest.MonkeyPatch):
+async def test_while_retrieval_is_away_other_tenants_jobs_run(jobs: FileJobs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_MAX_S", 0.2)
     monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_S", 2.0)
-    await world.agent(model=CLAUDE)
-    await world.upload("cat", "cat.png", IMAGE)
-    platform, cat = world.platform, {"type": "image", "document_id": "cat"}
+    await jobs.agent(model=CLAUDE)
+    await jobs.upload("cat", "cat.png", IMAGE)
+    platform, cat = jobs.platform, {"type": "image", "document_id": "cat"}
     await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
     plain = AgentConfig(model="offline/extractive", tools=())
     await platform.bus.ask(PutAgent(tenant="acme", name="plain", config=plain), Agent)
     # The first are queued for the executor, the others wait in the router.
     for n in range(6):
-        await world.submit(f"queued{n}", cat)
-    await platform.drained("SUBMIT")
+        await jobs.submit(f"queued{n}", cat)
+    await platform.wait_until_empty("SUBMIT")
     await platform.stop("retrieval", 0.1)
     for n in range(40):
         await platform.publish({"agent": "looker", "input": [text("What is it?"), cat], "job_id": f"waits{n}"})
 
-    await world.executor(interactive_slots=4)
+    await jobs.executor(interactive_slots=4)
     await platform.publish({"agent": "plain", "input": "hello", "job_id": "j1"}, tenant="acme")
 
     assert (await platform.wait_for("j1", tenant="acme")).status == "completed"
@@ -283,38 +278,38 @@ async def test_while_retrieval_is_away_other_tenants_jobs_run(world: World, monk
         assert (await platform.wait_for(job, within=60)).status == "completed", job
 
 
-async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(world: World):
+async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(jobs: FileJobs):
     content = png(1_200, 1_200) + bytes(range(256)) * 2_000
-    await world.upload("cat", "cat.png", content)
-    known = await world.platform.bus.ask(DescribeAttachments(tenant="default", document_ids=("cat",)), AttachmentList)
+    await jobs.upload("cat", "cat.png", content)
+    known = await jobs.platform.bus.ask(DescribeAttachments(tenant="default", document_ids=("cat",)), AttachmentList)
     pieces: list[int] = []
 
     async def hear(message: Any) -> None:
         pieces.append(orjson.loads(message.data)["length"])
 
-    await world.platform.bus.nc.subscribe("documents.read.default", cb=hear)
-    files = Attachments(world.platform.bus)
+    await jobs.platform.bus.nc.subscribe("documents.read.default", cb=hear)
+    files = Attachments(jobs.platform.bus)
     read = await asyncio.gather(*(files.of("default", known.attachments) for _ in range(3)))
 
     assert [each["cat"] for each in read] == [File("cat.png", "image/png", base64.b64encode(content).decode())] * 3
     assert len({id(each["cat"].content) for each in read}) == 1
     # Once piece by piece, then two looks at whether it is still there.
     assert pieces == [PIECE_MAX_BYTES] * -(-len(content) // PIECE_MAX_BYTES) + [0, 0]
-    assert (await world.http.delete("/v1/documents/cat")).status_code == 200
+    assert (await jobs.http.delete("/v1/documents/cat")).status_code == 200
     with pytest.raises(Reject) as gone:
         await files.of("default", known.attachments)
     assert gone.value.code == "unknown_document"
     assert await files.of("default", known.attachments, again=True) == read[0], "who has it goes on with it"
 
 
-async def test_what_is_not_kept_between_calls_is_read_again_and_is_the_same(world: World):
-    await world.executor(files_cached_max_bytes=0)
-    await world.upload("cat", "cat.png", IMAGE)
-    await world.upload("story", "story.pdf", PDF)
+async def test_what_is_not_kept_between_calls_is_read_again_and_is_the_same(jobs: FileJobs):
+    await jobs.executor(files_cached_max_bytes=0)
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.upload("story", "story.pdf", PDF)
 
-    ended = await world.run("j1", image("cat"), file("story"), model=CLAUDE)
+    ended = await jobs.run("j1", image("cat"), file("story"), model=CLAUDE)
 
-    assert (ended.status, world.sent("j1")) == ("completed", [[IMAGE, PDF], [IMAGE, PDF]])
+    assert (ended.status, jobs.sent("j1")) == ("completed", [[IMAGE, PDF], [IMAGE, PDF]])
 
 
 async def test_calls_whose_files_are_too_much_at_once_wait_for_each_other_and_for_nobody_else(platform: Platform):
@@ -325,52 +320,52 @@ async def test_calls_whose_files_are_too_much_at_once_wait_for_each_other_and_fo
             await go.wait()
         return Say(text="A cat.")
 
-    async with opened(platform, script) as world:
-        await world.executor(files_sent_max_bytes=1)
-        await world.upload("cat", "cat.png", IMAGE)
-        await world.submit("sends", image("cat"), model=CLAUDE)
-        await until(lambda: len(world.simulator.requests) == 1, why="one image is on its way")
-        await world.submit("waits", image("cat"), model=CLAUDE)
-        await world.submit("stops", image("cat"), model=CLAUDE)
+    jobs = await opened(platform, script)
+    await jobs.executor(files_sent_max_bytes=1)
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.submit("sends", image("cat"), model=CLAUDE)
+    await until(lambda: len(jobs.simulator.requests) == 1, why="one image is on its way")
+    await jobs.submit("waits", image("cat"), model=CLAUDE)
+    await jobs.submit("stops", image("cat"), model=CLAUDE)
 
-        assert (await world.run("words", model=CLAUDE)).status == "completed"
-        assert (await world.http.post("/v1/jobs/stops/cancel")).status_code == 202
-        assert (await platform.wait_for("stops")).status == "cancelled"
-        assert world.sent("waits") == world.sent("stops") == []
-        go.set()
+    assert (await jobs.run("words", model=CLAUDE)).status == "completed"
+    assert (await jobs.http.post("/v1/jobs/stops/cancel")).status_code == 202
+    assert (await platform.wait_for("stops")).status == "cancelled"
+    assert jobs.sent("waits") == jobs.sent("stops") == []
+    go.set()
 
-        for job_id in ("sends", "waits"):
-            assert (await platform.wait_for(job_id)).status == "completed"
-            assert world.sent(job_id) == [[IMAGE]]
+    for job_id in ("sends", "waits"):
+        assert (await platform.wait_for(job_id)).status == "completed"
+        assert jobs.sent(job_id) == [[IMAGE]]
 
 
-async def test_the_command_line_uploads_what_a_job_is_given(world: World, tmp_path: Path):
-    await world.executor()
+async def test_the_command_line_uploads_what_a_job_is_given(jobs: FileJobs, tmp_path: Path):
+    await jobs.executor()
     (tmp_path / "cat.png").write_bytes(IMAGE)
     (tmp_path / "broken.png").write_bytes(b"no image")
     (tmp_path / "note.txt").write_text("The cat is called Tom.")
 
-    done = await command(world, tmp_path, "--file", "cat.png", "--file", "note.txt")
-    again = await command(world, tmp_path, "--file", "cat.png")
-    broken = await command(world, tmp_path, "--file", "broken.png")
+    done = await command(jobs, tmp_path, "--file", "cat.png", "--file", "note.txt")
+    again = await command(jobs, tmp_path, "--file", "cat.png")
+    broken = await command(jobs, tmp_path, "--file", "broken.png")
 
     job = orjson.loads(done[0])
     assert (job["status"], job["answer"]) == ("completed", "A cat and a dog.")
-    assert world.sent(job["job_id"]) == [[IMAGE]] * 2
-    assert "The cat is called Tom." in str(world.simulator.requests[0].body)
+    assert jobs.sent(job["job_id"]) == [[IMAGE]] * 2
+    assert "The cat is called Tom." in str(jobs.simulator.requests[0].body)
     assert orjson.loads(again[0])["status"] == "completed"
-    documents = (await world.http.get("/v1/documents")).json()["documents"]
+    documents = (await jobs.http.get("/v1/documents")).json()["documents"]
     assert sorted(document["name"] for document in documents) == ["broken.png", "cat.png", "note.txt"]
     assert "no image in PNG" in str(broken)
 
 
-async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes, bytes]:
+async def command(jobs: FileJobs, directory: Path, *arguments: str) -> tuple[bytes, bytes]:
     """`wayline run` as somebody types it."""
     ran = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "wayline.standalone", "run", "--json", "--agent", "looker", "--model", CLAUDE),
         *(*arguments, "What is it?"),
         cwd=directory,
-        env={**os.environ, "WAYLINE_URL": str(world.http.base_url)},
+        env={**os.environ, "WAYLINE_URL": str(jobs.http.base_url)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -390,20 +385,20 @@ async def command(world: World, directory: Path, *arguments: str) -> tuple[bytes
         ([image(f"c{n}") for n in range(33)], {"model": CLAUDE}, "too_many_files", "WAYLINE_ROUTER_FILES_MAX"),
     ],
 )
-async def test_what_cannot_work_is_refused_before_anything_is_called(world: World, parts, options, code, says):
-    await world.executor()
-    await world.upload("cat", "cat.png", IMAGE)
-    await world.upload("story", "story.pdf", PDF)
-    await world.upload("wide", "wide.png", png(8_001, 1))
+async def test_what_cannot_work_is_refused_before_anything_is_called(jobs: FileJobs, parts, options, code, says):
+    await jobs.executor()
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.upload("story", "story.pdf", PDF)
+    await jobs.upload("wide", "wide.png", png(8_001, 1))
     theirs = IndexDocument(
         tenant="acme", document_id="theirs", name="theirs", media_type="image/png", content_base64=encoded(IMAGE)
     )
-    await world.platform.bus.publish(theirs, msg_id="theirs")
-    await world.platform.drained("INDEX")
+    await jobs.platform.bus.publish(theirs, msg_id="theirs")
+    await jobs.platform.wait_until_empty("INDEX")
 
-    ended = await world.run_from_the_bus("j1", *parts, **options)
+    ended = await jobs.run_from_the_bus("j1", *parts, **options)
     answers = [
-        await world.http.post(
+        await jobs.http.post(
             "/v1/jobs", json={"agent": "looker", "input": parts, "options": {**options, "dry_run": dry_run}}
         )
         for dry_run in (True, False)
@@ -413,30 +408,30 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(world: Worl
     assert says in ended.error.message
     for answer in answers:
         assert (answer.status_code in (404, 409, 422), answer.json()["code"]) == (True, code)
-    assert world.simulator.requests == []
+    assert jobs.simulator.requests == []
 
 
 def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_says_what_to_do(world: World):
-    await world.executor()
-    await world.upload("cat", "cat.png", IMAGE)
+async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_says_what_to_do(jobs: FileJobs):
+    await jobs.executor()
+    await jobs.upload("cat", "cat.png", IMAGE)
 
-    ended = await world.run("j1", image("cat"), model="chat/stranger")
+    ended = await jobs.run("j1", image("cat"), model="chat/stranger")
 
     assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "unsupported_input", 0)
     assert ended.error.message.startswith("chat/stranger takes no images: cat.png. To go on, use a model that takes it")
-    assert world.simulator.requests == []
+    assert jobs.simulator.requests == []
 
 
-async def test_the_router_sends_an_image_where_it_can_be_seen(world: World):
-    await world.executor()
-    await world.upload("cat", "cat.png", IMAGE)
-    await world.agent("chooser", routing={"primary": BLIND, "escalation": OWN})
+async def test_the_router_sends_an_image_where_it_can_be_seen(jobs: FileJobs):
+    await jobs.executor()
+    await jobs.upload("cat", "cat.png", IMAGE)
+    await jobs.agent("chooser", routing={"primary": BLIND, "escalation": OWN})
 
-    ended = await world.run("j1", image("cat"), agent="chooser", task_type="drafting")
+    ended = await jobs.run("j1", image("cat"), agent="chooser", task_type="drafting")
 
     assert (ended.status, ended.route.name) == ("completed", OWN)
     assert "no model for" in ended.route.reason and "with images" in ended.route.reason
@@ -447,24 +442,24 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
         # The first answer never ends: its executor is killed in it.
         return Say(text="A dog.", fault=Fault(hold=asyncio.Event())) if asked.attempt.endswith("/m1") else Say("A cat.")
 
-    async with opened(platform, script) as world:
-        await world.upload("cat", "cat.png", IMAGE)
-        fleet = Fleet(platform.nats.url, tmp_path)
-        seed = platform.nats.seeds["executor"]
-        url = world.simulator.url
-        fleet.set("executor", ANTHROPIC_BASE_URL=url, WAYLINE_NATS_SEED=seed, WAYLINE_NATS_ACCOUNTS="true")
-        try:
-            doomed = await fleet.start("executor")
-            await world.submit("j1", image("cat"), model=CLAUDE)
-            await until(lambda: len(world.simulator.requests) == 1, within=20, why="the model is asked")
-            doomed.kill()
-            await fleet.start("executor")
-            ended = await platform.wait_for("j1", within=40)
-        finally:
-            await fleet.stop()
+    jobs = await opened(platform, script)
+    await jobs.upload("cat", "cat.png", IMAGE)
+    fleet = Fleet(platform.nats.url, tmp_path)
+    seed = platform.nats.seeds["executor"]
+    url = jobs.simulator.url
+    fleet.set("executor", ANTHROPIC_BASE_URL=url, WAYLINE_NATS_SEED=seed, WAYLINE_NATS_ACCOUNTS="true")
+    try:
+        doomed = await fleet.start("executor")
+        await jobs.submit("j1", image("cat"), model=CLAUDE)
+        await until(lambda: len(jobs.simulator.requests) == 1, within=20, why="the model is asked")
+        doomed.kill()
+        await fleet.start("executor")
+        ended = await platform.wait_for("j1", within=40)
+    finally:
+        await fleet.stop()
 
-        assert (ended.status, ended.answer) == ("completed", "A cat.")
-        assert world.sent("j1") == [[IMAGE], [IMAGE]]
+    assert (ended.status, ended.answer) == ("completed", "A cat.")
+    assert jobs.sent("j1") == [[IMAGE], [IMAGE]]
 
 
 async def test_the_offline_model_is_not_given_an_image_and_searches_in_a_pdf(platform: Platform):
@@ -473,13 +468,13 @@ async def test_the_offline_model_is_not_given_an_image_and_searches_in_a_pdf(pla
         Simulator() as simulator,
         httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http,
     ):
-        world = World(platform, simulator, http)
-        await world.upload("cat", "cat.png", IMAGE)
-        await world.upload("story", "story.pdf", PDF)
+        jobs = FileJobs(platform, simulator, http)
+        await jobs.upload("cat", "cat.png", IMAGE)
+        await jobs.upload("story", "story.pdf", PDF)
 
-        seen = await world.run_from_the_bus("j1", image("cat"), agent="assistant")
-        await world.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
-        read = await world.platform.wait_for("j2")
+        seen = await jobs.run_from_the_bus("j1", image("cat"), agent="assistant")
+        await jobs.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
+        read = await jobs.platform.wait_for("j2")
 
     assert (seen.status, seen.error.code) == ("failed", "model_unfit")
     assert "offline/extractive cannot take this job: it takes no images, and cat.png is one" in seen.error.message

@@ -24,14 +24,14 @@ async def test_a_bare_message_becomes_a_finished_job_and_its_result_comes_to_the
     told = orjson.loads((await replies.next_msg(timeout=20)).data)["job"]
     assert (told["job_id"], told["status"], told["cost_usd"]) == ("q1", "completed", "0")
     assert "knowledge base does not answer" in told["answer"]
-    await platform.drained("SUBMIT", "RUN")
-    assert await platform.dead() == []
+    await platform.wait_until_empty("SUBMIT", "RUN")
+    assert await platform.dead_letters() == []
 
 
 async def test_a_first_ticket_brings_the_first_record_with_it(platform):
     await platform.start("router")
     await platform.publish({"agent": "assistant", "input": "What is a lease?"}, {"Nats-Msg-Id": "q1"})
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     ticket = RunJob.from_wire((await platform.bus.js.get_msg("RUN", 1)).data, "jobs.run.interactive.default")
     head = await JobLog(platform.bus, "default", "q1").last()
@@ -47,12 +47,12 @@ async def test_the_same_message_id_twice_is_one_job(platform):
     await platform.wait_for("q1")
     await platform.publish(body, {"Nats-Msg-Id": "q1"})
     await platform.publish({**body, "job_id": "q1"})
-    await platform.drained("SUBMIT", "RUN")
+    await platform.wait_until_empty("SUBMIT", "RUN")
 
     events = await platform.events("q1")
     assert [event.type for event in events].count("job.submitted") == 1
     assert events[-1].type == "job.completed"
-    assert await platform.dead() == []
+    assert await platform.dead_letters() == []
 
 
 async def test_an_id_that_is_no_job_id_is_hashed_into_one(platform):
@@ -77,7 +77,7 @@ async def test_a_callers_trace_is_a_link_and_never_our_parent(platform):
 
 async def test_two_tenants_may_use_the_same_job_id(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         await conn.execute("INSERT INTO router.tenants VALUES ('acme')")
         await conn.execute(
             "INSERT INTO router.agents (tenant, name, version, config)"
@@ -117,7 +117,7 @@ async def test_a_dry_run_on_the_bus_says_the_route_and_runs_nothing(platform):
     told = orjson.loads((await replies.next_msg(timeout=20)).data)["job"]
     assert (told["status"], told["steps"], told["route"]["provider"]) == ("completed", 0, "offline")
     assert [event.type for event in await platform.events("d1")] == ["job.submitted", "job.routed", "job.completed"]
-    await platform.drained("SUBMIT", "RUN")
+    await platform.wait_until_empty("SUBMIT", "RUN")
 
 
 async def test_the_time_and_a_style_reach_the_model_beside_the_input(platform):

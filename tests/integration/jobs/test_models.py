@@ -18,8 +18,9 @@ from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.checks.models import examine_models
 from wayline.standalone.installation import Installation
 from wayline.standalone.settings import Settings as StandaloneSettings
+from wayline.testkit import Platform
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 CARD = {"provider": "chat", "model": "acme/large:8b", "tier": "standard", "context_window": 40_000}
 

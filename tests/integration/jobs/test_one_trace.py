@@ -11,6 +11,8 @@ from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.testkit import until
 
+from .conftest import index_document
+
 EVERY_SERVICE = ("tracing", "retrieval", "tool_registry", "router", "executor", "gateway")
 LEASES = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
 
@@ -32,7 +34,7 @@ def parents(root: Span) -> dict[str, str | None]:
 @pytest.fixture
 async def whole(platform):
     await platform.start(*EVERY_SERVICE, gateway=GatewaySettings(http_port=0))
-    await platform.know("d1", "leases.md", LEASES)
+    await index_document(platform, "d1", "leases.md", LEASES)
     return platform
 
 
@@ -101,7 +103,7 @@ async def test_no_span_carries_what_was_asked_or_answered(whole):
     await whole.wait_for("q1")
     await trace_of(whole, "q1")
 
-    async with whole.admin() as conn:
+    async with whole.superuser() as conn:
         spans = await conn.fetch("SELECT row_to_json(s)::text AS text FROM tracing.spans s")
     assert len(spans) > 8
     assert not [row["text"] for row in spans if canary in row["text"] or "nobody knows" in row["text"]]

@@ -30,14 +30,14 @@ async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, eff
             executor=chatting(chat),
             tool_registry=with_tools(effects.settings()),
         )
-        async with platform.admin() as conn:
+        async with platform.superuser() as conn:
             await conn.execute(BEGUN, JOBS)
 
         for n in range(1, JOBS + 1):
             await platform.submit(f"j{n}", model="chat/m")
 
         await platform.wait_until(f"j{JOBS}", lambda job: job.status == "parked", "the last job is parked")
-        await platform.drained("SUBMIT", "RUN")
+        await platform.wait_until_empty("SUBMIT", "RUN")
 
         def nothing_held() -> bool:
             gc.collect()

@@ -44,7 +44,7 @@ async def test_a_humans_answer_becomes_the_tools_result_and_the_job_goes_on(plat
     async with ChatServer(PAY_THEN_ANSWER) as chat:
         job = await parked(platform, effects, chat)
         assert (job.waiting.why, job.waiting.tool) == ("needs_decision", "effects__pay_once")
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
         await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome=outcome, content=shown)
 
@@ -53,7 +53,7 @@ async def test_a_humans_answer_becomes_the_tools_result_and_the_job_goes_on(plat
         assert types[-7:-2] == ["job.claimed", "job.resumed", "decision.made", "tool.completed", "model.requested"]
         assert chat.calls[-1][1]["messages"][-1]["content"] == shown
         assert effects.calls() == []
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
 
 async def test_do_it_again_is_a_new_key(platform, effects):
@@ -93,7 +93,7 @@ async def test_an_answer_that_fits_no_question_leaves_the_job_parked(platform, e
             return job.status == "parked" and job.epoch > claims
 
         await platform.wait_until("j1", parked_again, "it woke up, found nothing and parked again")
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
 
 async def test_a_parked_job_outlives_its_executor_and_can_be_cancelled(platform, effects):
@@ -105,13 +105,13 @@ async def test_a_parked_job_outlives_its_executor_and_can_be_cancelled(platform,
         await platform.start("executor", executor=chatting(chat))
 
         assert (await platform.wait_for("j1")).status == "cancelled"
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
 
 async def answered_while_the_registry_is_away(platform, effects, chat) -> None:
     """A parked job whose answer is in its log and not yet in the ledger: its holder waits for the registry."""
     job = await parked(platform, effects, chat)
-    await platform.drained("RUN")
+    await platform.wait_until_empty("RUN")
     await platform.stop("tool_registry")
     await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome="succeeded", content="paid")
 
@@ -130,7 +130,7 @@ async def test_a_cancel_is_heard_while_an_answer_waits_for_the_ledger(platform, 
         assert (await platform.wait_for("j1")).status == "cancelled"
         types = [event.type for event in await platform.events("j1")]
         assert types[-4:] == ["decision.made", "job.cancel_requested", "tool.completed", "job.cancelled"]
-        await platform.drained("RUN")
+        await platform.wait_until_empty("RUN")
 
 
 async def test_an_executor_that_stops_while_an_answer_waits_for_the_ledger_hands_the_job_on(platform, effects):

@@ -12,16 +12,15 @@ import orjson
 import pytest
 
 from wayline.contracts import events as e
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.jobs import JobView
 from wayline.contracts.money import Usage
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Charge, Say, Simulator
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
 from ..simulator.jobs import JOBS
-from .conftest import Platform, with_tools
+from .conftest import index_document, with_tools
 from .four_models import CLAUDE, FACTS, FOUR, GPT, IN_WORDS, OWN, endpoints, put_own
 from .test_discovering import box, listing
 
@@ -66,17 +65,14 @@ def expected(name: str, model: str) -> Outcome:
 async def script(asked: Asked) -> Say:
     """The script of the job that asks; its tool stands under its server's name."""
     (name,) = [name for name in JOBS if asked.text.startswith(name)]
-    said = await as_said(JOBS[name][0](asked))
-    return replace(said, tools=tuple((f"box__{tool}", arguments) for tool, arguments in said.tools))
-
-
-async def as_said(said: Any) -> Say:
-    return said if isinstance(said, Say) else await said
+    reply = JOBS[name][0](asked)
+    say = reply if isinstance(reply, Say) else await reply
+    return replace(say, tools=tuple((f"box__{tool}", arguments) for tool, arguments in say.tools))
 
 
 @dataclass
-class World:
-    """The platform, the providers it calls, and what went by."""
+class ProviderJobs:
+    """The same jobs on every provider: the platform, the providers, and what was searched and streamed."""
 
     platform: Platform
     simulator: Simulator
@@ -86,10 +82,8 @@ class World:
     async def play(self, model: str) -> dict[str, JobView]:
         """Run every job on one model, beside each other; returns how they ended, by name."""
         for at, (name, (_, schema)) in enumerate(JOBS.items()):
-            config = AgentConfig(
-                instructions="You are an agent.", tools=("box__search",), output_schema=schema, effort="low"
-            )
-            await self.platform.bus.ask(PutAgent(tenant="default", name=f"agent-{at}", config=config), Agent)
+            config = {"instructions": "You are an agent.", "tools": ("box__search",), "output_schema": schema}
+            await self.platform.put_agent(f"agent-{at}", **config, effort="low")
             await self.platform.submit(f"j{at}", name, agent=f"agent-{at}", model=model)
         return {name: await self.platform.wait_for(f"j{at}") for at, name in enumerate(JOBS)}
 
@@ -109,38 +103,38 @@ class World:
 
 
 @asynccontextmanager
-async def opened(platform: Platform) -> AsyncIterator[World]:
-    async with Simulator(script, models=FACTS) as simulator:
-        world = World(platform, simulator)
+async def opened(platform: Platform) -> AsyncIterator[ProviderJobs]:
+    simulator = await platform.simulate(script, models=FACTS)
+    jobs = ProviderJobs(platform, simulator)
 
-        def search(q: str, n: int = 1) -> str:
-            """Find."""
-            world.searched.append(q)
-            return f"{n} of {q}: found."
+    def search(q: str, n: int = 1) -> str:
+        """Find."""
+        jobs.searched.append(q)
+        return f"{n} of {q}: found."
 
-        async def hear(message: Any) -> None:
-            said = orjson.loads(message.data)
-            job_id = message.subject.rpartition(".")[2]
-            world.streamed[job_id, said["step"], said["attempt"]] += said["text"]
+    async def hear(message: Any) -> None:
+        delta = orjson.loads(message.data)
+        job_id = message.subject.rpartition(".")[2]
+        jobs.streamed[job_id, delta["step"], delta["attempt"]] += delta["text"]
 
-        async with box() as server:
-            server.mcp.add_tool(search)
-            await platform.start(
-                *("router", "executor", "tool_registry"),
-                router=RouterSettings(**endpoints(simulator)),
-                executor=ExecutorSettings(**endpoints(simulator)),
-                tool_registry=with_tools({**server.settings(), "effects": {"search": "once"}}),
-            )
-            await listing(platform, "search")
-            await platform.bus.nc.subscribe("deltas.default.>", cb=hear)
-            yield world
+    async with box() as server:
+        server.mcp.add_tool(search)
+        await platform.start(
+            *("router", "executor", "tool_registry"),
+            router=RouterSettings(**endpoints(simulator)),
+            executor=ExecutorSettings(**endpoints(simulator)),
+            tool_registry=with_tools({**server.settings(), "effects": {"search": "once"}}),
+        )
+        await listing(platform, "search")
+        await platform.bus.nc.subscribe("deltas.default.>", cb=hear)
+        yield jobs
 
 
 @pytest.fixture
-async def world(platform: Platform) -> AsyncIterator[World]:
-    async with opened(platform) as world:
+async def jobs(platform: Platform) -> AsyncIterator[ProviderJobs]:
+    async with opened(platform) as jobs:
         await put_own(platform)
-        yield world
+        yield jobs
 
 
 def answers(events: list[e.Event]) -> list[e.ModelCompleted]:
@@ -148,28 +142,28 @@ def answers(events: list[e.Event]) -> list[e.ModelCompleted]:
 
 
 def outcome(job: JobView, events: list[e.Event]) -> Outcome:
-    said = [each.message for each in answers(events)]
+    messages = [each.message for each in answers(events)]
     return Outcome(
         answer=job.answer or "",
         steps=job.steps,
-        asked_for=tuple(tuple(call.arguments["q"] for call in each.tool_calls) for each in said),
-        thinking=tuple(each.thinking for each in said),
+        asked_for=tuple(tuple(call.arguments["q"] for call in each.tool_calls) for each in messages),
+        thinking=tuple(each.thinking for each in messages),
     )
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_the_same_three_jobs_do_the_same_on_every_wire_format(world: World, model: str):
-    ended = await world.play(model)
+async def test_the_same_three_jobs_do_the_same_on_every_wire_format(jobs: ProviderJobs, model: str):
+    ended = await jobs.play(model)
 
     for at, (name, job) in enumerate(ended.items()):
-        events = await world.platform.events(f"j{at}")
+        events = await jobs.platform.events(f"j{at}")
         assert (job.status, job.error, job.route.name) == ("completed", None, model), name
         assert outcome(job, events) == expected(name, model), name
         assert [event for event in events if isinstance(event, e.ModelFailed)] == []
         assert {event.status for event in events if isinstance(event, e.ToolCompleted)} == {"success"}
 
         # To the nano-dollar what the provider bills, which keeps its own prices.
-        charges = world.charges(f"j{at}")
+        charges = jobs.charges(f"j{at}")
         assert [each.attempt_id for each in answers(events)] == [charge.attempt for charge in charges]
         assert [each.usage for each in answers(events)] == [charge.usage for charge in charges]
         assert (job.usage, job.cost_usd) == (sum((c.usage for c in charges), Usage()), sum(c.usd for c in charges))
@@ -177,12 +171,12 @@ async def test_the_same_three_jobs_do_the_same_on_every_wire_format(world: World
         assert job.costs.model == {model: job.cost_usd}
 
         spoken = {(f"j{at}", each.step, each.attempt): each.message.text for each in answers(events)}
-        assert await world.heard(f"j{at}", spoken) == {call: text for call, text in spoken.items() if text}
+        assert await jobs.heard(f"j{at}", spoken) == {call: text for call, text in spoken.items() if text}
         for each in answers(events):
             assert each.notes == NOTES[model]
 
-    assert sorted(world.searched) == sorted(["JetStream", "a", "bé", "c", "Bern"])
-    check_requests(world.simulator.requests, model)
+    assert sorted(jobs.searched) == sorted(["JetStream", "a", "bé", "c", "Bern"])
+    check_requests(jobs.simulator.requests, model)
 
 
 def check_requests(asked: list[Asked], model: str) -> None:
@@ -204,11 +198,11 @@ THOUGHTS = {CLAUDE: "thinking", GPT: "encrypted_content", OWN: "reasoning"}
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
-async def test_what_a_model_thought_goes_back_to_it_as_it_came(world: World, model: str):
-    await world.play(model)
+async def test_what_a_model_thought_goes_back_to_it_as_it_came(jobs: ProviderJobs, model: str):
+    await jobs.play(model)
 
-    events = await world.platform.events("j1")
-    first, second, third = [each for each in world.simulator.requests if each.attempt.startswith("default/j1/")]
+    events = await jobs.platform.events("j1")
+    first, second, third = [each for each in jobs.simulator.requests if each.attempt.startswith("default/j1/")]
     for before, sent in zip(answers(events), (second, third), strict=False):
         assert before.message.verbatim is not None
         kept = [without_mark(block) for block in before.message.verbatim.blocks]
@@ -226,7 +220,7 @@ def without_mark(block: dict[str, Any]) -> dict[str, Any]:
 async def test_the_knowledge_job_runs_on_the_offline_model(platform: Platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     text = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
-    await platform.know("d1", "leases.md", text)
+    await index_document(platform, "d1", "leases.md", text)
     await platform.submit("k1", "How often is a lease renewed?")
 
     job = await platform.wait_for("k1")

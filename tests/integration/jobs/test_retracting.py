@@ -11,8 +11,9 @@ import httpx2
 from wayline.contracts.jobs import Delta
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 HALF, WHOLE = "The moon pulls the", "The moon pulls the sea towards it"
 PACE_S = 0.06

@@ -10,8 +10,9 @@ from wayline.contracts.models import CacheRules, ModelCard, Prices, PutModel, Ra
 from wayline.router.settings import Settings as RouterSettings
 from wayline.routing import choose_again, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 RATES = Rates(input=Decimal(10), output=Decimal(10), cache_read=Decimal("0.1"))
 KEPT = CacheRules(kind="automatic", min_tokens=100, ttl_s=3_600)
@@ -33,7 +34,7 @@ async def test_the_second_job_of_a_session_is_predicted_with_what_the_first_left
         for number, session in enumerate(("s1", "s1", "s2")):
             await platform.publish({**job, "job_id": f"j{number}", "session_id": session})
             await platform.wait_for(f"j{number}")
-            await platform.drained("SUBMIT", "RUN")
+            await platform.wait_until_empty("SUBMIT", "RUN")
 
     first, second, other = [await routed(platform, job_id) for job_id in ("j0", "j1", "j2")]
     asked = next(event for event in await platform.events("j0") if isinstance(event, ModelRequested))

@@ -17,9 +17,9 @@ from wayline.contracts.tenants import CreateTenant, GetTenant, Tenant
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
-from .conftest import Platform, chatting
+from .conftest import chatting
 
 SHARE_BYTES = 8 * 1024 * 1024
 LARGE = "x" * 100_000
@@ -48,7 +48,7 @@ async def fill(platform: Platform, *, large: str = LARGE) -> None:
         for _ in range(4):
             await platform.publish({"agent": "assistant", "input": large, "job_id": f"greedy-{sent}"})
             sent += 1
-        await platform.drained("SUBMIT")
+        await platform.wait_until_empty("SUBMIT")
         return await full(platform)
 
     await until(refused, within=40, why="the tenant has its share")
@@ -57,7 +57,7 @@ async def fill(platform: Platform, *, large: str = LARGE) -> None:
 async def admitted(platform: Platform, job_id: str, *, tenant: str) -> bool:
     """Submit a small job; the answer is whether it was let in."""
     await platform.publish({"agent": "assistant", "input": "go", "job_id": job_id}, tenant=tenant)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
     return (await platform.job(job_id, tenant)).route is not None
 
 
@@ -65,11 +65,11 @@ async def test_a_tenant_at_its_share_of_stored_bytes_is_refused_and_another_is_n
     await start(platform, stored_per_tenant_max_bytes=SHARE_BYTES)
 
     await fill(platform)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
     for n in range(20):
         await platform.publish({"agent": "assistant", "input": LARGE, "job_id": f"late-{n}"})
-    await platform.drained("SUBMIT")
-    letters = [letter for letter in await platform.dead() if letter["Wayline-Dead-Code"] == "tenant_full"]
+    await platform.wait_until_empty("SUBMIT")
+    letters = [letter for letter in await platform.dead_letters() if letter["Wayline-Dead-Code"] == "tenant_full"]
 
     assert len(letters) >= 20
     assert "WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES" in letters[0]["Wayline-Dead-Reason"]
@@ -85,7 +85,7 @@ async def test_a_job_that_was_accepted_is_no_other_once_its_tenant_is_full(platf
     await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "greedy-0"})
     await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "late"})
     await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "late"})
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     assert (await platform.job("greedy-0")).error is None
     assert (await platform.job("late")).route is None
@@ -131,14 +131,14 @@ async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platfo
     await start(platform, unfinished_per_tenant_max=5)
     for n in range(8):
         await platform.publish({"agent": "assistant", "input": "go", "job_id": f"greedy-{n}"})
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
     await platform.publish({"agent": "assistant", "input": "What is a job?", "job_id": "modest"}, tenant="acme")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     jobs = [await platform.job(f"greedy-{n}") for n in range(8)]
     refusals = [job.error.message for job in jobs if job.error is not None]
     assert len(refusals) >= 3 and "WAYLINE_ROUTER_UNFINISHED_PER_TENANT_MAX" in refusals[0]
-    assert await platform.left("RUN") == 8 - len(refusals) + 1, "and the other tenant's one"
+    assert await platform.count("RUN") == 8 - len(refusals) + 1, "and the other tenant's one"
     await platform.start("executor", "tool_registry")
     await platform.wait_for("modest", tenant="acme")
 
@@ -152,11 +152,11 @@ async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platfo
 async def test_dead_letters_of_one_tenant_push_out_only_its_own(platform: Platform):
     await start(platform)
     await platform.publish(b"modest", tenant="acme")
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     for n in range(8):
         await platform.publish(b"greedy %d" % n)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     info = await platform.bus.js.stream_info("DEAD", subjects_filter="dead.>")
     assert info.state.subjects == {"dead.SUBMIT.router.acme": 1, "dead.SUBMIT.router.default": 3}
@@ -181,7 +181,7 @@ async def test_a_large_submission_goes_through_the_gateway_and_not_over_the_bus(
         await platform.publish(job)
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
         accepted = await http.post(f"http://127.0.0.1:{platform.http_port}/v1/jobs", json=job)
-    await platform.drained("SUBMIT")
+    await platform.wait_until_empty("SUBMIT")
 
     submitted = (await platform.job("large")).submitted
     assert accepted.status_code == 202
@@ -199,4 +199,4 @@ async def test_waiting_documents_of_one_tenant_are_bounded_and_anothers_are_queu
     await platform.bus.publish(modest, msg_id="d1")
 
     assert [answer.status_code for answer in greedy] == [202, 202, 429]
-    assert await platform.left("INDEX") == 3
+    assert await platform.count("INDEX") == 3

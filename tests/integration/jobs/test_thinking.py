@@ -9,8 +9,8 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say, Simulator, turns
+from wayline.testkit import Platform
 
-from .conftest import Platform
 from .four_models import CLAUDE, GPT, endpoints
 
 PROOF = "Prove that there are infinitely many primes. Derive each step from the axioms, and verify it."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,14 +15,14 @@ import pytest
 
 from wayline.chassis.claims import MESSAGE_MAX
 from wayline.contracts import events as e
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say, Simulator, rounds
+from wayline.testkit import Platform
 from wayline.testkit.media import png
 
-from .conftest import Platform, with_tools
+from .conftest import with_tools
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, endpoints, put_own
 
 SMALL = png(640, 480)
@@ -61,8 +60,8 @@ TALK = (
 
 
 @dataclass
-class World:
-    """The platform with a tool that takes pictures, and the simulated providers."""
+class CameraJobs:
+    """Jobs with a tool that takes pictures: the platform and the simulated providers."""
 
     platform: Platform
     simulator: Simulator
@@ -110,35 +109,34 @@ def unmarked(value: Any) -> Any:
 
 
 @pytest.fixture
-async def world(platform: Platform, tmp_path: Path) -> AsyncIterator[World]:
+async def jobs(platform: Platform, tmp_path: Path) -> CameraJobs:
     (tmp_path / "camera.py").write_text(SERVER)
     (tmp_path / "small.png").write_bytes(SMALL)
     (tmp_path / "large.png").write_bytes(LARGE)
     camera = {"name": "camera", "command": sys.executable, "args": [str(tmp_path / "camera.py")]}
     camera["effects"] = {"shot": "read"}
-    async with Simulator(rounds(*TALK), models=FACTS) as simulator:
-        await platform.start(
-            "router",
-            "tool_registry",
-            "executor",
-            router=RouterSettings(**endpoints(simulator)),
-            tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
-            executor=ExecutorSettings(**endpoints(simulator)),
-        )
-        await put_own(platform)
-        config = AgentConfig(instructions="Look.", tools=("camera__shot",))
-        await platform.bus.ask(PutAgent(tenant="default", name="looker", config=config), Agent)
-        yield World(platform, simulator)
+    simulator = await platform.simulate(rounds(*TALK), models=FACTS)
+    await platform.start(
+        "router",
+        "tool_registry",
+        "executor",
+        router=RouterSettings(**endpoints(simulator)),
+        tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
+        executor=ExecutorSettings(**endpoints(simulator)),
+    )
+    await put_own(platform)
+    await platform.put_agent("looker", instructions="Look.", tools=("camera__shot",))
+    return CameraJobs(platform, simulator)
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(world: World, model: str):
-    ended = await world.run(model)
+async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(jobs: CameraJobs, model: str):
+    ended = await jobs.run(model)
 
     assert (ended.status, ended.answer, ended.error) == ("completed", "A wall.", None)
-    assert world.sent() == [[], [SMALL], [SMALL, LARGE]]
-    assert ended.cost_usd == world.billed() > 0
-    events = await world.platform.events("j1")
+    assert jobs.sent() == [[], [SMALL], [SMALL, LARGE]]
+    assert ended.cost_usd == jobs.billed() > 0
+    events = await jobs.platform.events("j1")
     assert tuple(event.content for event in events if isinstance(event, e.ToolCompleted)) == NOTES
     asked = [event for event in events if isinstance(event, e.ModelRequested)]
     answered = [event for event in events if isinstance(event, e.ModelCompleted)]
@@ -146,32 +144,30 @@ async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(
         assert before.worst_usd is not None and after.cost_usd is not None and before.worst_usd >= after.cost_usd
     assert [event.cache_break for event in asked] == [None] * 3
     assert LARGE in [base64.b64decode(i.content_base64) for event in events for i in getattr(event, "images", ())]
-    assert max([len(record) for record in await world.records()]) <= MESSAGE_MAX
+    assert max([len(record) for record in await jobs.records()]) <= MESSAGE_MAX
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_what_was_sent_with_an_image_is_sent_again_in_every_later_prompt(world: World, model: str):
-    await world.run(model)
+async def test_what_was_sent_with_an_image_is_sent_again_in_every_later_prompt(jobs: CameraJobs, model: str):
+    await jobs.run(model)
 
-    _, second, third = (unmarked(each.body) for each in world.simulator.requests)
-    said = "messages" if "messages" in second else "input"
-    assert orjson.dumps(third[said][: len(second[said])]) == orjson.dumps(second[said])
+    _, second, third = (unmarked(each.body) for each in jobs.simulator.requests)
+    part = "messages" if "messages" in second else "input"
+    assert orjson.dumps(third[part][: len(second[part])]) == orjson.dumps(second[part])
 
 
-async def test_a_model_that_takes_no_images_is_told_what_was_there(world: World):
-    ended = await world.run(BLIND)
+async def test_a_model_that_takes_no_images_is_told_what_was_there(jobs: CameraJobs):
+    ended = await jobs.run(BLIND)
 
-    assert (ended.status, world.sent()) == ("completed", [[], [], []])
-    said = [
-        message["content"] for message in world.simulator.requests[-1].body["messages"] if message["role"] == "tool"
-    ]
+    assert (ended.status, jobs.sent()) == ("completed", [[], [], []])
+    said = [message["content"] for message in jobs.simulator.requests[-1].body["messages"] if message["role"] == "tool"]
     assert tuple(said) == NOTES
-    assert ended.cost_usd == world.billed()
+    assert ended.cost_usd == jobs.billed()
 
 
-async def test_the_third_call_on_claude_reads_what_the_second_wrote_with_its_image(world: World):
-    await world.run(CLAUDE)
+async def test_the_third_call_on_claude_reads_what_the_second_wrote_with_its_image(jobs: CameraJobs):
+    await jobs.run(CLAUDE)
 
-    second, third = (charge.usage for charge in world.simulator.bill.charges[1:])
+    second, third = (charge.usage for charge in jobs.simulator.bill.charges[1:])
     written = second.cache_read + second.cache_write_5m + second.cache_write_1h
     assert third.cache_read == written > 0

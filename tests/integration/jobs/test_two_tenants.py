@@ -10,9 +10,7 @@ import pytest
 from wayline.contracts.jobs import Cancel, Due, Expire, RaiseBudget, Signal
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.journal import signals_held
-from wayline.testkit import until
-
-from .conftest import Platform
+from wayline.testkit import Platform, until
 
 SHARE = 200
 STREAM_MAX_BYTES = 8 * 1024 * 1024

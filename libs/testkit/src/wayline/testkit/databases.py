@@ -2,12 +2,23 @@
 
 import secrets
 from dataclasses import dataclass
+from importlib import import_module
 
 import asyncpg
 
 from wayline.embedded import PostgresServer
+from wayline.store import migrate
 
 TEMPLATE = "wayline_template"
+SCHEMAS = {
+    "router": "router",
+    "tool_registry": "tools",
+    "retrieval": "retrieval",
+    "tracing": "tracing",
+    "gateway": "gateway",
+}
+"""The services that have tables, and their schemas."""
+PASSWORD = "test"
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,20 @@ async def clone(server: PostgresServer) -> Database:
 async def drop(database: Database) -> None:
     """Drop the database, and the connections that a test forgot."""
     await run_sql(database.server.dsn(), f"DROP DATABASE IF EXISTS {database.name} WITH (FORCE)")
+
+
+async def migrate_service(database: Database, name: str) -> str:
+    """Make a service's tables, and return the address of the database for its role."""
+    role = f"wayline_{name}"
+    await migrate(
+        database.dsn,
+        schema=SCHEMAS[name],
+        role=role,
+        password=PASSWORD,
+        directory=import_module(f"wayline.{name}.app").migrations(),
+        vector=name == "retrieval",
+    )
+    return database.as_role(role, PASSWORD)
 
 
 async def run_sql(dsn: str, sql: str) -> None:

@@ -15,6 +15,7 @@ from wayline.chassis.topology import Limits, declare
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.testkit.databases import Database, clone, drop, make_template
 from wayline.testkit.guarded import Guarded, config, new_seeds
+from wayline.testkit.platform import QUICK, Platform
 
 T = TypeVar("T")
 
@@ -89,6 +90,15 @@ async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
         pass
     yield bus
     await bus.close()
+
+
+@pytest.fixture
+async def platform(
+    guarded_nats: Guarded, database: Database, request: pytest.FixtureRequest
+) -> AsyncIterator[Platform]:
+    """A bus and a database on which the test starts the services it needs; a parameter is the streams' limits."""
+    async with Platform.open(guarded_nats, database, limits=getattr(request, "param", QUICK)) as platform:
+        yield platform
 
 
 @pytest.fixture

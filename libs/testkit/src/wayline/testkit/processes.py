@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,18 +14,9 @@ import orjson
 
 from wayline.chassis import Failpoint
 from wayline.embedded.process import Child, spawn
-from wayline.store import migrate
-from wayline.testkit.databases import Database
+from wayline.testkit.databases import Database, migrate_service
 from wayline.testkit.waiting import until
 
-SCHEMAS = {
-    "router": "router",
-    "tool_registry": "tools",
-    "retrieval": "retrieval",
-    "tracing": "tracing",
-    "gateway": "gateway",
-}
-PASSWORD = "test"
 START_WITHIN_S = 60.0
 END_WITHIN_S = 30.0
 LOG_TAIL_LINES = 40
@@ -61,7 +51,7 @@ class ServiceProcess:
 
     async def ready(self) -> Self:
         """Wait until it serves; one whose failpoint is reached while it starts is ready too."""
-        await until(self._ready, within=START_WITHIN_S, why=f"{self.name} is ready; it said:\n{self.tail}")
+        await until(self._ready, within=START_WITHIN_S, why=f"{self.name} is ready; it printed:\n{self.tail}")
         return self
 
     def _ready(self) -> bool:
@@ -112,21 +102,12 @@ class Fleet:
     async def migrate(self, database: Database, *names: str) -> None:
         """Make the tables of services, and have them connect there."""
         for name in names:
-            role = f"wayline_{name}"
-            await migrate(
-                database.dsn,
-                schema=SCHEMAS[name],
-                role=role,
-                password=PASSWORD,
-                directory=import_module(f"wayline.{name}.app").migrations(),
-                vector=name == "retrieval",
-            )
-            self.set(name, WAYLINE_POSTGRES_DSN=database.as_role(role, PASSWORD))
+            self.set(name, WAYLINE_POSTGRES_DSN=await migrate_service(database, name))
 
     def set(self, name: str, **env: Any) -> None:
         """Give a service more environment from its next start on; what is not text goes as JSON."""
-        said = {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in env.items()}
-        self.env.setdefault(name, {}).update(said)
+        encoded = {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in env.items()}
+        self.env.setdefault(name, {}).update(encoded)
 
     def spawn(
         self, name: str, failpoint: Failpoint | None = None, *, nth: int = 1, env: Mapping[str, str] | None = None

@@ -1,0 +1,241 @@
+"""The platform in this process: a real bus with its identities, a real database, and chosen services."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from typing import Any, TypeVar
+
+import asyncpg
+import httpx2
+import nats
+import orjson
+from nats.aio.client import Client
+
+from wayline.chassis import Bus, Service
+from wayline.chassis.topology import Limits, declare
+from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.events import Event
+from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.journal import Job, JobLog, fold, follow, view
+from wayline.simulator import Script, Simulator, by_rules
+from wayline.store import Store
+from wayline.testkit.databases import SCHEMAS, Database, migrate_service
+from wayline.testkit.guarded import ADMIN, Guarded
+from wayline.testkit.waiting import until
+
+E = TypeVar("E", bound=Event)
+
+QUICK = Limits(ack_wait_s=1.0, memory=True)
+"""Streams in memory; the ticket of an executor that is gone comes again after a second."""
+STOP_GRACE_S = 0.1
+
+
+class Platform:
+    """A bus with every stream, and what the test has started on it; all of it ends with the test.
+
+    async with Platform.open(guarded_nats, database) as platform:
+        simulator = await platform.simulate(script)
+        await platform.start("router", "executor", executor=ExecutorSettings(anthropic_base_url=simulator.url))
+        await platform.submit("j1", "why?")
+        job = await platform.wait_for("j1")
+    """
+
+    def __init__(
+        self, nats: Guarded, database: Database | None, bus: Bus, client: Client, stack: AsyncExitStack
+    ) -> None:
+        self.nats = nats
+        self.bus = bus
+        """The test's own, with the rights of the administrator."""
+        self.client = client
+        """A client without credentials: it may act for tenant `default` alone."""
+        self.running: list[Service] = []
+        self._database = database
+        self._dsns: dict[str, str] = {}
+        self._stack = stack
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, nats_server: Guarded, database: Database | None = None, *, limits: Limits = QUICK
+    ) -> AsyncIterator[Platform]:
+        """Connect and declare the streams; at the end stop all that was started."""
+        async with AsyncExitStack() as stack:
+            bus = await Bus.connect(nats_server.settings(ADMIN), service="test", exit_when_closed=False)
+            stack.push_async_callback(bus.close)
+            async for _ in declare(bus.js, limits):
+                pass
+            client = await nats.connect(nats_server.url)
+            stack.push_async_callback(client.close)
+            platform = cls(nats_server, database, bus, client, stack)
+            stack.push_async_callback(platform._stop_all)
+            yield platform
+
+    @property
+    def database(self) -> Database:
+        """The test's database; a platform of services without tables has none."""
+        assert self._database is not None, "this platform was opened without a database"
+        return self._database
+
+    # Services
+
+    async def start(
+        self, *names: str, build: Mapping[str, Mapping[str, Any]] | None = None, **settings: Any
+    ) -> Service:
+        """Start services by name and return the last.
+
+        Settings are by service name, and so are the other arguments of their `build`.
+        """
+        for name in names:
+            service = await self.build(name, settings.get(name), **(build or {}).get(name, {}))
+            try:
+                await service.start()
+            except BaseException:
+                await service.stop(0)
+                raise
+            self.running.append(service)
+        return self.running[-1]
+
+    async def build(self, name: str, settings: Any = None, **more: Any) -> Service:
+        """Build a service, its tables migrated, without starting it."""
+        dsn = await self.migrate(name) if name in SCHEMAS else None
+        if settings is None and name == "gateway":
+            settings = import_module("wayline.gateway.settings").Settings(http_port=0)
+        app = import_module(f"wayline.{name}.app")
+        return await app.build(settings, bus_settings=self.nats.settings(name, postgres_dsn=dsn), **more)
+
+    @property
+    def services(self) -> dict[str, Service]:
+        """The running services by name; of several of one name, the newest."""
+        return {service.name: service for service in self.running}
+
+    async def stop(self, name: str, grace_s: float | None = None) -> None:
+        """Stop the newest service of this name."""
+        service = self.services[name]
+        self.running.remove(service)
+        await service.stop(grace_s)
+
+    async def _stop_all(self) -> None:
+        for service in self.running:
+            if not service.bus.nc.is_closed:
+                await service.stop(STOP_GRACE_S)
+
+    async def connect(self, identity: str) -> Bus:
+        """Connect to the bus as another identity."""
+        bus = await Bus.connect(self.nats.settings(identity), service=identity, exit_when_closed=False)
+        self._stack.push_async_callback(bus.close)
+        return bus
+
+    async def simulate(self, script: Script = by_rules, **options: Any) -> Simulator:
+        """Start simulated model providers."""
+        return await self._stack.enter_async_context(Simulator(script, **options))
+
+    @property
+    def http_port(self) -> int:
+        """Where the newest gateway listens."""
+        return next(part.port for part in self.services["gateway"].parts if hasattr(part, "port"))  # type: ignore[attr-defined]
+
+    async def http(self, *, timeout_s: float = 60) -> httpx2.AsyncClient:
+        """Connect to the newest gateway."""
+        client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.http_port}", timeout=timeout_s)
+        return await self._stack.enter_async_context(client)
+
+    # Tables
+
+    async def migrate(self, name: str) -> str:
+        """Make a service's tables once, and return the address of the database for its role."""
+        if name not in self._dsns:
+            self._dsns[name] = await migrate_service(self.database, name)
+        return self._dsns[name]
+
+    async def store(self, name: str, *, max_size: int = 2) -> Store:
+        """Open a service's tables as its own role."""
+        queries = import_module(f"wayline.{name}.app").migrations().parent / "queries.sql"
+        store = await Store.connect(await self.migrate(name), schema=SCHEMAS[name], queries=queries, max_size=max_size)
+        self._stack.push_async_callback(store.close)
+        return store
+
+    @asynccontextmanager
+    async def superuser(self) -> AsyncIterator[asyncpg.Connection]:
+        """Connect to the database as its superuser, whom no policy binds."""
+        conn = await asyncpg.connect(self.database.dsn)
+        try:
+            yield conn
+        finally:
+            await conn.close()
+
+    # Jobs
+
+    async def put_agent(self, name: str, config: AgentConfig | None = None, **fields: Any) -> Agent:
+        """Save an agent of tenant `default`."""
+        saved = PutAgent(tenant="default", name=name, config=config or AgentConfig.model_validate(fields))
+        return await self.bus.ask(saved, Agent)
+
+    async def submit(self, job_id: str, text: Any = "go", *, agent: str = "assistant", **options: Any) -> None:
+        """Publish a job as any client would."""
+        await self.publish({"agent": agent, "input": text, "job_id": job_id, "options": options})
+
+    async def publish(self, body: Any, headers: dict[str, str] | None = None, tenant: str = "default") -> None:
+        """Publish any body as a submission: for tenant `default` without credentials."""
+        encoded = body if isinstance(body, bytes) else orjson.dumps(body)
+        js = self.client.jetstream() if tenant == "default" else self.bus.js
+        await js.publish(f"jobs.submit.{tenant}", encoded, headers=headers)
+
+    async def signal(self, job_id: str, **signal: Any) -> None:
+        """Publish a signal as any client would."""
+        await self.client.jetstream().publish(f"signals.default.{job_id}", orjson.dumps({"signal": signal}))
+
+    async def events(self, job_id: str, tenant: str = "default") -> list[Event]:
+        """Read a job's log."""
+        return [event async for event in JobLog(self.bus, tenant, job_id).read()]
+
+    async def events_of(self, job_id: str, kind: type[E]) -> list[E]:
+        """Read the events of one type in a job's log."""
+        return [event for event in await self.events(job_id) if isinstance(event, kind)]
+
+    async def job(self, job_id: str, tenant: str = "default") -> Job:
+        """Fold a job's log."""
+        return fold(await self.events(job_id, tenant))
+
+    async def wait_for(self, job_id: str, tenant: str = "default", within: float = 60.0) -> JobView:
+        """Wait for a job's end by following its log."""
+        async with asyncio.timeout(within):
+            async for _ in follow(self.bus, tenant, job_id):
+                pass
+        ended = view(await self.job(job_id, tenant))
+        assert ended.status in TERMINAL
+        return ended
+
+    async def wait_until(self, job_id: str, test: Callable[[Job], bool], why: str) -> Job:
+        """Wait until a job's state passes a test."""
+        job: list[Job] = []
+
+        async def passes() -> bool:
+            job[:] = [await self.job(job_id)]
+            return test(job[0])
+
+        await until(passes, why=why)
+        return job[0]
+
+    # Streams
+
+    async def dead_letters(self) -> list[dict[str, str]]:
+        """Return the headers of every dead letter, oldest first."""
+        state = (await self.bus.js.stream_info("DEAD")).state
+        stored = range(max(1, state.first_seq), state.last_seq + 1)
+        return [dict((await self.bus.js.get_msg("DEAD", number)).headers or {}) for number in stored]
+
+    async def count(self, stream: str) -> int:
+        """Count the messages in a stream."""
+        return (await self.bus.js.stream_info(stream)).state.messages
+
+    async def wait_until_empty(self, *streams: str) -> None:
+        """Wait until work queues are empty: everything was acked."""
+        for stream in streams:
+
+            async def empty(stream: str = stream) -> bool:
+                return await self.count(stream) == 0
+
+            await until(empty, why=f"{stream} is empty")
