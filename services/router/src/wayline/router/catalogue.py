@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from wayline.chassis.single_flight import SingleFlight
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, ModelList, Prices
 from wayline.llm.catalogue import PROVIDERS, bundled, overlay, usable
@@ -55,6 +56,7 @@ class Catalogue:
         self._find_prices = find_prices
         self._views: dict[str, _View] = {}
         self._changes = 0
+        self._reads = SingleFlight[tuple[str, int], _View]()
 
     async def all(self, tenant: str) -> ModelList:
         """All of a tenant's models with the prices of now; of two in a tier the first is the one it means."""
@@ -98,14 +100,19 @@ class Catalogue:
     async def _view(self, tenant: str) -> _View:
         view = self._views.get(tenant)
         if view is None or view.until <= time.monotonic():
-            changes = self._changes
-            rows = await self._store.fetch(tenant, self._store.sql.list_models, tenant)
-            view = self._seen([ModelCard.model_validate(row["card"]) for row in rows])
-            # What was read while a card changed may be older than the change: not to be believed for longer.
-            if changes == self._changes:
-                if len(self._views) >= TENANTS_MAX:
-                    self._views.clear()
-                self._views[tenant] = view
+            # Whoever asks after a change does not share what was asked for before it.
+            return await self._reads.fetch((tenant, self._changes), lambda: self._read(tenant))
+        return view
+
+    async def _read(self, tenant: str) -> _View:
+        changes = self._changes
+        rows = await self._store.fetch(tenant, self._store.sql.list_models, tenant)
+        view = self._seen([ModelCard.model_validate(row["card"]) for row in rows])
+        # What was read while a card changed may be older than the change: not to be believed for longer.
+        if changes == self._changes:
+            if len(self._views) >= TENANTS_MAX:
+                self._views.clear()
+            self._views[tenant] = view
         return view
 
     def _changed(self, tenant: str) -> None:

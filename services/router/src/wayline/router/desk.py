@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import asyncpg
 
+from wayline.chassis.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
 from wayline.router.admission import Admitted, Wish
@@ -28,6 +29,7 @@ class Desk:
         self._fresh_s = tenants_fresh_s
         self._job_budget_usd = job_budget_usd
         self._known: dict[str, float] = {}
+        self._asks = SingleFlight[str, bool | None]()
         self._admissions = Together(self._admit, apart_s=ADMISSIONS_APART_S)
 
     async def is_tenant(self, tenant: str) -> bool:
@@ -54,6 +56,12 @@ class Desk:
         """None: there is no such tenant."""
         if self._known.get(tenant, 0) > time.monotonic():
             return True
+        shared = self._asks.is_under_way(tenant)
+        enabled = await self._asks.fetch(tenant, lambda: self._ask_if_enabled(tenant))
+        # A no that somebody else asked for may be older than the tenant.
+        return enabled if enabled or not shared else await self._ask_if_enabled(tenant)
+
+    async def _ask_if_enabled(self, tenant: str) -> bool | None:
         try:
             enabled = await self._store.fetchval(tenant, self._store.sql.tenant_is_enabled, tenant)
         except TenantInvalid:

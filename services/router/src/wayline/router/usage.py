@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from wayline.chassis import Periodic
+from wayline.chassis.single_flight import SingleFlight
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
 from wayline.contracts.models import Slot
@@ -52,6 +53,7 @@ class Usage:
         self._waiting: dict[str, list[JobUse]] = {}
         self._count = 0
         self._views: dict[tuple[str, str], tuple[float, Seen]] = {}
+        self._reads = SingleFlight[tuple[str, str], Seen]()
         # One more turn when it stops: what is left is written too.
         self._periodic = Periodic("agent usage", self._write_now, every_s=every_s, last_turn=True)
         self.start = self._periodic.start
@@ -68,6 +70,9 @@ class Usage:
         until, known = self._views.get((tenant, agent), (0.0, Seen()))
         if until > time.monotonic():
             return known
+        return await self._reads.fetch((tenant, agent), lambda: self._read(tenant, agent, now))
+
+    async def _read(self, tenant: str, agent: str, now: datetime) -> Seen:
         sql = self._store.sql.agent_usage
         rows = await self._store.fetch(tenant, sql, tenant, agent, now - BELIEVED_FOR, ROWS_MAX)
         if len(self._views) >= VIEWS_MAX:

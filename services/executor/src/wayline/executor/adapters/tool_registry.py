@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from wayline.chassis import Bus, Failpoint, keep_trying, reach
+from wayline.chassis.single_flight import SingleFlight
 from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (
@@ -62,6 +64,7 @@ class ToolRegistry:
         self._fresh_s = fresh_s
         self._wait_s = wait_s
         self._listed: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[ToolDefinition, ...]]] = {}
+        self._listings = SingleFlight[tuple[str, tuple[str, ...]], ToolList]()
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
         """The tools the job's agent may use, where a listing is fresh enough; None: they must be asked for."""
@@ -73,8 +76,8 @@ class ToolRegistry:
         """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
         assert job.config is not None
         key = (job.tenant, job.config.tools)
-        request = ListTools(tenant=job.tenant, patterns=job.config.tools)
-        listed = await keep_trying("list tools", lambda: self._bus.ask(request, ToolList))
+        asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
+        listed = await keep_trying("list tools", lambda: self._listings.fetch(key, asking))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
         # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
