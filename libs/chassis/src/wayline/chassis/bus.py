@@ -287,7 +287,7 @@ class Bus:
 
         A message that was read from a stream names its tenant here: it may have come on an inbox.
         """
-        if not message.headers or h.CLAIMS not in message.headers:
+        if not has_claims(message):
             return message.data
         if tenant is None:
             tenant = tenant_of(message.subject)
@@ -303,7 +303,7 @@ class Bus:
 
         What clients may publish can refer to no more than what a service moved out of this very message.
         """
-        if not message.headers or h.CLAIMS not in message.headers:
+        if not has_claims(message):
             return kind.from_wire(message.data, subject)
         tenant = kind.address(subject).get("tenant") or "-"
         claims = self._claims_of(kind)
@@ -323,6 +323,11 @@ class Bus:
         await self.store(subject, body, said)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
+
+
+def has_claims(message: Msg) -> bool:
+    """Return whether large fields of a received message are in the object store."""
+    return bool(message.headers and h.CLAIMS in message.headers)
 
 
 def _refuses(reply: Msg) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 SHARED_FROM = 4
@@ -45,8 +45,8 @@ class TenantSlots:
         self._waiting_bytes = 0
         self._tenants: dict[str, _Tenant] = {}
 
-    @asynccontextmanager
-    async def known(self, hand: Hand) -> AsyncIterator[None]:
+    @contextmanager
+    def known(self, hand: Hand) -> Iterator[None]:
         """Remember whose a message is for as long as it is in hand."""
         tenant = self._tenants.setdefault(hand.tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
         tenant.users += 1
@@ -60,15 +60,23 @@ class TenantSlots:
                 tenant.waiting -= 1
                 self._waiting_bytes -= hand.size_bytes
 
-    @asynccontextmanager
-    async def turn(self, hand: Hand) -> AsyncIterator[None]:
-        """Wait for the message's turn to be handled."""
+    async def take_turn(self, hand: Hand) -> None:
+        """Wait for the message's turn to be handled; `end_turn` must follow."""
         tenant = self._tenants[hand.tenant]
         if tenant.turns.locked():
             # More are taken in only to find other tenants' messages behind them, not to hoard this one's.
             self.step_aside(hand, most=self._for_turn_max)
-        async with tenant.turns, self._turns:
-            yield
+        await tenant.turns.acquire()
+        try:
+            await self._turns.acquire()
+        except BaseException:
+            tenant.turns.release()
+            raise
+
+    def end_turn(self, hand: Hand) -> None:
+        """Let the next message have its turn."""
+        self._turns.release()
+        self._tenants[hand.tenant].turns.release()
 
     def step_aside(self, hand: Hand, *, most: int | None = None) -> bool:
         """Give the message's slot to the next one; False: as many of its tenant wait without one as may."""

@@ -14,7 +14,7 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
-from wayline.chassis.bus import Bus
+from wayline.chassis.bus import Bus, has_claims
 from wayline.chassis.claims import PayloadMissing
 from wayline.chassis.delivery import Delivery
 from wayline.chassis.handled import Handled
@@ -117,10 +117,8 @@ class Worker(Generic[M]):
                 raise Reject(reason, code="undeliverable")
             tenant = work.message.address(raw.subject).get("tenant", "")
             hand = Hand(tenant, len(raw.data), self._puller.free_slot)
-            async with self._slots.known(hand):
-                # Its large fields may have to be waited for, too.
-                message = await self._in_turn(lambda: self._bus.hear(work.message, raw), delivery, hand)
-                await self._handle(message, delivery, hand)
+            with self._slots.known(hand):
+                await self._handle(await self._hear(raw, delivery, hand), delivery, hand)
             await raw.ack()
             work.after_ack()
         except _HandBack as handed:
@@ -138,6 +136,11 @@ class Worker(Generic[M]):
         finally:
             self._heartbeat.end(raw)
             self._handled.measure(outcome, started=started)
+
+    async def _hear(self, raw: Msg, delivery: Delivery, hand: Hand) -> M:
+        hearing = partial(self._bus.hear, self._work.message, raw)
+        # Only large fields have to be waited for.
+        return await (self._in_turn(hearing, delivery, hand) if has_claims(raw) else hearing())
 
     async def _handle(self, message: M, delivery: Delivery, hand: Hand) -> None:
         work = self._work
@@ -161,8 +164,11 @@ class Worker(Generic[M]):
         tries = 0
         while True:
             try:
-                async with self._slots.turn(hand):
+                await self._slots.take_turn(hand)
+                try:
                     return await doing()
+                finally:
+                    self._slots.end_turn(hand)
             except PayloadMissing:
                 # It may never come: its waits are counted.
                 raise
