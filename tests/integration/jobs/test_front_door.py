@@ -1,7 +1,5 @@
 """The bus is a front door: a bare message is a job."""
 
-from dataclasses import replace
-
 import orjson
 
 from wayline.contracts import ids
@@ -36,7 +34,7 @@ async def test_a_first_ticket_brings_the_first_record_with_it(platform):
     ticket = RunJob.from_wire((await platform.bus.js.get_msg("RUN", 1)).data, "jobs.run.interactive.default")
     head = await JobLog(platform.bus, "default", "q1").last()
     assert ticket.record is not None
-    assert Head.brought(ticket.at, ticket.record) == replace(head, msg_id="")
+    assert Head.brought(ticket.at, ticket.record) == head._replace(msg_id="")
 
 
 async def test_the_same_message_id_twice_is_one_job(platform):

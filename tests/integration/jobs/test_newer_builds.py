@@ -1,7 +1,5 @@
 """An executor does not claim a job whose log it cannot read whole; readers pass over what they do not know."""
 
-from dataclasses import replace
-
 import orjson
 
 from wayline.contracts import headers as h
@@ -20,7 +18,7 @@ async def test_a_job_with_an_event_of_a_newer_build_is_left_alone_and_still_read
         await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
         head = await JobLog(platform.bus, "default", "j1").last()
         stranger = {**head.values[-1], "type": "job.teleported", "seq": 3}
-        headers = {h.RECORD: replace(head, seq=3, state=State.PARKED).header(), h.EXPECTED_LAST: str(head.sequence)}
+        headers = {h.RECORD: head._replace(seq=3, state=State.PARKED).header(), h.EXPECTED_LAST: str(head.sequence)}
         ack = await platform.bus.js.publish("events.default.j1", orjson.dumps({"events": [stranger]}), headers=headers)
         await platform.bus.publish(RunJob(tenant="default", job="j1", at=ack.seq), msg_id="wake")
 

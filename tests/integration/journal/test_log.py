@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from unittest.mock import ANY
@@ -53,7 +52,7 @@ async def test_a_ticket_can_bring_the_first_record_where_it_is_small(bus):
     assert brought is not None
     last = await log.last()
     assert last is not None
-    assert Head.brought(head.sequence, brought) == replace(last, msg_id="")
+    assert Head.brought(head.sequence, brought) == last._replace(msg_id="")
 
     just = "x" * (CARRIED_MAX_BYTES - len(head.body) + len("why?"))
     _, largest = await begun(bus, just, job_id="j2")
@@ -75,7 +74,7 @@ async def test_the_last_record_says_what_the_next_decision_needs(bus):
     assert (last.sequence, last.seq, last.attempt, last.epoch) == (head.sequence, 2, 1, 1)
     assert (last.signals_seen, last.lane, last.content_hash) == (9, "batch", "c")
     assert last.events == [claimed]
-    assert await log.append([asked(3)], head) == replace(head, sequence=ANY, seq=3, msg_id=ANY)
+    assert await log.append([asked(3)], head) == head._replace(sequence=ANY, seq=3, msg_id=ANY)
     assert (await log.append([asked(4)], await log.last(), cost=None)).cost is None
 
 
@@ -233,7 +232,7 @@ async def test_a_claim_that_ends_in_a_hand_back_is_not_counted_and_those_before_
     head = await log.append([claimed, e.JobHandedBack(**stamp(3), reason="r")], head, attempt=3)
 
     assert (head.state, head.attempt) == (State.ACTIVE, 2)
-    head = await log.append([e.JobHandedBack(**stamp(4))], replace(head, attempt=0))
+    head = await log.append([e.JobHandedBack(**stamp(4))], head._replace(attempt=0))
     assert head.attempt == 0
 
 

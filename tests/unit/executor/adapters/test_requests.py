@@ -10,7 +10,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, ImagePart, Part, TextPart
 from wayline.contracts.models import MediaRules, ModelCard, Slot
 from wayline.executor.adapters.model_providers import ModelProviders
-from wayline.executor.decide.worst_case import worst_usd
+from wayline.executor.decide.worst_case import most_tokens, worst_usd
 from wayline.executor.prompt.assemble import Prints
 from wayline.llm import ModelRequest
 from wayline.routing.estimate import first_call, shape_of
@@ -85,7 +85,7 @@ def test_what_the_router_wants_held_is_never_more_than_the_first_call_asks_for(
 
     assert log.job.submitted is not None
     wanted = first_call(of, shape_of(log.job.submitted, config, attachments=named), slot=slot)
-    asked_for = worst_usd(request, Prints().segments(request), at=None)
+    asked_for = worst_usd(request, most_tokens(request, Prints().segments(request)), at=None)
 
     assert wanted is not None and asked_for is not None
     assert asked_for * Decimal("0.8") < wanted <= asked_for

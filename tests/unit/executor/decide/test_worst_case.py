@@ -58,7 +58,7 @@ def refused(log: Log, *, by: Extended = REFUSED, of=PRIMARY, worst: Decimal | No
 
 
 def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
-    most = worst_usd(request(), PREFIX, at=AT)
+    most = worst_usd(request(), most_tokens(request(), PREFIX), at=AT)
 
     assert most_tokens(request(), PREFIX) == 300 * 8 // 3 + 3 * WIRE_TOKENS_MAX
     assert most == (Decimal(848) * 1 + 100 * 2) / 1_000_000
@@ -67,10 +67,10 @@ def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
 @pytest.mark.parametrize("text", ["8675309," * 500, '{"a":[1,{"b":[2]}]}' * 300, "\U0001f9ff" * 800])
 def test_the_cap_holds_for_prompts_of_a_token_for_each_byte(text: str):
     asking = request(text=text)
-    prefix = Prints().segments(asking)
+    prompt_tokens = most_tokens(asking, Prints().segments(asking))
     bytes_sent = len(text.encode())
 
-    allowed = worst_usd(asking, prefix, at=AT)
+    allowed = worst_usd(asking, prompt_tokens, at=AT)
     billed = cost(PRIMARY, Usage(input=bytes_sent, output=asking.max_output_tokens), at=AT)
     assert allowed is not None and billed is not None
     assert billed <= allowed < 2 * billed
@@ -129,8 +129,8 @@ def test_what_is_told_beside_the_prompt_counts():
 
 
 def test_a_local_call_costs_nothing_and_an_unpriced_one_nobody_knows():
-    assert worst_usd(request(LOCAL), PREFIX, at=AT) == 0
-    assert worst_usd(request(UNPRICED), PREFIX, at=AT) is None
+    assert worst_usd(request(LOCAL), 848, at=AT) == 0
+    assert worst_usd(request(UNPRICED), 848, at=AT) is None
 
 
 CAP = Decimal("0.001")
@@ -140,7 +140,8 @@ WRITER = card("acme/primary", Prices(rates=Rates(input=Decimal(0), output=Decima
 
 def writing(log: Log, room: int = 4_096) -> int:
     """The room for output that a call of the job gets."""
-    return fitted(log.job, replace(request(WRITER), max_output_tokens=room), PREFIX).max_output_tokens
+    asked = replace(request(WRITER), max_output_tokens=room)
+    return fitted(log.job, asked, most_tokens(asked, PREFIX)).max_output_tokens
 
 
 def capped(**more: object) -> Log:

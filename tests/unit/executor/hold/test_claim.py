@@ -51,7 +51,7 @@ def test_a_ticket_is_judged_by_the_last_record_alone(last, verdict):
 
 
 def active(owner: str, *types: str) -> Head:
-    return replace(head(State.ACTIVE, owner=owner), body=orjson.dumps({"events": [{"type": name} for name in types]}))
+    return head(State.ACTIVE, owner=owner)._replace(body=orjson.dumps({"events": [{"type": name} for name in types]}))
 
 
 @pytest.mark.parametrize(

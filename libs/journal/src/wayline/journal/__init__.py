@@ -7,7 +7,7 @@ from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.sharing import Shared
 from wayline.journal.signal_counts import SIGNALS, signals_held
-from wayline.journal.state import Call, Job
+from wayline.journal.state import Call, Job, ModelTotals
 from wayline.journal.view import view
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Head",
     "Job",
     "JobLog",
+    "ModelTotals",
     "News",
     "Shared",
     "State",

@@ -9,12 +9,11 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.contracts.budgets import ModelUse
 from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from wayline.contracts.jobs import SECONDS_MAX, Status
 from wayline.contracts.money import JobCosts
 from wayline.journal.costs import cached, plus, spent, unsettled
-from wayline.journal.state import Call, Job
+from wayline.journal.state import Call, Job, ModelTotals
 
 _PLACES = {name: place for place, name in enumerate(Job._fields)}
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
@@ -120,20 +119,18 @@ def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     return changes
 
 
-def _used(job: Job, output_tokens: int) -> tuple[ModelUse, ...]:
+def _used(job: Job, output_tokens: int) -> tuple[ModelTotals, ...]:
     """Add a call to what the job used of its model in its slot."""
     if job.route is None:
         return job.used
-    name, slot = _called(job), job.route.slot
-    before = next((one for one in job.used if (one.model, one.slot) == (name, slot)), None)
-    now = ModelUse(
-        model=name,
-        slot=slot,
-        calls=1 + (before.calls if before else 0),
-        output_tokens=output_tokens + (before.output_tokens if before else 0),
-        longest_tokens=max(output_tokens, before.longest_tokens if before else 0),
-    )
-    return (*(one for one in job.used if one is not before), now)
+    now = ModelTotals(_called(job), job.route.slot)
+    others = []
+    for one in job.used:
+        if (one.model, one.slot) == (now.model, now.slot):
+            now = one
+        else:
+            others.append(one)
+    return (*others, now.plus(output_tokens))
 
 
 def _estimated(job: Job) -> int | None:

@@ -6,7 +6,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
 from secrets import token_hex
@@ -197,7 +197,7 @@ class JobLog:
         """Write the first record; the head has its body. Raises Fenced when there is a log already."""
         body = encode(events)
         head = Head(0, state_after(State.NEW, events), events[-1].seq, content_hash, lane=lane)
-        return replace(await self._append(body, head, expected=0), body=body)
+        return (await self._append(body, head, expected=0))._replace(body=body)
 
     async def append(
         self,
@@ -217,7 +217,6 @@ class JobLog:
         """
         if events[0].seq != after.seq + 1:
             raise Bug(f"{self.subject}: event {events[0].seq} does not follow {after.seq}")
-        # Not `replace`, which reads every field by its name, for each record.
         head = Head(
             sequence=after.sequence,
             state=state_after(after.state, events),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -50,8 +49,7 @@ PROGRESS = frozenset(
 """Events that show a claim got somewhere; an intent alone does not: its effect may be what kills every holder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The last record of a job's log: all that a claim, a wake-up or a second submission needs to know."""
 
     sequence: int
@@ -89,7 +87,7 @@ class Head:
 
     def stored(self, sequence: int, msg_id: str) -> Head:
         """Return the head once its record is in the stream, without the record's body."""
-        # Not `dataclasses.replace`, which reads every field by its name: this is made for each record.
+        # Not `_replace`, which looks for every field by its name: this is made for each record.
         return Head(
             sequence=sequence,
             state=self.state,

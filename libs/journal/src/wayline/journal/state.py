@@ -11,10 +11,9 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
-from wayline.contracts.budgets import ModelUse
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
 from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
-from wayline.contracts.models import ModelCard
+from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 from wayline.journal.costs import plus
@@ -61,6 +60,22 @@ class Call(NamedTuple):
     def undecided(self) -> bool:
         """Return whether a human has been asked and has not decided yet."""
         return self.decision_id is not None and self.decision is None and self.done is None
+
+
+class ModelTotals(NamedTuple):
+    """What the answered calls of one model in one slot used."""
+
+    model: str
+    """`provider/model`"""
+    slot: Slot
+    calls: int = 0
+    output_tokens: int = 0
+    longest_tokens: int = 0
+
+    def plus(self, output_tokens: int) -> ModelTotals:
+        """Add a call."""
+        longest = max(self.longest_tokens, output_tokens)
+        return ModelTotals(self.model, self.slot, self.calls + 1, self.output_tokens + output_tokens, longest)
 
 
 class Job(NamedTuple):
@@ -128,7 +143,7 @@ class Job(NamedTuple):
     calls: tuple[Call, ...] = ()
 
     usage: Usage = _NOTHING
-    used: tuple[ModelUse, ...] = ()
+    used: tuple[ModelTotals, ...] = ()
     """What its answered calls used, by model and slot."""
     cost_usd: Decimal | None = Decimal(0)
     costs: JobCosts = _NO_COSTS

@@ -10,13 +10,15 @@ from wayline.contracts.budgets import (
     ExtendBudget,
     Extended,
     JobUse,
+    ModelUse,
     ReleaseBudget,
     Released,
     Settled,
     SettleJob,
 )
+from wayline.contracts.models import TOKENS_MAX
 from wayline.executor.decide.prompt_cache import left_warm
-from wayline.journal import Job
+from wayline.journal import Job, ModelTotals
 from wayline.llm.prices import LOCAL
 
 
@@ -72,5 +74,16 @@ def used(job: Job) -> JobUse | None:
         agent=job.submitted.agent,
         tools=tools.count if tools else 0,
         tools_tokens=tools.tokens if tools else 0,
-        models=tuple(paid[:MODELS_USED_MAX]),
+        models=tuple([_bounded(one) for one in paid[:MODELS_USED_MAX]]),
+    )
+
+
+def _bounded(totals: ModelTotals) -> ModelUse:
+    """Return totals as they travel: none of their numbers is larger than a message may say."""
+    return ModelUse(
+        model=totals.model,
+        slot=totals.slot,
+        calls=totals.calls,
+        output_tokens=min(totals.output_tokens, TOKENS_MAX),
+        longest_tokens=min(totals.longest_tokens, TOKENS_MAX),
     )

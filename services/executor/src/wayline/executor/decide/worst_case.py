@@ -50,19 +50,18 @@ def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCa
     return min(card.context_window, most(estimated, pieces=pieces) + beside)
 
 
-def worst_usd(request: ModelRequest, prefix: Sequence[Segment], *, at: datetime | None) -> Decimal | None:
-    """The most a call can cost; None: nobody knows its price."""
-    return worst(request.card, most_tokens(request, prefix), request.max_output_tokens, at=at)
+def worst_usd(request: ModelRequest, prompt_tokens: int, *, at: datetime | None) -> Decimal | None:
+    """Return the most a call can cost whose prompt has so many tokens at most; None: nobody knows its price."""
+    return worst(request.card, prompt_tokens, request.max_output_tokens, at=at)
 
 
-def fitted(job: Job, request: ModelRequest, prefix: Sequence[Segment]) -> ModelRequest:
+def fitted(job: Job, request: ModelRequest, prompt_tokens: int) -> ModelRequest:
     """Return the request with as much room for its output as the job's own budget pays, and no less than it needs.
 
     Only the job's own budget makes it shorter: what is left of one that is shared may be more a moment later.
     """
     assert job.route is not None
-    tokens, slot = most_tokens(request, prefix), job.route.slot
-    room = _room(job, request.card, slot, tokens=tokens, wanted=request.max_output_tokens)
+    room = _room(job, request.card, job.route.slot, tokens=prompt_tokens, wanted=request.max_output_tokens)
     return request if room >= request.max_output_tokens else replace(request, max_output_tokens=room)
 
 

@@ -93,7 +93,8 @@ async def ask(hands: RunServices, hold: HeldJob, aside: Aside, answered: Answere
     error: ModelError | None = None
     spoke = False
     try:
-        worst_usd = worst_case.worst_usd(aside.request, Prints().segments(aside.request), at=hold.pen.job.at)
+        prompt_tokens = worst_case.most_tokens(aside.request, Prints().segments(aside.request))
+        worst_usd = worst_case.worst_usd(aside.request, prompt_tokens, at=hold.pen.job.at)
         held_usd = await _fund(hands, hold, aside, worst_usd)
         if isinstance(held_usd, Unasked):
             return held_usd

@@ -142,8 +142,9 @@ async def _intend(
     tools = offered(job, listed)
     request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     prefix = hold.prints.segments(request)
-    wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prefix)
-    worst_usd = worst_case.worst_usd(request, prefix, at=job.at)
+    prompt_tokens = worst_case.most_tokens(request, prefix)
+    wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prompt_tokens)
+    worst_usd = worst_case.worst_usd(request, prompt_tokens, at=job.at)
     seen = pen.signals_seen
     try:
         extended = await paid_call.fund(hands, hold, request, worst_usd, waits=worst_case.would_wait(job))

@@ -109,13 +109,13 @@ class Prints:
     def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
         """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
         self._read(prompt.messages, prompt.attachments)
-        said = _segment("messages", self._hashes, self._sizes[-1])
+        beside = 0
         if isinstance(prompt, ModelRequest):
             named = media.named(prompt.messages, prompt.attachments)
             beside = sum(media.tokens(prompt.card, attachment) for attachment in named)
             beside += media.returned_tokens(prompt.card, prompt.messages, prompt.attachments)
-            said = said.model_copy(update={"tokens": said.tokens + beside})
-        return _tool_segment(prompt.tools), _system_segment(prompt.system), said
+        messages = _segment("messages", self._hashes, self._sizes[-1], beside=beside)
+        return _tool_segment(prompt.tools), _system_segment(prompt.system), messages
 
     def hash_of(self, count: int) -> str:
         """The first so many messages of the prompt that was read last, or all it has, as one segment's hash."""
@@ -156,8 +156,11 @@ def _system_segment(system: str) -> Segment:
     return _segment("system", [_hash(said)], weight(said))
 
 
-def _segment(part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int) -> Segment:
-    segment = Segment(part=part, hash=_joined(hashes), count=len(hashes), tokens=size // BYTES_PER_TOKEN)
+def _segment(
+    part: Literal["tools", "system", "messages"], hashes: Sequence[bytes], size: int, *, beside: int = 0
+) -> Segment:
+    """Make a segment of so many bytes of text, and of what takes so many tokens `beside` it."""
+    segment = Segment(part=part, hash=_joined(hashes), count=len(hashes), tokens=size // BYTES_PER_TOKEN + beside)
     # It is held until the next call, to be compared with its like.
     slim(segment)
     return segment
