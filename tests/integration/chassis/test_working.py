@@ -53,6 +53,41 @@ async def bind(server) -> AsyncIterator[Bind]:
         await service.stop(0.1)
 
 
+class Noting:
+    """A handler that notes the jobs it is given; a held one ends none before it may go on."""
+
+    def __init__(self, *, held: bool = False) -> None:
+        self.inputs: list[str] = []
+        self.go_on = asyncio.Event()
+        if not held:
+            self.go_on.set()
+
+    async def __call__(self, job, _) -> None:
+        self.inputs.append(job.input)
+        await self.go_on.wait()
+
+
+class AwayFor(Noting):
+    """A handler that has to wait for something with the jobs of one tenant, until it may go on."""
+
+    def __init__(self, tenant: str) -> None:
+        super().__init__(held=True)
+        self._tenant = tenant
+
+    async def __call__(self, job, _) -> None:
+        if job.tenant == self._tenant and not self.go_on.is_set():
+            raise Retry("retrieval is away", after_s=0.05)
+        self.inputs.append(job.input)
+
+
+async def refuse(job, _):
+    raise Reject("too wild", code="wild")
+
+
+async def never_reached(job, _):
+    raise AssertionError("never reached")
+
+
 async def submit(bus: Bus, name: str) -> None:
     await bus.publish(SubmitJob(tenant="default", agent="a", input=name), msg_id=name)
 
@@ -105,10 +140,7 @@ async def test_a_retry_is_waited_out_in_place_and_uses_up_no_delivery(bus, bind)
 
 
 async def test_a_rejected_message_is_put_aside_whole(bus, bind):
-    async def on_job(job, _):
-        raise Reject("too wild", code="wild")
-
-    await bind(on_job)
+    await bind(refuse)
     await submit(bus, "j1")
     await empty(bus)
 
@@ -120,12 +152,8 @@ async def test_a_rejected_message_is_put_aside_whole(bus, bind):
 
 
 async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
-    done = []
-
-    async def on_job(job, _):
-        done.append(job.input)
-
-    await bind(on_job)
+    noted = Noting()
+    await bind(noted)
     await bus.js.publish("jobs.submit.default", b"x" * (SUBMISSION_MAX_BYTES - 100))
     await submit(bus, "neighbour")
     await empty(bus)
@@ -135,7 +163,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
     missing = f"(of the body's {SUBMISSION_MAX_BYTES - 100} bytes the last are missing)"
     assert letter.headers["Wayline-Dead-Reason"].endswith(missing)
     assert len(letter.data) == BODY_MAX_BYTES
-    assert done == ["neighbour"]
+    assert noted.inputs == ["neighbour"]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +174,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
     ],
 )
 async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bind, sent, kept, says):
-    async def on_job(job, _):
-        raise AssertionError("never reached")
-
-    await bind(on_job)
+    await bind(never_reached)
     # The client library refuses some names that others send.
     head = "".join(["NATS/1.0\r\n", *(f"{name}: {said}\r\n" for name, said in sent.items()), "\r\n"]).encode()
     await bus.nc._send_command(b"HPUB jobs.submit.default %d %d\r\n%sno\r\n" % (len(head), len(head) + 2, head))
@@ -184,33 +209,24 @@ async def test_what_a_dead_letter_needs_is_waited_for_and_uses_up_no_delivery(bu
 
 
 async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_the_service_stopped(bus, bind):
-    begun, done = asyncio.Event(), []
-
-    async def on_wild_job(job, _):
-        raise Reject("too wild", code="wild")
+    begun, noted = asyncio.Event(), Noting()
 
     async def before_dead(delivery, code, reason):
         begun.set()
         await asyncio.Event().wait()
 
-    async def on_job(job, _):
-        done.append(job.input)
-
-    service = await bind(on_wild_job, before_dead=before_dead)
+    service = await bind(refuse, before_dead=before_dead)
     await submit(bus, "j1")
     await asyncio.wait_for(begun.wait(), 10)
     await service.stop(0.05)
-    await bind(on_job)
+    await bind(noted)
 
-    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
+    await until(lambda: noted.inputs == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 @pytest.mark.parametrize("status", ["100", "408", "503"])
 async def test_a_message_that_looks_like_the_servers_own_word_is_a_message(bus, bind, status):
-    async def on_job(job, _):
-        raise AssertionError("never reached")
-
-    await bind(on_job)
+    await bind(never_reached)
     await bus.js.publish("jobs.submit.default", b"", headers={"Status": status, "Nats-Pending-Messages": "9"})
     await empty(bus)
 
@@ -257,13 +273,10 @@ async def test_a_message_that_may_kill_whoever_reads_it_is_put_aside_unread(bus,
 
 
 async def test_a_message_goes_although_what_must_come_before_its_letter_fails(bus, bind):
-    async def on_job(job, _):
-        raise Reject("too wild", code="wild")
-
     async def before_dead(delivery, code, reason):
         raise ZeroDivisionError("a defect")
 
-    await bind(on_job, before_dead=before_dead)
+    await bind(refuse, before_dead=before_dead)
     await submit(bus, "j1")
     await empty(bus)
 
@@ -273,19 +286,14 @@ async def test_a_message_goes_although_what_must_come_before_its_letter_fails(bu
 
 
 async def test_a_handler_slower_than_the_ack_wait_is_not_run_twice(bus, bind):
-    runs, finish = [], asyncio.Event()
-
-    async def on_job(job, _):
-        runs.append(job.input)
-        await finish.wait()
-
+    noted = Noting(held=True)
     await hurry(bus)
-    await bind(on_job)
-    await bind(on_job)
+    await bind(noted)
+    await bind(noted)
     # Both replicas have several in hand, which were not begun together.
     for n in range(4):
         await submit(bus, f"slow{n}")
-        await until(lambda n=n: len(runs) == n + 1, why="its handler runs")
+        await until(lambda n=n: len(noted.inputs) == n + 1, why="its handler runs")
 
     async def outlived() -> bool:
         info = await bus.js.consumer_info("SUBMIT", "router")
@@ -295,31 +303,22 @@ async def test_a_handler_slower_than_the_ack_wait_is_not_run_twice(bus, bind):
     loop = asyncio.get_running_loop()
     end = loop.time() + 2.5
     await until(outlived, why="more than two ack waits have passed")
-    finish.set()
+    noted.go_on.set()
     await empty(bus)
-    assert runs == ["slow0", "slow1", "slow2", "slow3"]
+    assert noted.inputs == ["slow0", "slow1", "slow2", "slow3"]
 
 
 async def test_no_more_is_taken_than_can_be_started(bus, bind):
-    started, finish = [], asyncio.Event()
-
-    async def on_job(job, _):
-        started.append(job.input)
-        await finish.wait()
-
-    await bind(on_job, slots=2)
+    busy, idle = Noting(held=True), Noting()
+    await bind(busy, slots=2)
     for n in range(6):
         await submit(bus, f"j{n}")
-    await until(lambda: len(started) == 2, why="both slots are taken")
-    other: list[str] = []
+    await until(lambda: len(busy.inputs) == 2, why="both slots are taken")
 
-    async def on_other(job, _):
-        other.append(job.input)
+    await bind(idle, slots=8)
 
-    await bind(on_other, slots=8)
-
-    await until(lambda: len(other) == 4, why="an idle replica takes what the busy one could not start")
-    finish.set()
+    await until(lambda: len(idle.inputs) == 4, why="an idle replica takes what the busy one could not start")
+    busy.go_on.set()
     await empty(bus)
 
 
@@ -369,12 +368,8 @@ async def test_a_busy_service_is_sent_no_more_than_it_can_start_after_its_connec
 
 
 async def test_a_message_that_was_on_its_way_when_a_service_stopped_is_given_back(bus, bind, server):
-    done = []
-
-    async def on_job(job, _):
-        done.append(job.input)
-
-    service = await bind(on_job)
+    noted = Noting()
+    service = await bind(noted)
     # Sent without a turn of the event loop: the service cannot have read what the server sends it when it stops.
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         job = SubmitJob(tenant="default", agent="a", input="j1").to_wire()
@@ -383,26 +378,22 @@ async def test_a_message_that_was_on_its_way_when_a_service_stopped_is_given_bac
         while b"PONG" not in said:
             said += client.recv(4_096)
     await service.stop(1)
-    await bind(on_job)
+    await bind(noted)
 
-    await until(lambda: done == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
+    await until(lambda: noted.inputs == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
 async def test_work_goes_on_after_the_server_was_killed_and_restarted(bus, bind, server):
-    done = []
-
-    async def on_job(job, _):
-        done.append(job.input)
-
-    await bind(on_job)
+    noted = Noting()
+    await bind(noted)
     await submit(bus, "before")
-    await until(lambda: "before" in done, why="the first job is done")
+    await until(lambda: "before" in noted.inputs, why="the first job is done")
     await server.kill()
     await server.start()
 
     await submit(bus, "after")
 
-    await until(lambda: "after" in done, why="the second job is done")
+    await until(lambda: "after" in noted.inputs, why="the second job is done")
 
 
 async def submit_for(bus: Bus, tenant: str, name: str) -> None:
@@ -410,23 +401,17 @@ async def submit_for(bus: Bus, tenant: str, name: str) -> None:
 
 
 async def test_what_waits_for_something_away_leaves_its_slot_to_others(bus, bind):
-    back, done = asyncio.Event(), []
-
-    async def on_job(job, _):
-        if job.tenant == "acme" and not back.is_set():
-            raise Retry("retrieval is away", after_s=0.05)
-        done.append(job.input)
-
-    await bind(on_job, slots=4)
+    noted = AwayFor("acme")
+    await bind(noted, slots=4)
     for n in range(20):
         await submit_for(bus, "acme", f"a{n}")
     await submit_for(bus, "globex", "plain")
 
-    await until(lambda: done == ["plain"], why="the other tenant's message is handled")
+    await until(lambda: noted.inputs == ["plain"], why="the other tenant's message is handled")
     assert (await bus.js.consumer_info("SUBMIT", "router")).num_redelivered == 0
-    back.set()
+    noted.go_on.set()
     await empty(bus)
-    assert sorted(done) == sorted(["plain", *(f"a{n}" for n in range(20))])
+    assert sorted(noted.inputs) == sorted(["plain", *(f"a{n}" for n in range(20))])
 
 
 async def test_no_tenant_has_all_the_slots(bus, bind):
@@ -451,20 +436,14 @@ async def test_no_tenant_has_all_the_slots(bus, bind):
 async def test_a_tenant_with_too_many_waiting_hands_the_rest_back_and_loses_none(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.HANDED_BACK_S", 0.1)
     monkeypatch.setenv("WAYLINE_WAITING_PER_TENANT_MAX", "2")
-    back, done = asyncio.Event(), []
-
-    async def on_job(job, _):
-        if job.tenant == "acme" and not back.is_set():
-            raise Retry("retrieval is away", after_s=0.05)
-        done.append(job.input)
-
-    await bind(on_job, slots=4)
+    noted = AwayFor("acme")
+    await bind(noted, slots=4)
     for n in range(10):
         await submit_for(bus, "acme", f"a{n}")
     await submit_for(bus, "globex", "plain")
 
-    await until(lambda: done == ["plain"], why="the other tenant's message is handled")
-    back.set()
+    await until(lambda: noted.inputs == ["plain"], why="the other tenant's message is handled")
+    noted.go_on.set()
     await empty(bus)
-    assert len(done) == 11
+    assert len(noted.inputs) == 11
     assert await left(bus, "DEAD") == 0
