@@ -139,7 +139,7 @@ async def test_tables_that_are_right_are_left_alone(platform: Platform, start: S
     await platform.bus.store("events.acme.foreign", b"{}", {})
     await platform.drained()
     found = {drift: mended(drift) for drift in ("behind", "incomplete")}
-    [check] = [part for part in service.parts if getattr(part, "_name", "") == "drift check"]
+    [check] = [part for part in service.parts if getattr(part, "_what", "") == "drift check"]
 
     await check._do()  # type: ignore[attr-defined]
     await check._do()  # type: ignore[attr-defined]
