@@ -5,6 +5,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from wayline.contracts import ids
+from wayline.contracts.errors import WrongSetting
 from wayline.telemetry import Home, Telemetry, carried, remote
 
 SHARE = "0.25"
@@ -99,3 +100,10 @@ def test_a_disabled_sdk_records_nothing_and_passes_the_jobs_span_on(monkeypatch:
 
     assert headers == home.headers()
     assert seen.get_finished_spans() == ()
+
+
+def test_a_limit_that_is_no_number_is_a_wrong_setting_by_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OTEL_SPAN_EVENT_COUNT_LIMIT", "many")
+
+    with pytest.raises(WrongSetting, match="OTEL_SPAN_EVENT_COUNT_LIMIT"):
+        recorder()

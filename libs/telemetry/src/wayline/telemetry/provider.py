@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
-from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Decision, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanContext, SpanKind
 from opentelemetry.trace.span import TraceState
 from opentelemetry.util.types import Attributes
 
+from wayline.contracts.errors import WrongSetting
 from wayline.telemetry import names
 
 ROOT = Context()
@@ -20,9 +21,13 @@ ROOT = Context()
 
 
 def make_provider(service: str, processors: Sequence[SpanProcessor] = ()) -> TracerProvider:
-    """Make a provider for one service; sampler, limits and whether it is disabled are read from the variables."""
+    """Make a provider for one service, as the variables say. Raises WrongSetting."""
+    try:
+        limits = SpanLimits()
+    except ValueError as error:
+        raise WrongSetting("OTEL_…_LIMIT", str(error)) from None
     # No hook at exit: a service sends its last spans while it still has its bus.
-    provider = TracerProvider(resource=resource_of(service), shutdown_on_exit=False)
+    provider = TracerProvider(resource=resource_of(service), span_limits=limits, shutdown_on_exit=False)
     provider.sampler = JobSampler(provider.sampler)
     for processor in processors:
         provider.add_span_processor(processor)
