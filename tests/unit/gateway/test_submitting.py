@@ -29,6 +29,8 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
     class Router:
         async def require_runnable(self, job: SubmitJob) -> None: ...
 
+        async def require_room(self, tenant: str) -> None: ...
+
     parts = SimpleNamespace(bus=Bus(), submissions=Submissions(), router=Router(), telemetry=Telemetry("gateway"))
     door = cast("Gateway", parts)
     job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")
