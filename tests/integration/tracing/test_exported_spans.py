@@ -10,7 +10,7 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.traces import GetTrace, Trace
 from wayline.store import rls_gaps
 from wayline.telemetry import Home
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.adapters.tables import PostgresTables
 
 from .conftest import QUICK, ExportedSpans, Log, Platform, Start, flat, outline
 
@@ -164,7 +164,7 @@ async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform
     await platform.drained()
     assert (await platform.trace("j1")).totals.spans == 6
 
-    await Tables(platform.store, spans_days=1).keep_spans()
+    await PostgresTables(platform.store, spans_days=1).keep_spans()
 
     assert await platform.rows("SELECT 1 FROM spans") == []
     trace = await platform.trace("j1")
@@ -187,7 +187,7 @@ async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform
 async def test_a_window_that_another_replica_moved_on_stops_nothing(platform: Platform, start: Start):
     await start()
     # The service still believes in seven days.
-    await Tables(platform.store, spans_days=1).keep_spans()
+    await PostgresTables(platform.store, spans_days=1).keep_spans()
     log = Log(platform.bus)
     log.at -= timedelta(days=4)
     await log.whole()
@@ -204,7 +204,7 @@ async def test_rows_past_their_time_are_deleted(platform: Platform, start: Start
     await new.whole()
     await platform.drained()
 
-    await Tables(platform.store, spans_days=7).forget(days=400)
+    await PostgresTables(platform.store, spans_days=7).forget(days=400)
 
     for table in ("jobs", "steps", "ledger"):
         assert {row["job_id"] for row in await platform.rows(f"SELECT job_id FROM {table}")} == {"new"}
@@ -223,7 +223,7 @@ async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform
 
 async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(platform: Platform, start: Start):
     await start()
-    await Tables(platform.store, spans_days=20).keep_spans()
+    await PostgresTables(platform.store, spans_days=20).keep_spans()
     import asyncpg
 
     conn = await asyncpg.connect(platform.database.dsn)

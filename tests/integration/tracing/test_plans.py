@@ -5,7 +5,7 @@ from typing import NamedTuple
 import asyncpg
 import pytest
 
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.rows import JobRow, LedgerRow, SpanRow, StepRow
 
 from .conftest import Platform
@@ -39,7 +39,7 @@ READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
 
 
 async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(platform: Platform):
-    tables = Tables(platform.store, spans_days=7)
+    tables = PostgresTables(platform.store, spans_days=7)
     admin = await asyncpg.connect(platform.database.dsn)
     keys = [("acme", "j1"), ("acme", "j2"), ("acme", "unknown")]
 

@@ -12,7 +12,7 @@ from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.contracts.jobs import Status
 from wayline.contracts.traces import GetSteps, JobPage, ListJobs, StepList
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.projection.job_projection import JobProjection
 from wayline.tracing.projector import Projector, parse
 from wayline.tracing.trace_tenants import TraceTenants
@@ -299,7 +299,7 @@ async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: Platform
 
 
 async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
-    tables = Tables(platform.store, spans_days=7)
+    tables = PostgresTables(platform.store, spans_days=7)
     await tables.keep_spans()
     log, projection = Log(platform.bus), JobProjection("acme", "j1")
     for event in (log.submitted(), log.routed(), log.claimed(), log.asked_model(1)):
@@ -317,7 +317,7 @@ async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
 
 async def test_records_that_another_replica_took_are_read_from_the_log(platform: Platform):
     await Log(platform.bus).whole()
-    tables = Tables(platform.store, spans_days=7)
+    tables = PostgresTables(platform.store, spans_days=7)
     await tables.keep_spans()
     projector = Projector(platform.bus, tables, TraceTenants(tables), jobs_max=10)
     for sequence in (1, 4, 3, 6):

@@ -13,7 +13,7 @@ from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.tracing.adapters.collector import Collector
 from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.batches import Batches
 from wayline.tracing.drift import DriftCheck
 from wayline.tracing.exported_spans import Export, ExportedSpans
@@ -23,6 +23,7 @@ from wayline.tracing.projector import Projector, Record
 from wayline.tracing.record_spending import SpendingRecorder
 from wayline.tracing.retention import REST_FACTOR, Retention
 from wayline.tracing.settings import Settings
+from wayline.tracing.tables import Tables
 from wayline.tracing.trace_tenants import TraceTenants
 
 NAME = "tracing"
@@ -47,7 +48,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=settings.postgres_wait_s)
     bus, store = await connected(shared, NAME, opening)
-    tables = Tables(store, spans_days=settings.spans_days)
+    tables = PostgresTables(store, spans_days=settings.spans_days)
     exporter = BusExporter(NAME)
     telemetry = Telemetry(NAME, exporter)
     collector = _collector(settings, telemetry)
@@ -96,7 +97,7 @@ def _readers(
     trace_tenants = TraceTenants(tables)
     forward = collector.forward_rows if collector else None
     projector = Projector(bus, tables, trace_tenants, jobs_max=settings.jobs_in_memory_max, forward=forward)
-    exported = ExportedSpans(tables, trace_tenants, collector)
+    exported = ExportedSpans(tables, trace_tenants, forward=collector.forward if collector else None)
     size, linger_s = settings.batch_max, settings.linger_ms / 1_000
     return (
         Batches(bus, EVENTS_TRACING, read=projector.read, store=projector.store, size=size, linger_s=linger_s),

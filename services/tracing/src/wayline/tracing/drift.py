@@ -18,8 +18,8 @@ from wayline.contracts import ids
 from wayline.journal import bulk_read, header_fields
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import metrics
-from wayline.tracing.adapters.tables import Drift, Key, Tables
 from wayline.tracing.projector import Projector
+from wayline.tracing.tables import Drift, Key, Tables
 
 log = structlog.get_logger()
 

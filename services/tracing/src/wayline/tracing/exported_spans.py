@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -16,10 +16,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 from wayline.contracts.ids import is_tenant
 from wayline.contracts.money import Usage
 from wayline.telemetry import metrics, names
-from wayline.tracing.adapters.collector import Collector
-from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.errors import NotSpans
 from wayline.tracing.rows import NOBODY, Rows, SpanRow, as_json, clean, model_json
+from wayline.tracing.tables import Tables
 from wayline.tracing.trace_tenants import TraceTenants
 
 ATTRIBUTES_MAX = 64
@@ -36,6 +35,10 @@ STATUS_TEXT = "otel.status_description"
 ANCHOR = f"{names.ANCHOR}="
 
 
+Forward = Callable[[bytes, int], None]
+"""Takes a batch as it came, and how many spans it has."""
+
+
 class Export(NamedTuple):
     """One service's batch: its spans, and the bytes as they came."""
 
@@ -46,10 +49,10 @@ class Export(NamedTuple):
 class ExportedSpans:
     """Stores exported spans under the tenant whose job they belong to."""
 
-    def __init__(self, tables: Tables, trace_tenants: TraceTenants, collector: Collector | None) -> None:
+    def __init__(self, tables: Tables, trace_tenants: TraceTenants, *, forward: Forward | None = None) -> None:
         self._tables = tables
         self._trace_tenants = trace_tenants
-        self._collector = collector
+        self._forward = forward
 
     async def read(self, message: Msg) -> Export:
         """Read a batch from its wire form. Raises NotSpans."""
@@ -65,9 +68,9 @@ class ExportedSpans:
             for row in found.values()
         ]
         await self._tables.write(Rows(spans=rows))
-        if self._collector:
+        if self._forward:
             for export in exports:
-                self._collector.forward(export.body, len(export.rows))
+                self._forward(export.body, len(export.rows))
 
 
 def read_spans(body: bytes) -> list[SpanRow]:

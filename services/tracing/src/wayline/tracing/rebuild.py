@@ -15,8 +15,9 @@ import orjson
 from wayline.chassis import Bus
 from wayline.contracts import ids
 from wayline.store import Store
-from wayline.tracing.adapters.tables import Key, Tables
+from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.projector import Projector
+from wayline.tracing.tables import Key
 from wayline.tracing.trace_tenants import TraceTenants
 
 EVERY_RECORD = "events.*.*"
@@ -38,7 +39,7 @@ async def rebuild(bus: Bus, store: Store, *, spans_days: int) -> Rebuilt:
 
     A tracing service may run meanwhile: whichever of the two writes a row later, the newer picture of it stays.
     """
-    tables = Tables(store, spans_days=spans_days)
+    tables = PostgresTables(store, spans_days=spans_days)
     await tables.keep_spans()
     projector = Projector(bus, tables, TraceTenants(tables), jobs_max=0)
     records, unreadable, kept = 0, 0, 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wayline.contracts.money import usd
 from wayline.contracts.traces import Recorded, RecordSpending, Spending
-from wayline.tracing.adapters.tables import Tables
 from wayline.tracing.rows import LedgerRow, Rows, clean
+from wayline.tracing.tables import Tables
 
 NO_JOB, NO_AGENT = "(none)", "-"
 """No job and no agent can have these names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 
 from wayline.chassis import Periodic
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.tables import Tables
 
 log = structlog.get_logger()
 

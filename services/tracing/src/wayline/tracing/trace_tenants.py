@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from wayline.tracing.adapters.tables import Tables
+from wayline.tracing.tables import Tables
 
 TENANTS_MAX = 50_000
 

@@ -15,7 +15,7 @@ from wayline.contracts.traces import CostRow, Step, StepCall
 from wayline.store import Record
 from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
-from wayline.tracing.genai import JOB_STATUS
+from wayline.tracing.projection.genai import JOB_STATUS
 from wayline.tracing.trace_tree import Node
 
 

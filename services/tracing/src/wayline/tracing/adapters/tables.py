@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 import asyncpg
@@ -12,24 +11,12 @@ import asyncpg
 from wayline.store import Connection, Store
 from wayline.telemetry import metrics
 from wayline.tracing.rows import Rows, SpanRow
-
-Key = tuple[str, str]
-"""A job: its tenant and its id."""
-
-
-class Drift(StrEnum):
-    """How a job's rows differ from its log."""
-
-    BEHIND = "behind"
-    """Events are missing."""
-    INCOMPLETE = "incomplete"
-    """Ledger entries or steps are missing, or sum up to something else."""
-
+from wayline.tracing.tables import Drift, Key
 
 NO_PARTITION = "no partition of relation"
 
 
-class Tables:
+class PostgresTables:
     """Tracing's tables, written for all tenants."""
 
     def __init__(self, store: Store, *, spans_days: int) -> None:

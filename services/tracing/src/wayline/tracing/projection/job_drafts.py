@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from wayline.contracts.events import Event
-from wayline.tracing import genai
 from wayline.tracing.job_metrics import Fact
+from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import LedgerDraft, SpanDraft, StepDraft, millis
 
 

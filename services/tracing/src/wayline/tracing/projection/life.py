@@ -6,8 +6,8 @@ from wayline.contracts import events as e
 from wayline.contracts.headers import TRACEPARENT
 from wayline.journal import Job
 from wayline.telemetry import remote
-from wayline.tracing import genai
 from wayline.tracing.job_metrics import JobEnded, predicted
+from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import millis
 from wayline.tracing.projection.job_drafts import JobDrafts
 from wayline.tracing.projection.model_calls import interrupt

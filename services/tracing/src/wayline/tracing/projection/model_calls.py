@@ -9,8 +9,8 @@ from wayline.contracts import events as e
 from wayline.contracts.money import Usage
 from wayline.journal import Job
 from wayline.telemetry import names
-from wayline.tracing import genai
 from wayline.tracing.job_metrics import ModelEnded
+from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft
 from wayline.tracing.projection.job_drafts import JobDrafts
 from wayline.tracing.rows import clean

@@ -7,8 +7,8 @@ from wayline.contracts import ids
 from wayline.contracts.money import Usage
 from wayline.journal import Job
 from wayline.telemetry import names
-from wayline.tracing import genai
 from wayline.tracing.job_metrics import ToolEnded
+from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft, StepDraft
 from wayline.tracing.projection.job_drafts import JobDrafts
 from wayline.tracing.rows import clean
