@@ -26,12 +26,12 @@ from typing import Any
 from wayline.contracts.knowledge import IndexDocument, SearchKnowledge
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
-from wayline.retrieval.adapters.documents import Documents
-from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.indexing import Indexer
-from wayline.retrieval.reading import Limits
-from wayline.retrieval.searching import Searcher
+from wayline.retrieval.decode_document import Limits
+from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -87,7 +87,9 @@ def recall(ranked: list[str], grades: dict[str, int]) -> float:
 
 async def ingest(store: Store, judged: JudgedSet, settings: Settings, tenant: str) -> None:
     limits = Limits(settings.document_bytes_max, settings.pdf_pages_max, settings.read_seconds_max, 16_384)
-    indexer = Indexer(Documents(store), app.make_embedder(settings), Telemetry("bench"), limits, settings.chunk_chars)
+    indexer = Indexer(
+        DocumentTable(store), app.make_embedder(settings), Telemetry("bench"), limits, settings.chunk_chars
+    )
     slots = asyncio.Semaphore(INDEXED_AT_ONCE)
 
     async def last() -> int:
@@ -166,7 +168,7 @@ async def one_set(store: Store, judged: JudgedSet, settings: Settings) -> None:
     await ingest(store, judged, settings, tenant)
     took = time.perf_counter() - started
     searcher = Searcher(
-        Passages(store),
+        PassageTable(store),
         app.make_embedder(settings),
         Telemetry("bench"),
         settings.keyword_candidates,

@@ -14,9 +14,9 @@ from wayline.contracts.models import ModelCard
 from wayline.llm import ModelRequest
 from wayline.llm.offline import SEARCH, respond
 from wayline.retrieval import app
-from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.searching import Searcher
+from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -63,7 +63,7 @@ async def test_it_answers_from_what_is_there_and_declines_where_that_is_taken_aw
     await quality.ingest(store, judged, settings, TENANT)
     embedder = app.make_embedder(settings)
     searcher = Searcher(
-        Passages(store), embedder, Telemetry("eval"), settings.keyword_candidates, settings.leg_candidates
+        PassageTable(store), embedder, Telemetry("eval"), settings.keyword_candidates, settings.leg_candidates
     )
 
     async def passages(question: str) -> list[Citation]:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.bench import retrieval_quality as quality
 from wayline.retrieval import app
-from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.postgres import open_store
-from wayline.retrieval.searching import Searcher
+from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import Settings
 from wayline.store import Store, migrate
 from wayline.telemetry import Telemetry
@@ -54,7 +54,7 @@ async def test_words_are_as_good_as_bm25s_and_hybrid_as_its_better_half(
     judged, settings = quality.load(needed(name)), Settings()
     await quality.ingest(store, judged, settings, name)
     searcher = Searcher(
-        Passages(store),
+        PassageTable(store),
         app.make_embedder(settings),
         Telemetry("eval"),
         settings.keyword_candidates,

@@ -11,8 +11,8 @@ import pytest
 from wayline.chassis import Service
 from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
-from wayline.retrieval import indexing
-from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval import index_document
+from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.embedding import LexicalHash
 from wayline.testkit import until
 
@@ -99,7 +99,7 @@ async def test_progress_is_told_while_a_document_is_indexed(service: Service, cl
         return await embed(self, texts, **more)
 
     monkeypatch.setattr(LexicalHash, "embed", watched)
-    monkeypatch.setattr(indexing, "EMBED_BATCH", 2)
+    monkeypatch.setattr(index_document, "EMBED_BATCH", 2)
     await client.ingest("d1", "\n\n".join(f"Word{n} " * 120 for n in range(5)))
 
     assert seen == [("indexing", 0, 5), ("indexing", 2, 5), ("indexing", 4, 5)]
@@ -215,7 +215,7 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
     def broken(*_: Any) -> Any:
         raise Reject("nobody knows", code="mystery")
 
-    monkeypatch.setattr(Documents, "replace", broken)
+    monkeypatch.setattr(DocumentTable, "replace", broken)
     said = await client.ingest("d1", "The tortoise wins.")
 
     assert said.status == "failed"

@@ -8,7 +8,7 @@ from wayline.chassis import Service
 from wayline.chassis.claims import MESSAGE_MAX
 from wayline.chassis.topology import PAYLOADS, UPLOADS
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, IndexDocument
-from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.queue import Queue
 from wayline.testkit import until
 
@@ -70,7 +70,7 @@ async def test_what_was_deleted_can_be_uploaded_again(service: Service, client: 
 async def test_what_a_waiting_message_may_mean_is_kept_until_it_was_handled(service: Service, client: Any):
     """The same content may be on its way again, and would be named by the same object."""
     await client.ingest("d1", large("first"))
-    documents = Documents(service.work[0].handle.__self__.documents._store)  # type: ignore[attr-defined]
+    documents = DocumentTable(service.work[0].handle.__self__.documents._store)  # type: ignore[attr-defined]
     state = (await client.bus.js.stream_info("INDEX")).state
 
     buried = await documents.delete("acme", "d1", queue=Queue(1, state.last_seq, state.last_seq))

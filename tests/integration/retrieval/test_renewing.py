@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from wayline.retrieval import app, renewing
+from wayline.retrieval import app, word_renewal
 from wayline.retrieval.adapters import old_words
-from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
+from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.postgres import open_store
+from wayline.retrieval.decode_document import Decoded, Original
+from wayline.retrieval.documents import Chunk, Taken
 from wayline.retrieval.embedding import LexicalHash
-from wayline.retrieval.reading import Original, Reading
 from wayline.store import Store, migrate
 from wayline.testkit import Database, until
 
@@ -30,12 +31,12 @@ PAGES = {
 
 async def store_documents(store: Store, tenant: str = "acme") -> None:
     """Store pages with the statements that the version before has too."""
-    documents, embedder = Documents(store), LexicalHash()
+    documents, embedder = DocumentTable(store), LexicalHash()
     for document_id, pages in PAGES.items():
         taken = Taken(tenant, document_id, "page", "text/plain", 1, {}, embedder.model, sequence=1)
         assert await documents.begin(taken)
         chunks = [Chunk(text, ("Top",), {"headings": ["Top"]}) for text in pages]
-        reading = Reading(Original(b"", "text/plain"), [])
+        reading = Decoded(Original(b"", "text/plain"), [])
         assert await documents.replace(taken, reading, chunks, embedder.vectors(list(pages)))
 
 
@@ -72,7 +73,7 @@ async def test_renewed_passages_are_those_that_would_be_stored_now(
 ):
     store, old = before
     monkeypatch.setattr(old_words, "PASSAGES_MAX", 1)
-    monkeypatch.setattr(renewing, "PAUSE_S", 0)
+    monkeypatch.setattr(word_renewal, "PAUSE_S", 0)
     await start()
 
     async def renewed() -> bool:
@@ -100,7 +101,7 @@ async def test_words_of_before_are_found_until_they_are_renewed(
     async def nothing(self: Any) -> bool:
         return False
 
-    monkeypatch.setattr(renewing.Renewal, "_renew_all", nothing)
+    monkeypatch.setattr(word_renewal.WordRenewal, "_renew_all", nothing)
     await start()
 
     hits = (await client.search("café", mode="keyword")).hits

@@ -8,7 +8,7 @@ import pytest
 from wayline.chassis import Delivery, Service
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import AcceptDocument, DeleteDocument, Document, DocumentDeleted, IndexDocument
-from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.embedding import LexicalHash
 from wayline.testkit import until
 
@@ -82,7 +82,7 @@ async def test_a_redelivery_of_a_finished_message_stores_nothing_again(
 ):
     await client.ingest("d1", "zebra")
     stored: list[str] = []
-    monkeypatch.setattr(Documents, "replace", lambda *_: stored.append("again"))
+    monkeypatch.setattr(DocumentTable, "replace", lambda *_: stored.append("again"))
     again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="zebra")
 
     await handle(service)(again, Delivery("INDEX", "retrieval", 1, 2, again.subject))
@@ -158,15 +158,15 @@ async def test_a_document_sent_again_after_its_deletion_is_there_again(service: 
 async def test_a_document_deleted_while_it_is_indexed_stays_deleted(
     service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    replace = Documents.replace
+    replace = DocumentTable.replace
     outcome: list[bool] = []
 
-    async def deleted_first(self: Documents, *args: Any) -> bool:
+    async def deleted_first(self: DocumentTable, *args: Any) -> bool:
         await delete(client, "d1")
         outcome.append(await replace(self, *args))
         return outcome[-1]
 
-    monkeypatch.setattr(Documents, "replace", deleted_first)
+    monkeypatch.setattr(DocumentTable, "replace", deleted_first)
     await client.send("d1", "zebra")
     await until(lambda: outcome, why="the store is reached")
 

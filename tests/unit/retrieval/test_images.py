@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from wayline.retrieval.images import Image, seen
+from wayline.contracts.images import Image, seen
 from wayline.testkit.media import png
 
 

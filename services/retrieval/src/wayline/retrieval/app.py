@@ -22,22 +22,22 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
 )
 from wayline.llm.catalogue import known_prices
-from wayline.retrieval.adapters.documents import Documents
-from wayline.retrieval.adapters.old_words import OldWords
+from wayline.retrieval.adapters.documents import DocumentTable
+from wayline.retrieval.adapters.old_words import OldWordsTable
 from wayline.retrieval.adapters.openai_compatible import OpenAICompatible
 from wayline.retrieval.adapters.originals import Originals
-from wayline.retrieval.adapters.passages import Passages
+from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
+from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embedding import Embedder, LexicalHash
+from wayline.retrieval.embedding_payments import Price
 from wayline.retrieval.handlers import Handlers
-from wayline.retrieval.indexing import Indexer
-from wayline.retrieval.paying import Price
-from wayline.retrieval.reading import Limits
-from wayline.retrieval.renewing import Renewal
-from wayline.retrieval.searching import Searcher
+from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.search_passages import Searcher
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
+from wayline.retrieval.word_renewal import WordRenewal
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -50,7 +50,7 @@ INDEX_ATTEMPTS_MAX = 5
 
 
 async def build(settings: Settings | None = None, *, bus_settings: BusSettings | None = None) -> Service:
-    """The retrieval service, connected and not yet listening."""
+    """Build the service, connected and not yet listening."""
     settings, shared = settings or Settings(), bus_settings or BusSettings()
     dsn, wait_s = shared.dsn_of(NAME), settings.postgres_wait_s
     opening = partial(open_store, dsn, pool_size=settings.pool_size, wait_s=wait_s)
@@ -73,19 +73,19 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         exporter=exporter,
         work=[_work(handlers, slots=settings.index_slots)],
         asks=_asks(handlers, search_slots=settings.search_slots),
-        parts=[Renewal(OldWords(store)), Reporter(payments)],
+        parts=[WordRenewal(OldWordsTable(store)), Reporter(payments)],
         needs={"postgres": store.check},
         close=close,
     )
 
 
 def migrations() -> Path:
-    """Where the files are that make the schema `retrieval`; it needs pgvector."""
+    """Return where the files are that make the schema `retrieval`; it needs pgvector."""
     return Path(__file__).parent / "migrations"
 
 
 def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that the settings name."""
+    """Make the embedder that the settings name."""
     if settings.embedding_model == LEXICAL_MODEL:
         return LexicalHash()
     key = settings.embedding_api_key
@@ -103,9 +103,9 @@ def price_of(settings: Settings) -> Price:
     """Return what the settings' embedder costs: as they say, else as the price list does."""
     if settings.embedding_model == LEXICAL_MODEL:
         return Price(ZERO)
-    said = settings.embedding_usd_per_mtok
-    if said is not None:
-        return Price(said)
+    usd_per_mtok = settings.embedding_usd_per_mtok
+    if usd_per_mtok is not None:
+        return Price(usd_per_mtok)
     listed = known_prices().get(f"openai/{settings.embedding_model}")
     if listed is None and settings.embedding_api_key is None:
         # A server that wants no key sends no bill.
@@ -121,7 +121,7 @@ def price_of(settings: Settings) -> Price:
 def _handlers(
     settings: Settings, *, store: Store, bus: Bus, telemetry: Telemetry, embedder: Embedder, payments: Payments
 ) -> Handlers:
-    documents = Documents(store)
+    documents = DocumentTable(store)
     limits = Limits(
         bytes_max=settings.document_bytes_max,
         pdf_pages_max=settings.pdf_pages_max,
@@ -133,7 +133,7 @@ def _handlers(
         originals=Originals(store),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars, payments),
         searcher=Searcher(
-            Passages(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
+            PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
         ),
         queue=partial(read_queue, bus),
         drop=bus.uploads.drop,

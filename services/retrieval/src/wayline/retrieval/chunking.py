@@ -55,7 +55,7 @@ def chunk(text: str, *, chars_max: int, markdown: bool = False) -> list[Passage]
 
 
 def _sections(text: str) -> list[_Section]:
-    """The stretches between Markdown headings, each beginning with its own heading."""
+    """Return the stretches between Markdown headings, each beginning with its own heading."""
     sections: list[_Section] = []
     path: list[tuple[int, str]] = []
     start = 0
@@ -74,7 +74,7 @@ def _path(path: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Offset, level and title of each heading outside code fences."""
+    """Return offset, level and title of each heading outside code fences."""
     fence, offset, previous = "", 0, (0, "")
     for line in text.splitlines(keepends=True):
         bare = line.rstrip("\r\n")
@@ -144,7 +144,7 @@ def _cut(text: str, start: int, end: int, chars_max: int) -> list[tuple[int, int
 
 
 def _pieces(text: str, start: int, end: int, chars_max: int, seam: int) -> list[tuple[int, int]]:
-    """The smallest parts that packing may use: whole paragraphs where they fit, else lines, sentences, words."""
+    """Return the smallest parts that packing may use: whole paragraphs where they fit, else lines, sentences, words."""
     pieces: list[tuple[int, int]] = []
     if seam == len(_SEAMS):
         return [(at, min(at + chars_max, end)) for at in range(start, end, chars_max)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wayline.retrieval.paying import Payer
+    from wayline.retrieval.embedding_payments import Payer
 
     Vectors: TypeAlias = NDArray[np.float32]
 
@@ -101,7 +101,7 @@ class LexicalHash:
         return vector / np.float32(length)
 
     def _of(self, word: str) -> tuple[NDArray[np.intp], Vectors]:
-        """The places and weights of a word's features: itself, and its pieces."""
+        """Return the places and weights of a word's features: itself, and its pieces."""
         known = self._features.get(word)
         if known is None:
             known = self._hashed(word)
@@ -125,7 +125,7 @@ class LexicalHash:
 
 
 def joined(batches: Sequence[Vectors]) -> Vectors:
-    """The rows of all batches, in order."""
+    """Return the rows of all batches, in order."""
     import numpy as np
 
     return np.concatenate(batches)

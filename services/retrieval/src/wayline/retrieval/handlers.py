@@ -34,12 +34,12 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.retrieval.adapters.documents import Documents
+from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.queue import Queue
-from wayline.retrieval.indexing import Indexer
-from wayline.retrieval.reading import storable, storable_json
-from wayline.retrieval.searching import Searcher
+from wayline.retrieval.decode_document import storable, storable_json
+from wayline.retrieval.index_document import Indexer
+from wayline.retrieval.search_passages import Searcher
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ REASON_MAX = 500
 class Handlers:
     """One coroutine per message heard."""
 
-    documents: Documents
+    documents: DocumentTable
     originals: Originals
     indexer: Indexer
     searcher: Searcher
@@ -85,8 +85,8 @@ class Handlers:
             # No row has such an id, and no column could be asked for it.
             return
         tenant = IndexDocument.address(delivery.subject)["tenant"]
-        said = GIVEN_UP.format(code=code, reason=storable(reason)[:REASON_MAX])
-        await self.documents.give_up(tenant, document_id, delivery.sequence, said)
+        error = GIVEN_UP.format(code=code, reason=storable(reason)[:REASON_MAX])
+        await self.documents.give_up(tenant, document_id, delivery.sequence, error)
 
     async def on_accept(self, asked: AcceptDocument) -> Document:
         """Note a document as queued, and say how far it is."""
@@ -112,7 +112,7 @@ class Handlers:
         return await self.originals.piece(asked)
 
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
-        """The newest documents first."""
+        """List documents, the newest first."""
         after = read_cursor(asked.cursor) if asked.cursor else None
         name = None if asked.name is None else storable(asked.name)
         found = await self.documents.page(
@@ -141,7 +141,7 @@ class Handlers:
 
 
 def cursor_after(document: Document) -> str:
-    """The cursor of the page that begins after a document."""
+    """Make the cursor of the page that begins after a document."""
     assert document.created_at is not None
     return base64.urlsafe_b64encode(
         f"{document.created_at.isoformat()}{CURSOR_SIGN}{document.document_id}".encode()
@@ -149,7 +149,7 @@ def cursor_after(document: Document) -> str:
 
 
 def read_cursor(cursor: str) -> tuple[datetime, str]:
-    """The place that a cursor stands for. Raises Reject for one that is not ours."""
+    """Read the place that a cursor stands for. Raises Reject for one that is not ours."""
     try:
         created_at, document_id = base64.urlsafe_b64decode(cursor).decode().split(CURSOR_SIGN, 1)
         at = datetime.fromisoformat(created_at)

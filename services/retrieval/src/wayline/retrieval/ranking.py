@@ -51,7 +51,7 @@ class Words:
 
 
 def choose_words(found: Sequence[Term], *, chunks: int, candidates: int) -> Words | None:
-    """Plan the keyword side so that about `candidates` chunks are ranked; None when no word is in any chunk.
+    """Choose the words to search for so that about `candidates` chunks are ranked; None: no word is in any chunk.
 
     `all_of` is set where even the rarest word has more: then ask for all words first.
     """
@@ -110,11 +110,11 @@ def coverage(asked: Sequence[Term], held: Collection[str], *, chunks: int) -> fl
 
 
 def rarity(chunks: int, *, of: int) -> float:
-    """BM25's weight of a word that is in so many chunks of all."""
+    """Return BM25's weight of a word that is in so many chunks of all."""
     total = max(of, chunks)
     return log(1 + (total - chunks + 0.5) / (chunks + 0.5))
 
 
 def quoted(word: str) -> str:
-    """A word as a tsquery that means exactly this word."""
+    """Quote a word as a tsquery that means exactly this word."""
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus
 from wayline.retrieval.adapters.queue import Queue
-from wayline.retrieval.reading import Original, Reading
+from wayline.retrieval.decode_document import Decoded, Original
+from wayline.retrieval.documents import Chunk, Taken
 from wayline.store import Connection, Record, Store
 
 if TYPE_CHECKING:
@@ -21,31 +22,6 @@ STORE_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """A passage as it is stored: its text, what stands above it, where it is from."""
-
-    text: str
-    headings: tuple[str, ...]
-    metadata: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A document as one message asks for it: everything said later about it names this message's sequence."""
-
-    tenant: str
-    document_id: str
-    name: str
-    media_type: str
-    size_bytes: int
-    metadata: dict[str, Any]
-    embedding_model: str
-    sequence: int
-    payloads: tuple[str, ...] = ()
-    """The objects on the bus that hold what the message was too large for."""
-
-
-@dataclass(frozen=True, slots=True)
 class Deleted:
     """What a deletion took away, and the objects on the bus that no message can mean any more."""
 
@@ -53,7 +29,7 @@ class Deleted:
     payloads: tuple[str, ...]
 
 
-class Documents:
+class DocumentTable:
     """What is known of each document."""
 
     def __init__(self, store: Store) -> None:
@@ -72,7 +48,7 @@ class Documents:
         return _document(row) if row else None
 
     async def get(self, tenant: str, document_id: str) -> Document | None:
-        """A document and how far it is; None: there is none."""
+        """Return a document and how far it is; None: there is none."""
         row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
 
@@ -105,7 +81,7 @@ class Documents:
         )
 
     async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]:
-        """The sequence that last had its say about a document, and whether what it said was that it is deleted."""
+        """Return the sequence of the last message that acted on a document, and whether that deleted it."""
         row = await self._store.fetchrow(tenant, self._sql.sequences_of, tenant, document_id)
         if row is None:
             return 0, False
@@ -127,7 +103,7 @@ class Documents:
         await self._store.execute(tenant, self._sql.fail_document, tenant, document_id, sequence, error)
 
     async def replace(
-        self, taken: Taken, reading: Reading, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
+        self, taken: Taken, decoded: Decoded, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
     ) -> bool:
         """Put the new version in the old one's place, all at once; False when the message was overtaken meanwhile."""
         tenant, document_id = taken.tenant, taken.document_id
@@ -140,8 +116,8 @@ class Documents:
             for at in range(0, len(rows), STORE_BATCH):
                 await conn.executemany(self._sql.add_chunk, rows[at : at + STORE_BATCH])
             await self._count(conn, tenant, before, await self._census(conn, tenant, document_id))
-            await conn.execute(self._sql.put_original, tenant, document_id, *_kept(reading.original))
-            await conn.execute(self._sql.end_document, tenant, document_id, len(rows), reading.problem)
+            await conn.execute(self._sql.put_original, tenant, document_id, *_kept(decoded.original))
+            await conn.execute(self._sql.end_document, tenant, document_id, len(rows), decoded.problem)
         return True
 
     async def delete(self, tenant: str, document_id: str, *, queue: Queue) -> Deleted | None:
@@ -200,7 +176,7 @@ class _Census:
 
 
 def chunk_id(document_id: str, position: int) -> str:
-    """The id of a document's n-th chunk: the same whenever it is cut again."""
+    """Return the id of a document's n-th chunk: the same whenever it is cut again."""
     return f"{document_id}#{position}"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from wayline.retrieval.word_renewal import OldDocument
 from wayline.store import Connection, Record, Store
 
 DOCUMENTS_MAX = 100
@@ -14,15 +14,7 @@ PASSAGES_MAX = 100
 """Passages renewed in one transaction, which holds the document's row and, at its end, the tenant's word counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class OldDocument:
-    """A document whose passages may still be stored with the words of an earlier version."""
-
-    tenant: str
-    document_id: str
-
-
-class OldWords:
+class OldWordsTable:
     """The statements that renew the words of stored passages."""
 
     def __init__(self, store: Store) -> None:

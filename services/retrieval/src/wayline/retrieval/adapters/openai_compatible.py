@@ -9,15 +9,15 @@ from opentelemetry import trace
 
 from wayline.contracts.errors import Retry, Unavailable
 from wayline.contracts.models import TOKENS_MAX
+from wayline.retrieval.embedding_payments import PaidCall
 from wayline.retrieval.errors import ProviderRefused
-from wayline.retrieval.paying import PaidCall
 from wayline.telemetry import names
 
 if TYPE_CHECKING:
     import httpx2
 
     from wayline.retrieval.embedding import Vectors
-    from wayline.retrieval.paying import Payer
+    from wayline.retrieval.embedding_payments import Payer
 
 PLACEHOLDER_KEY = "none"
 ATTEMPT_HEADER = "X-Wayline-Attempt"
@@ -109,29 +109,29 @@ class OpenAICompatible:
 
     def _rows(self, reply: httpx2.Response, wanted: int, call: PaidCall) -> list[list[float]]:
         try:
-            said = reply.json()
-            call.answered(_tokens(said))
-            rows = [item["embedding"] for item in sorted(said["data"], key=lambda item: item["index"])]
+            body = reply.json()
+            call.answered(_tokens(body))
+            rows = [item["embedding"] for item in sorted(body["data"], key=lambda item: item["index"])]
         except (ValueError, KeyError, TypeError) as error:
             raise ProviderRefused(f"{self._url} does not speak the embeddings API ({type(error).__name__})") from error
         if len(rows) != wanted:
             raise ProviderRefused(f"{self._url} answered {len(rows)} vectors for {wanted} texts")
-        if (tokens := _tokens(said)) is not None:
+        if (tokens := _tokens(body)) is not None:
             span = trace.get_current_span()
             before = (getattr(span, "attributes", None) or {}).get(names.GEN_AI_INPUT_TOKENS, 0)
             span.set_attribute(names.GEN_AI_INPUT_TOKENS, before + tokens)
         return rows
 
 
-def _tokens(said: Any) -> int | None:
+def _tokens(body: Any) -> int | None:
     """Read what the endpoint counts; None: it does not say, or not so that anybody could pay it."""
-    usage = said.get("usage") if isinstance(said, dict) else None
+    usage = body.get("usage") if isinstance(body, dict) else None
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return tokens if isinstance(tokens, int) and 0 <= tokens <= TOKENS_MAX else None
 
 
-def _retry_after_s(said: str | None) -> float:
+def _retry_after_s(header: str | None) -> float:
     try:
-        return min(RETRY_AFTER_MAX_S, max(0.1, float(said or 1)))
+        return min(RETRY_AFTER_MAX_S, max(0.1, float(header or 1)))
     except ValueError:
         return 1.0

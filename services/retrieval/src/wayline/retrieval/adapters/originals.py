@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Reject
 from wayline.contracts.knowledge import AttachmentList, AttachmentPiece, DocumentStatus, ReadAttachment
-from wayline.retrieval.reading import storable
+from wayline.retrieval.decode_document import storable
 from wayline.store import Record, Store
 
 WAITING = frozenset({DocumentStatus.QUEUED, DocumentStatus.INDEXING})
@@ -22,7 +22,7 @@ class Originals:
         self._store = store
 
     async def describe(self, tenant: str, document_ids: Sequence[str]) -> AttachmentList:
-        """What is kept of each document that is there; of an unknown one, nothing is said."""
+        """Return what is kept of each document that is there; of an unknown one, nothing is said."""
         # Others no document has, and no column could hold.
         possible = [document_id for document_id in document_ids if storable(document_id) == document_id]
         rows = await self._store.fetch(tenant, self._store.sql.describe_originals, tenant, possible)
@@ -35,7 +35,7 @@ class Originals:
         )
 
     async def piece(self, asked: ReadAttachment) -> AttachmentPiece:
-        """A piece of the bytes that are meant. Raises Reject when the document is gone, or has others by now."""
+        """Return a piece of the bytes that are meant. Raises Reject when the document is gone, or has others by now."""
         sql = self._store.sql.read_original
         row = await self._store.fetchrow(asked.tenant, sql, asked.tenant, asked.document_id, asked.offset, asked.length)
         if row is None:

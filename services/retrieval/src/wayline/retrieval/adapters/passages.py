@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.ranking import K1, RRF_K, B, Term
+from wayline.retrieval.search_plan import Corpus, VectorLeg, WordsLeg
 from wayline.store import Connection, Record, Store
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """How much of a tenant's knowledge was embedded with one model."""
-
-    embedding_model: str
-    dimensions: int
-    chunks: int
-    words: int
-
-
-@dataclass(frozen=True, slots=True)
-class WordsLeg:
-    """Rank what matches by BM25."""
-
-    match: str
-    terms: Sequence[str]
-    weights: Sequence[float]
-    average_words: float
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class VectorLeg:
-    """Rank by cosine to the query's vector."""
-
-    vector: NDArray[Any]
-    embedding_model: str
-    similarity_min: float
-    weight: float
-
-
-class Passages:
+class PassageTable:
     """The search side of the chunks' table."""
 
     def __init__(self, store: Store) -> None:
@@ -54,14 +23,14 @@ class Passages:
         self._sql = store.sql
 
     @asynccontextmanager
-    async def searching(self, tenant: str) -> AsyncIterator[Search]:
-        """One transaction of a tenant with the settings that searching needs."""
+    async def searching(self, tenant: str) -> AsyncIterator[PassageSearch]:
+        """Open one transaction of a tenant with the settings that searching needs."""
         async with self._store.tenant(tenant) as conn:
             await conn.execute(self._sql.use_search_settings)
-            yield Search(conn, self._sql, tenant)
+            yield PassageSearch(conn, self._sql, tenant)
 
 
-class Search:
+class PassageSearch:
     """The statements of one search."""
 
     def __init__(self, conn: Connection, sql: Any, tenant: str) -> None:
@@ -70,11 +39,11 @@ class Search:
         self._tenant = tenant
 
     async def corpora(self) -> list[Corpus]:
-        """How much the tenant knows, by embedding model."""
+        """Return how much the tenant knows, by embedding model."""
         return [Corpus(**dict(row)) for row in await self._conn.fetch(self._sql.corpora, self._tenant)]
 
     async def terms(self, query: str) -> list[Term]:
-        """The words of the query as the index knows them."""
+        """Return the words of the query as the index knows them."""
         rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
         return [Term(row["term"], chunks=row["chunks"], times=row["times"]) for row in rows]
 
@@ -88,7 +57,7 @@ class Search:
         top_k: int,
         min_score: float | None,
     ) -> list[Record]:
-        """The best passages by one leg's own score, or by reciprocal rank fusion of both."""
+        """Return the best passages by one leg's own score, or by reciprocal rank fusion of both."""
         dimensions = len(vector.vector) if vector else 1
         return await self._conn.fetch(
             self._sql.search.replace("{dimensions}", str(dimensions)),

@@ -16,8 +16,8 @@ from wayline.contracts.budgets import ChargeBudgets, Extended, HoldCharge, Settl
 from wayline.contracts.events import Bounds
 from wayline.contracts.money import cost_sum
 from wayline.contracts.traces import SPENDINGS_MAX, Recorded, RecordSpending, Spending
+from wayline.retrieval.embedding_payments import PaidCall, Price
 from wayline.retrieval.errors import NoBudget
-from wayline.retrieval.paying import PaidCall, Price
 from wayline.store import Record, Store
 
 if TYPE_CHECKING:
@@ -113,15 +113,15 @@ class TenantAccount:
             return
         call.refused()  # Until it is made.
         asked = HoldCharge(tenant=self.tenant, charge_id=call.charge_id, usd=worst_usd)
-        said = await self.payments.bus.ask(asked, Extended)
-        if not said.granted:
-            raise NoBudget(budget=said.limited_by, worst_usd=worst_usd, model=self.payments.model)
+        answer = await self.payments.bus.ask(asked, Extended)
+        if not answer.granted:
+            raise NoBudget(budget=answer.limited_by, worst_usd=worst_usd, model=self.payments.model)
         call.outcome = "lost"
 
     async def _end(self, call: PaidCall, cost_usd: Decimal | None) -> None:
         store = self.payments.store
-        said = (self.tenant, call.charge_id, call.outcome, call.input_tokens, cost_usd)
-        await store.execute(self.tenant, store.sql.end_embedding, *said)
+        row = (self.tenant, call.charge_id, call.outcome, call.input_tokens, cost_usd)
+        await store.execute(self.tenant, store.sql.end_embedding, *row)
 
 
 class Reporter:
@@ -153,8 +153,8 @@ async def forget(store: Store, tenant: str, charge_ids: Iterable[str]) -> None:
 
 
 def _charge(tenant: str, call: Record) -> ChargeBudgets:
-    said = {"tenant": tenant, "charge_id": call["charge_id"]}
+    key = {"tenant": tenant, "charge_id": call["charge_id"]}
     if call["state"] == "answered":
-        return ChargeBudgets(**said, cost_usd=call["cost_usd"])
+        return ChargeBudgets(**key, cost_usd=call["cost_usd"])
     lost = call["state"] != "refused"
-    return ChargeBudgets(**said, cost_usd=ZERO, unsettled_usd=(call["worst_usd"] or ZERO) if lost else ZERO)
+    return ChargeBudgets(**key, cost_usd=ZERO, unsettled_usd=(call["worst_usd"] or ZERO) if lost else ZERO)

@@ -22,7 +22,7 @@ class Queue:
 
 
 async def read_queue(bus: Bus) -> Queue:
-    """The queue as it is now. Raises Unavailable."""
+    """Read the queue as it is now. Raises Unavailable."""
     try:
         state = (await bus.js.stream_info(INDEX_RETRIEVAL.stream)).state
     except (nats_errors.Error, js_errors.Error, TimeoutError) as error:

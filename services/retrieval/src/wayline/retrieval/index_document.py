@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.knowledge import IndexDocument
-from wayline.retrieval.adapters.documents import Chunk, Documents, Taken
 from wayline.retrieval.chunking import chunk
+from wayline.retrieval.decode_document import Decoded, Limits, Page, decode, size_of, storable, storable_json
+from wayline.retrieval.documents import Chunk, Documents, Taken
 from wayline.retrieval.embedding import Embedder, joined
+from wayline.retrieval.embedding_payments import Accounts, Free
 from wayline.retrieval.errors import NoBudget, ProviderRefused, Unreadable
-from wayline.retrieval.paying import Accounts, Free
-from wayline.retrieval.reading import Limits, Page, Reading, read, size_of, storable, storable_json
 from wayline.telemetry import Telemetry, names
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ class Indexer:
         if not await self._begin(taken, first_delivery=first_delivery, stream_last=stream_last):
             return
         try:
-            reading = await asyncio.to_thread(self._read, asked, taken)
-            chunks = await asyncio.to_thread(self._chunks, reading)
+            decoded = await asyncio.to_thread(self._decode, asked, taken)
+            chunks = await asyncio.to_thread(self._chunks, decoded)
             vectors = await self._embedded(taken, chunks)
         except (Unreadable, ProviderRefused, NoBudget) as error:
             await self.documents.fail(taken, storable(str(error)))
             return
         reach(Failpoint.RETRIEVAL_STORE_BEFORE)
-        await self.documents.replace(taken, reading, chunks, vectors)
+        await self.documents.replace(taken, decoded, chunks, vectors)
         reach(Failpoint.RETRIEVAL_STORE_AFTER)
 
     async def _begin(self, taken: Taken, *, first_delivery: bool, stream_last: StreamLast) -> bool:
@@ -89,18 +89,18 @@ class Indexer:
             payloads=tuple(payloads),
         )
 
-    def _read(self, asked: IndexDocument, taken: Taken) -> Reading:
-        """Blocking; raises Unreadable."""
+    def _decode(self, asked: IndexDocument, taken: Taken) -> Decoded:
+        """Decode a document. Blocking; raises Unreadable."""
         if asked.metadata and not taken.metadata:
             raise Unreadable(
                 f"The metadata is larger than {self.limits.metadata_bytes_max} bytes, and every passage carries it: "
                 f"send less, or raise WAYLINE_RETRIEVAL_METADATA_BYTES_MAX."
             )
-        return read(asked, self.limits)
+        return decode(asked, self.limits)
 
-    def _chunks(self, reading: Reading) -> list[Chunk]:
-        """Blocking."""
-        return [piece for page in reading.pages for piece in self._cut(page)]
+    def _chunks(self, decoded: Decoded) -> list[Chunk]:
+        """Cut a document into passages. Blocking."""
+        return [piece for page in decoded.pages for piece in self._cut(page)]
 
     def _cut(self, page: Page) -> list[Chunk]:
         above: dict[str, Any] = {} if page.number is None else {PAGE: page.number}
@@ -127,12 +127,12 @@ class Indexer:
 
 
 def embeddable(name: str, piece: Chunk) -> str:
-    """What stands for a passage in vector space: the text with what says where it stands."""
+    """Return what stands for a passage in vector space: the text with what says where it stands."""
     return "\n".join([" > ".join((name, *piece.headings)), piece.text])
 
 
 def embedding_span(telemetry: Telemetry, embedder: Embedder) -> Any:
-    """The span of a call of the embedder."""
+    """Open the span of a call of the embedder."""
     return telemetry.calling(
         f"embeddings {embedder.model}",
         {

@@ -6,15 +6,15 @@ import io
 import time
 from typing import Any
 
-from wayline.retrieval.columns import ROWS_MIN, in_columns
 from wayline.retrieval.errors import Unreadable
+from wayline.retrieval.pdf_columns import ROWS_MIN, in_columns
 
 HEADER_WITHIN = 1_024
 """Readers accept a PDF whose header comes within so many bytes."""
 
 
 def pdf_pages(content: bytes, *, pages_max: int, seconds_max: float) -> list[str]:
-    """The text of each page. Blocking; raises Unreadable for what is encrypted, broken or too much."""
+    """Return the text of each page. Blocking; raises Unreadable for what is encrypted, broken or too much."""
     if b"%PDF-" not in content[:HEADER_WITHIN]:
         raise Unreadable("This is not a PDF, whatever its name says: check the file and its media type.")
     import pypdf

@@ -15,7 +15,7 @@ _BLANKS = re.compile(r"\s*\n\s*\n\s*")
 
 
 def html_text(html: str) -> str:
-    """The article in a page without its menus as Markdown-like text, or all its text where there is no article."""
+    """Return the article of a page without its menus as Markdown-like text, or all its text where there is none."""
     # Takes over half a second to import, and most documents are not HTML.
     import trafilatura
 

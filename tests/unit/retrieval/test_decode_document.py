@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from wayline.contracts.knowledge import IndexDocument
+from wayline.retrieval.decode_document import (
+    Limits,
+    Original,
+    decode,
+    decoded,
+    header_of,
+    media_type_of,
+    storable,
+    storable_json,
+)
 from wayline.retrieval.errors import Unreadable
-from wayline.retrieval.reading import Limits, Original, decoded, header_of, media_type_of, read, storable, storable_json
 from wayline.testkit.media import pdf, png
 
 LIMITS = Limits(bytes_max=1_000, pdf_pages_max=10, read_seconds_max=10, metadata_bytes_max=100)
@@ -55,7 +64,7 @@ def test_a_type_that_says_nothing_gives_way_to_the_bytes(name: str, said: str, c
 @pytest.mark.parametrize("content", [b"PK\x03\x04\x14\x00\x06\x00", b"\xff\xfe\xfd", b"\x7fELF\x02\x01\x01\x00\x00"])
 def test_bytes_that_are_no_text_and_of_no_known_type_are_refused(content: bytes):
     with pytest.raises(Unreadable, match="cannot be read"):
-        read(document(content=content, name="report.docx", media_type="application/zip"), LIMITS)
+        decode(document(content=content, name="report.docx", media_type="application/zip"), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,7 @@ def test_text_is_read_in_the_encodings_that_editors_write(encoding: str):
 def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, read_as: str):
     page = f"<html><head>{head}</head><body><p>{read_as}</p></body></html>".encode(encoding)
 
-    reading = read(document(content=page, media_type="text/html"), LIMITS)
+    reading = decode(document(content=page, media_type="text/html"), LIMITS)
 
     assert [page.text for page in reading.pages] == [read_as]
 
@@ -115,16 +124,16 @@ def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, 
 )
 def test_what_cannot_be_read_says_what_to_do(sent: IndexDocument, says: str):
     with pytest.raises(Unreadable, match=says):
-        read(sent, LIMITS)
+        decode(sent, LIMITS)
 
 
 def test_bad_base64_says_so():
     with pytest.raises(Unreadable, match="base64"):
-        read(IndexDocument(document_id="d", name="n", content_base64="***"), LIMITS)
+        decode(IndexDocument(document_id="d", name="n", content_base64="***"), LIMITS)
 
 
 def test_a_page_without_an_article_still_gives_its_words():
-    found = read(document("<html><body><p>Only</p><p>this.</p></body></html>", media_type="text/html"), LIMITS)
+    found = decode(document("<html><body><p>Only</p><p>this.</p></body></html>", media_type="text/html"), LIMITS)
 
     assert " ".join(page.text for page in found.pages).split() == ["Only", "this."]
 
@@ -132,7 +141,7 @@ def test_a_page_without_an_article_still_gives_its_words():
 def test_what_was_sent_is_kept_byte_for_byte_beside_its_text():
     said = "Grüße".encode("cp1252")
 
-    found = read(document(content=said, media_type="text/plain"), LIMITS)
+    found = decode(document(content=said, media_type="text/plain"), LIMITS)
 
     assert ([page.text for page in found.pages], found.original) == (
         ["Grüße"],
@@ -151,7 +160,7 @@ def test_the_hash_of_what_is_kept_is_taken_when_it_is_read():
 def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():
     image = png(40, 30)
 
-    found = read(document(content=image, name="photo.jpg", media_type="image/jpeg"), LIMITS)
+    found = decode(document(content=image, name="photo.jpg", media_type="image/jpeg"), LIMITS)
 
     assert (found.original, found.pages, found.problem) == (Original(image, "image/png", 40, 30), [], None)
 
@@ -159,7 +168,7 @@ def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():
 def test_a_pdf_without_text_is_kept_and_says_why_nothing_is_found():
     scanned = pdf("", "")
 
-    found = read(document(content=scanned, media_type="application/pdf"), LIMITS)
+    found = decode(document(content=scanned, media_type="application/pdf"), LIMITS)
 
     assert (found.original, found.pages) == (Original(scanned, "application/pdf", pages=2), [])
     assert found.problem and "OCR" in found.problem

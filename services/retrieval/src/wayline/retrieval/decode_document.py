@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wayline.contracts.chat import IMAGES, PDF
+from wayline.contracts.images import seen
 from wayline.contracts.knowledge import IndexDocument
-from wayline.retrieval.adapters.html import html_text
-from wayline.retrieval.adapters.pdf import pdf_pages
+from wayline.retrieval.decode_html import html_text
+from wayline.retrieval.decode_pdf import pdf_pages
 from wayline.retrieval.errors import Unreadable
-from wayline.retrieval.images import seen
 
 BINARY_SHARE = 0.02
 """Text has no control characters but white space; random bytes have over a tenth."""
@@ -105,7 +105,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Decoded:
     """What came of a document: what is kept of it, the text to be found in it, and why there is none."""
 
     original: Original
@@ -113,8 +113,8 @@ class Reading:
     problem: str | None = None
 
 
-def read(document: IndexDocument, limits: Limits) -> Reading:
-    """The original of a document and its readable text. Blocking; raises Unreadable with what to do about it."""
+def decode(document: IndexDocument, limits: Limits) -> Decoded:
+    """Decode a document into its original and its text. Blocking; raises Unreadable with what to do about it."""
     content = _content(document, limits.bytes_max)
     media_type = media_type_of(document, content)
     if media_type in IMAGES:
@@ -122,27 +122,27 @@ def read(document: IndexDocument, limits: Limits) -> Reading:
     if media_type == PDF:
         return _pdf(content, limits)
     pages = _text(content, media_type)
-    said = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    return Reading(Original(said, media_type, text_bytes=len(said)), pages)
+    encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return Decoded(Original(encoded, media_type, text_bytes=len(encoded)), pages)
 
 
-def _image(content: str | bytes) -> Reading:
-    """Nothing is found in an image: it is kept for jobs to be given."""
-    said = content if isinstance(content, bytes) else b""
-    image = seen(said)
+def _image(content: str | bytes) -> Decoded:
+    """Keep an image for jobs to be given: nothing is found in it."""
+    encoded = content if isinstance(content, bytes) else b""
+    image = seen(encoded)
     if image is None:
         raise Unreadable("This is no image in PNG, JPEG, GIF or WebP, or it is damaged: save it anew in one of them.")
-    return Reading(Original(said, image.media_type, image.width, image.height), [])
+    return Decoded(Original(encoded, image.media_type, image.width, image.height), [])
 
 
-def _pdf(content: str | bytes, limits: Limits) -> Reading:
+def _pdf(content: str | bytes, limits: Limits) -> Decoded:
     if isinstance(content, str):
         raise Unreadable("A PDF must be sent as a file (content_base64), not as text.")
     pages = pdf_pages(content, pages_max=limits.pdf_pages_max, seconds_max=limits.read_seconds_max)
     found = [Page(storable(text), number=number) for number, text in enumerate(pages, start=1) if text.strip()]
     text_bytes = sum(size_of(page.text) for page in found)
     original = Original(content, PDF, pages=len(pages), text_bytes=text_bytes)
-    return Reading(original, found, None if found else NO_TEXT)
+    return Decoded(original, found, None if found else NO_TEXT)
 
 
 def _text(content: str | bytes, media_type: str) -> list[Page]:
@@ -171,16 +171,16 @@ def media_type_of(document: IndexDocument, content: str | bytes) -> str:
     What senders take from tables of endings is often wrong of a text (main.rs, Booking.com): a type that we do not know
     says nothing. Raises Unreadable.
     """
-    said = document.media_type.split(";")[0].strip().lower()
+    media_type = document.media_type.split(";")[0].strip().lower()
     by_name = _BY_SUFFIX.get(_suffix(document.name), "")
-    if said in _UNSAID:
-        said = by_name
-    if said == "text/plain" and _suffix(document.name) in _TABLE_SUFFIXES:
-        said = _TABLE_SUFFIXES[_suffix(document.name)]
-    if said == "text/plain" and by_name in _MARKDOWN:
-        said = by_name
-    if said in _MARKDOWN | _HTML | _PLAIN | IMAGES or said == PDF or said.startswith("text/"):
-        return said
+    if media_type in _UNSAID:
+        media_type = by_name
+    if media_type == "text/plain" and _suffix(document.name) in _TABLE_SUFFIXES:
+        media_type = _TABLE_SUFFIXES[_suffix(document.name)]
+    if media_type == "text/plain" and by_name in _MARKDOWN:
+        media_type = by_name
+    if media_type in _MARKDOWN | _HTML | _PLAIN | IMAGES or media_type == PDF or media_type.startswith("text/"):
+        return media_type
     if seen_as := _seen_as(content):
         return by_name if seen_as == "text/plain" and by_name in _MARKDOWN | _HTML else seen_as
     raise Unreadable(
@@ -190,7 +190,7 @@ def media_type_of(document: IndexDocument, content: str | bytes) -> str:
 
 
 def _seen_as(content: str | bytes) -> str | None:
-    """Recognise a document by its content alone; None: none of what we read."""
+    """Return a document's media type by its content alone; None: none of what we read."""
     if isinstance(content, str):
         return "text/plain"
     if content.startswith(b"%PDF-"):
@@ -236,21 +236,21 @@ def _content(document: IndexDocument, bytes_max: int) -> str | bytes:
 
 
 def size_of(text: str) -> int:
-    """How many bytes a text takes, also one that no encoding takes as it is."""
+    """Return how many bytes a text takes, also one that no encoding takes as it is."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 def decoded(content: bytes, *, html: bool = False) -> str:
-    """Bytes as text: by their byte order mark, else UTF-8, else as a page says, else what old editors wrote."""
+    """Decode bytes by their byte order mark, else as UTF-8, else as a page says, else as old editors wrote."""
     for bom, encoding in _BOMS:
         if content.startswith(bom):
             return content.decode(encoding, "replace")
     try:
         return content.decode()
     except UnicodeDecodeError:
-        said = _CHARSET.search(content[:CHARSET_WITHIN]) if html else None
+        named = _CHARSET.search(content[:CHARSET_WITHIN]) if html else None
     try:
-        return content.decode(said[1].decode() if said else WINDOWS, "replace")
+        return content.decode(named[1].decode() if named else WINDOWS, "replace")
     except LookupError:
         return content.decode(WINDOWS, "replace")
 
@@ -265,12 +265,12 @@ def _refuse_binary(text: str) -> None:
 
 
 def storable(text: str) -> str:
-    """The text without what no Postgres column takes: NUL bytes, and halves of surrogate pairs."""
+    """Return the text without what no Postgres column takes: NUL bytes, and halves of surrogate pairs."""
     return _SURROGATE.sub("\ufffd", text.replace("\x00", "")).replace("\r\n", "\n")
 
 
 def storable_json(value: Any) -> Any:
-    """The same for metadata, whose numbers must be finite too."""
+    """Return metadata without what no column takes; its numbers must be finite too."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, float) and not math.isfinite(value):

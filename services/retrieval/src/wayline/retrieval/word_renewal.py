@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
 from wayline.contracts.errors import Retry
-from wayline.retrieval.adapters.old_words import OldDocument, OldWords
 from wayline.store import StoreError
 
 log = structlog.get_logger()
@@ -19,7 +20,23 @@ AGAIN_S = 10.0
 """After Postgres was away, and before looking again for documents that another service had in hand."""
 
 
-class Renewal:
+@dataclass(frozen=True, slots=True)
+class OldDocument:
+    """A document whose passages may still be stored with the words of an earlier version."""
+
+    tenant: str
+    document_id: str
+
+
+class OldWords(Protocol):
+    """The statements that renew the words of stored passages."""
+
+    async def documents(self, after: OldDocument | None) -> list[OldDocument]: ...
+
+    async def renew(self, document: OldDocument, *, after: int) -> int | None: ...
+
+
+class WordRenewal:
     """A task that ends by itself when every passage has the words of this version."""
 
     def __init__(self, old_words: OldWords) -> None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.knowledge import COVERED, Hit, SearchKnowledge, SearchResult
-from wayline.retrieval.adapters.passages import Corpus, Passages, Search, VectorLeg, WordsLeg
+from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.embedding import Embedder
+from wayline.retrieval.embedding_payments import Account, Accounts, Free
 from wayline.retrieval.errors import EmbedderMismatch
-from wayline.retrieval.indexing import embedding_span
-from wayline.retrieval.paying import Account, Accounts, Free
+from wayline.retrieval.index_document import embedding_span
 from wayline.retrieval.ranking import Term, Words, choose_share, choose_words, coverage
-from wayline.retrieval.reading import storable, storable_json
+from wayline.retrieval.search_plan import Corpus, Passages, Search, VectorLeg, WordsLeg
 from wayline.store import Record
 from wayline.telemetry import Telemetry, names
 
@@ -116,7 +116,7 @@ class Searcher:
         average: float,
         words_weight: float,
     ) -> list[Record]:
-        """The rows of the first plan that fills top_k: all words where even the rarest is common, then any."""
+        """Run the first plan that fills top_k: all words where even the rarest is common, then any."""
         rows: list[Record] = []
         for match in _matches(words):
             leg = None

@@ -1,0 +1,53 @@
+"""Documents as they are indexed, and the table that keeps how far each is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wayline.retrieval.decode_document import Decoded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage as it is stored: its text, what stands above it, where it is from."""
+
+    text: str
+    headings: tuple[str, ...]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A document as one message asks for it: everything said later about it names this message's sequence."""
+
+    tenant: str
+    document_id: str
+    name: str
+    media_type: str
+    size_bytes: int
+    metadata: dict[str, Any]
+    embedding_model: str
+    sequence: int
+    payloads: tuple[str, ...] = ()
+    """The objects on the bus that hold what the message was too large for."""
+
+
+class Documents(Protocol):
+    """The table of documents, as indexing needs it."""
+
+    async def begin(self, taken: Taken, *, anew: bool = False) -> bool: ...
+
+    async def last_word(self, tenant: str, document_id: str) -> tuple[int, bool]: ...
+
+    async def progress(self, taken: Taken, *, done: int, total: int) -> None: ...
+
+    async def fail(self, taken: Taken, error: str) -> None: ...
+
+    async def replace(
+        self, taken: Taken, decoded: Decoded, chunks: Sequence[Chunk], vectors: NDArray[Any] | Sequence[NDArray[Any]]
+    ) -> bool: ...
