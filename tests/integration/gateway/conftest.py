@@ -13,8 +13,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from wayline.chassis import Bus, Service, topology
+from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.app import SCHEMA, build, migrations
-from wayline.gateway.server import HttpServer
 from wayline.gateway.settings import Settings
 from wayline.store import Store, migrate
 from wayline.testkit import Database

@@ -1,1 +1,1 @@
-"""The HTTP front door: jobs, events, documents, search, traces."""
+"""The HTTP front gateway: jobs, events, documents, search, traces."""

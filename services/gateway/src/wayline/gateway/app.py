@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from wayline.chassis import BusSettings, Service, connected
+from wayline.gateway.adapters.http_server import HttpServer
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
-from wayline.gateway.doors import Gateway
-from wayline.gateway.http import application
-from wayline.gateway.server import HttpServer
+from wayline.gateway.application import application
+from wayline.gateway.event_streams import EventStreams
+from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.settings import Settings
-from wayline.gateway.streams import Streams
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Telemetry
 
@@ -54,8 +54,8 @@ async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
 
 def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
     """The front door of a service, which tells over HTTP how that service is."""
-    keys, streams = Keys(store), Streams(settings.streams_max)
-    door = Gateway(
+    keys, streams = Keys(store), EventStreams(settings.streams_max)
+    gateway = Gateway(
         settings=settings,
         bus=service.bus,
         store=store,
@@ -67,4 +67,4 @@ def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
         streams=streams,
         ready=service.ready,
     )
-    return HttpServer(application(door), settings, streams, any_key=keys.any)
+    return HttpServer(application(gateway), settings, streams, any_key=keys.any)

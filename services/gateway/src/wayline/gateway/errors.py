@@ -1,4 +1,4 @@
-"""What can go wrong at the front door, beside what the contracts already name.
+"""What can go wrong at the front gateway, beside what the contracts already name.
 
 Exception
 └── WaylineError

@@ -9,6 +9,8 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Literal, get_args
 
+OPEN_TENANT = "default"
+"""Whose jobs are run while no key exists."""
 Scope = Literal["read", "write", "admin", "operator"]
 """`admin`: the tenant's agents, models, budgets, dead letters and keys; `operator`: all tenants and their keys."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -204,8 +204,7 @@ async def _keep_machine_key(installation: Installation, place: Place) -> None:
     from wayline.client import MACHINE_KEY
     from wayline.gateway.adapters.keys import keep_machine_key
     from wayline.gateway.app import open_store
-    from wayline.gateway.doors import OPEN_TENANT
-    from wayline.gateway.keys import mint
+    from wayline.gateway.keys import OPEN_TENANT, mint
 
     path = installation.credentials / MACHINE_KEY
     if not path.exists():

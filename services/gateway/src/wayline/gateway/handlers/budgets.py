@@ -18,9 +18,9 @@ from wayline.contracts.budgets import (
     PutBudget,
 )
 from wayline.contracts.errors import NotFound
-from wayline.gateway.doors import Admin, Door, Reader
+from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
-from wayline.gateway.routes import StrictRoute
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/budgets", tags=["budgets"], route_class=StrictRoute)
 
@@ -29,27 +29,27 @@ NewBudgetPath: TypeAlias = Annotated[BudgetName, Path(examples=["month"])]
 
 
 @router.get("", responses=fails())
-async def list_budgets(door: Door, caller: Reader) -> BudgetList:
+async def list_budgets(gateway: GatewayDependency, caller: Reader) -> BudgetList:
     """Every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
-    return await door.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
+    return await gateway.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
 
 
 @router.get("/{name}", responses=fails(404))
-async def get_budget(name: BudgetPath, door: Door, caller: Reader) -> Budget:
+async def get_budget(name: BudgetPath, gateway: GatewayDependency, caller: Reader) -> Budget:
     """One budget."""
-    found = await door.bus.ask(ListBudgets(tenant=caller.tenant, name=name), BudgetList)
+    found = await gateway.bus.ask(ListBudgets(tenant=caller.tenant, name=name), BudgetList)
     if not found.budgets:
         raise NotFound("budget", name)
     return found.budgets[0]
 
 
 @router.put("/{name}", responses=fails(404, 409, 413))
-async def put_budget(name: NewBudgetPath, config: BudgetConfig, door: Door, caller: Admin) -> Budget:
+async def put_budget(name: NewBudgetPath, config: BudgetConfig, gateway: GatewayDependency, caller: Admin) -> Budget:
     """Save a budget. It counts what its present window has seen; raising it wakes the jobs that waited for it."""
-    return await door.bus.ask(PutBudget(tenant=caller.tenant, name=name, config=config), Budget)
+    return await gateway.bus.ask(PutBudget(tenant=caller.tenant, name=name, config=config), Budget)
 
 
 @router.delete("/{name}", responses=fails(404))
-async def delete_budget(name: BudgetPath, door: Door, caller: Admin) -> BudgetDeleted:
+async def delete_budget(name: BudgetPath, gateway: GatewayDependency, caller: Admin) -> BudgetDeleted:
     """Take a budget away: jobs that waited for it go on."""
-    return await door.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)
+    return await gateway.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)

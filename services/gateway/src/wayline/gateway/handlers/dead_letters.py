@@ -7,10 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from wayline.gateway.adapters.dead_letters import DeadLetters
-from wayline.gateway.doors import Admin, Door, Gateway
+from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
-from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import (
     DeadLetterBody,
     DeadLetterPage,
@@ -18,6 +17,7 @@ from wayline.gateway.shapes import (
     DismissedLetterList,
     DismissLetterBody,
 )
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/dead-letters", tags=["dead letters"], route_class=StrictRoute)
 
@@ -26,7 +26,7 @@ SEQUENCE_MAX = 2**63 - 1
 
 @router.get("", responses=fails())
 async def list_dead_letters(
-    door: Door,
+    gateway: GatewayDependency,
     caller: Admin,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Annotated[
@@ -34,32 +34,35 @@ async def list_dead_letters(
     ] = None,
 ) -> DeadLetterPage:
     """The messages of this tenant that could not be handled, newest first."""
-    return await _letters(door, caller).page(limit=limit, before=int(cursor) if cursor else None)
+    return await _letters(gateway, caller).page(limit=limit, before=int(cursor) if cursor else None)
 
 
 @router.get("/dismissed", responses=fails())
 async def list_dismissed_letters(
-    door: Door, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
+    gateway: GatewayDependency, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> DismissedLetterList:
     """List the messages that were dismissed in the last 30 days, and why."""
-    return await _letters(door, caller).dismissed(limit=limit)
+    return await _letters(gateway, caller).dismissed(limit=limit)
 
 
 @router.get("/{sequence}", responses=fails(404))
 async def get_dead_letter(
-    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], door: Door, caller: Admin
+    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], gateway: GatewayDependency, caller: Admin
 ) -> DeadLetterBody:
     """One of them with its headers and what it said."""
-    return await _letters(door, caller).get(sequence)
+    return await _letters(gateway, caller).get(sequence)
 
 
 @router.post("/{sequence}/dismiss", responses=fails(404, 413))
 async def dismiss_dead_letter(
-    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], body: DismissLetterBody, door: Door, caller: Admin
+    sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)],
+    body: DismissLetterBody,
+    gateway: GatewayDependency,
+    caller: Admin,
 ) -> DismissedLetter:
     """Dismiss one that needs nothing more: it is listed no longer, and no metric or alert counts it."""
-    return await _letters(door, caller).dismiss(sequence, reason=body.reason, by=caller.name)
+    return await _letters(gateway, caller).dismiss(sequence, reason=body.reason, by=caller.name)
 
 
-def _letters(door: Gateway, caller: Caller) -> DeadLetters:
-    return DeadLetters(door.bus, door.store, caller.tenant)
+def _letters(gateway: Gateway, caller: Caller) -> DeadLetters:
+    return DeadLetters(gateway.bus, gateway.store, caller.tenant)

@@ -27,12 +27,12 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.gateway.documents import content_sha256, index_id, read_document, size_bytes
-from wayline.gateway.doors import Door, Gateway, Reader, Writer
+from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, Wait
-from wayline.gateway.routes import StrictRoute
+from wayline.gateway.read_upload import content_sha256, index_id, read_document, size_bytes
 from wayline.gateway.shapes import ONE_LINE, DocumentBody, FileFields, SearchBody
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
 uploads = APIRouter(prefix="/v1", tags=["knowledge"], route_class=StrictRoute)
@@ -77,7 +77,7 @@ _BODY = {
     openapi_extra=_BODY,
     responses={200: {"model": Document, "description": "It is ready, or has failed"}, **fails(400, 413, 415, 429)},
 )
-async def add_document(request: Request, door: Door, caller: Writer, wait: Wait = None) -> Response:
+async def add_document(request: Request, gateway: GatewayDependency, caller: Writer, wait: Wait = None) -> Response:
     """Add a document: a file as multipart, or text as JSON. 202 means that it is stored and will be indexed.
 
     Without a `document_id` the same name with the same content is the same document, however often it is sent.
@@ -85,9 +85,9 @@ async def add_document(request: Request, door: Door, caller: Writer, wait: Wait 
     With `wait`, 200 is the document once it is ready or has failed.
     """
     document = await read_document(request, caller.tenant)
-    known = await _note(door, document, sequence=await _queue(door, document))
+    known = await _note(gateway, document, sequence=await _queue(gateway, document))
     if wait:
-        known = await _settled(door, known, caller.tenant, wait_s=min(wait, door.settings.wait_max_s))
+        known = await _settled(gateway, known, caller.tenant, wait_s=min(wait, gateway.settings.wait_max_s))
     done = wait and known.status in (DocumentStatus.READY, DocumentStatus.FAILED)
     return Response(
         known.model_dump_json(),
@@ -97,20 +97,20 @@ async def add_document(request: Request, door: Door, caller: Writer, wait: Wait 
     )
 
 
-async def _queue(door: Gateway, document: IndexDocument) -> int:
+async def _queue(gateway: Gateway, document: IndexDocument) -> int:
     """Put a document on the bus, whose ack is the acceptance; the answer is its place in the stream."""
     msg_id = index_id(document)
-    ack = await door.bus.publish(document, msg_id=msg_id)
-    if ack.duplicate and not await _is_in_place(door, document):
+    ack = await gateway.bus.publish(document, msg_id=msg_id)
+    if ack.duplicate and not await _is_in_place(gateway, document):
         # It was deleted since it was queued a moment ago, or another version came after it: this is a newer one now.
-        ack = await door.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
+        ack = await gateway.bus.publish(document, msg_id=f"{msg_id}:{secrets.token_hex(4)}")
     return ack.seq
 
 
-async def _is_in_place(door: Gateway, document: IndexDocument) -> bool:
+async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
     """Whether what can be searched is this very document; one that waits could as well be another version."""
     try:
-        known = await door.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
+        known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
         return False
     same = (document.name, document.media_type, document.metadata, content_sha256(document))
@@ -122,7 +122,7 @@ async def _is_in_place(door: Gateway, document: IndexDocument) -> bool:
     )
 
 
-async def _note(door: Gateway, document: IndexDocument, *, sequence: int) -> Document:
+async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> Document:
     """Tell retrieval, so that the document can be asked for before its turn; it may be away."""
     said = {
         "document_id": document.document_id,
@@ -132,11 +132,11 @@ async def _note(door: Gateway, document: IndexDocument, *, sequence: int) -> Doc
         "metadata": document.metadata,
     }
     with suppress(Retry):
-        return await door.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **said), Document)
+        return await gateway.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **said), Document)
     return Document(**said)
 
 
-async def _settled(door: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:
+async def _settled(gateway: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:
     pause_s = POLL_FIRST_S
     with suppress(TimeoutError):
         async with asyncio.timeout(wait_s):
@@ -144,13 +144,13 @@ async def _settled(door: Gateway, known: Document, tenant: str, *, wait_s: float
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, POLL_MAX_S)
                 with suppress(Retry):
-                    known = await door.bus.ask(GetDocument(tenant=tenant, document_id=known.document_id), Document)
+                    known = await gateway.bus.ask(GetDocument(tenant=tenant, document_id=known.document_id), Document)
     return known
 
 
 @router.get("/documents", responses=fails())
 async def list_documents(
-    door: Door,
+    gateway: GatewayDependency,
     caller: Reader,
     *,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
@@ -160,23 +160,23 @@ async def list_documents(
 ) -> DocumentPage:
     """Page through the documents, newest first; `next_cursor` is there while there are more."""
     asked = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status)
-    return await door.bus.ask(asked, DocumentPage)
+    return await gateway.bus.ask(asked, DocumentPage)
 
 
 @router.get("/documents/{document_id:path}", responses=fails(404))
-async def get_document(document_id: DocumentPath, door: Door, caller: Reader) -> Document:
+async def get_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Reader) -> Document:
     """A document and how far its ingestion is."""
-    return await door.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
+    return await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
 
 
 @router.delete("/documents/{document_id:path}", responses=fails(404))
-async def delete_document(document_id: DocumentPath, door: Door, caller: Writer) -> DocumentDeleted:
+async def delete_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Writer) -> DocumentDeleted:
     """Delete a document and all of its chunks."""
-    return await door.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)
+    return await gateway.bus.ask(DeleteDocument(tenant=caller.tenant, document_id=document_id), DocumentDeleted)
 
 
 @router.post("/search", responses=fails(400, 413))
-async def search(body: SearchBody, door: Door, caller: Reader) -> SearchResult:
+async def search(body: SearchBody, gateway: GatewayDependency, caller: Reader) -> SearchResult:
     """Find the best passages for a query by words, by vector, or by both."""
     asked = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
-    return await door.bus.ask(asked, SearchResult)
+    return await gateway.bus.ask(asked, SearchResult)

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
 
-from wayline.gateway.doors import Door, Reader
+from wayline.gateway.event_streams import as_list
+from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
+from wayline.gateway.handlers.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
-from wayline.gateway.reading import find_log
-from wayline.gateway.routes import StrictRoute
-from wayline.gateway.streams import as_list
+from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import JobLog, State, follow
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
@@ -40,7 +40,7 @@ async def get_events(
     *,
     job_id: JobPath,
     request: Request,
-    door: Door,
+    gateway: GatewayDependency,
     caller: Reader,
     after: Annotated[int, Query(ge=0, le=SEQ_MAX, description="Only events past this `seq`.")] = 0,
     last_event_id: Annotated[
@@ -55,14 +55,14 @@ async def get_events(
     `Accept: application/json` gives the events so far as a list.
     """
     after = last_event_id if last_event_id is not None else after
-    head = await find_log(door, caller.tenant, job_id)
+    head = await find_log(gateway, caller.tenant, job_id)
     accept = request.headers.get("accept", "")
     if "application/json" in accept and "text/event-stream" not in accept:
-        feed = as_list(JobLog(door.bus, caller.tenant, job_id).read(after))
+        feed = as_list(JobLog(gateway.bus, caller.tenant, job_id).read(after))
         return StreamingResponse(feed, media_type="application/json")
     if head is not None and head.state == State.ENDED and after >= head.seq:
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
         return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
-    door.streams.require_room()
-    news = door.streams.events(follow(door.bus, caller.tenant, job_id, after))
+    gateway.streams.require_room()
+    news = gateway.streams.events(follow(gateway.bus, caller.tenant, job_id, after))
     return EventSourceResponse(news, headers=UNBUFFERED)

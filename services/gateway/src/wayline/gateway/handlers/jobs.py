@@ -13,12 +13,12 @@ from wayline.contracts import ids
 from wayline.contracts.errors import NotFound, Retry
 from wayline.contracts.jobs import Answer, Cancel, JobView, PlanJob, Planned, RaiseBudget, Signal, Status, SubmitJob
 from wayline.contracts.traces import JobPage, ListJobs
-from wayline.gateway.doors import Door, Gateway, Reader, Writer
 from wayline.gateway.errors import Ended, NotWaiting
+from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.read_job import find_log, has_ended, read_job, wait_for_end
+from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor, JobPath, Wait
-from wayline.gateway.reading import find_log, has_ended, read_job, wait_for_end
-from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import (
     ONE_LINE,
     Accepted,
@@ -30,7 +30,7 @@ from wayline.gateway.shapes import (
     linked,
     links,
 )
-from wayline.gateway.submitting import submit
+from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import State
 from wayline.store import PostgresUnavailable
 
@@ -57,7 +57,7 @@ async def submit_job(
     *,
     body: SubmitBody,
     request: Request,
-    door: Door,
+    gateway: GatewayDependency,
     caller: Writer,
     idempotency_key: IdempotencyKey = None,
     wait: Wait = None,
@@ -70,20 +70,20 @@ async def submit_job(
     """
     job = SubmitJob(**{name: getattr(body, name) for name in SubmitBody.model_fields}, tenant=caller.tenant)
     if body.options.dry_run:
-        return _answer(200, await door.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
+        return _answer(200, await gateway.bus.ask(PlanJob(tenant=caller.tenant, job=job), Planned))
     own_id = job.job_id is not None
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
-    job_id = await submit(door, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
+    job_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
     repeatable = own_id or idempotency_key is not None
-    return await _current(door, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
+    return await _current(gateway, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
 
 
-async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
+async def _current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """200 with the job once it has ended, else 202; a fresh one was queued a moment ago and need not be looked at."""
     status = Status.QUEUED
     if wait_s or not fresh:
         try:
-            job = await _looked_at(door, tenant, job_id, wait_s=wait_s)
+            job = await _looked_at(gateway, tenant, job_id, wait_s=wait_s)
         except (Retry, NotFound, PostgresUnavailable) as error:
             # It is on the bus: an error would have the client send it again, as another job.
             log.warning("an accepted job cannot be looked at", job_id=job_id, error=str(error))
@@ -95,18 +95,18 @@ async def _current(door: Gateway, tenant: str, job_id: str, *, wait_s: float | N
     return _answer(202, accepted, Location=accepted.links["self"])
 
 
-async def _looked_at(door: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
+async def _looked_at(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
     """The job when it has ended, or as it is when the wait is over."""
     ended = None
     if wait_s:
-        ended = await wait_for_end(door, tenant, job_id, wait_s=min(wait_s, door.settings.wait_max_s))
-    return ended or await read_job(door, tenant, job_id)
+        ended = await wait_for_end(gateway, tenant, job_id, wait_s=min(wait_s, gateway.settings.wait_max_s))
+    return ended or await read_job(gateway, tenant, job_id)
 
 
 @router.get("", responses=fails())
 async def list_jobs(
     *,
-    door: Door,
+    gateway: GatewayDependency,
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     cursor: Cursor = None,
@@ -114,25 +114,27 @@ async def list_jobs(
     agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
 ) -> JobPage:
     """Page through the jobs, newest first."""
-    page = await door.bus.ask(
+    page = await gateway.bus.ask(
         ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent), JobPage
     )
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 
 
 @router.get("/{job_id}", responses=fails(404))
-async def get_job(job_id: JobPath, door: Door, caller: Reader) -> JobView:
+async def get_job(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
     """Where a job is: status, route, steps, usage, cost, and the answer once there is one."""
-    return await read_job(door, caller.tenant, job_id)
+    return await read_job(gateway, caller.tenant, job_id)
 
 
 @router.post("/{job_id}/cancel", status_code=202, responses=fails(404, 409, 429))
-async def cancel_job(job_id: JobPath, door: Door, caller: Writer, body: CancelBody | None = None) -> Signalled:
+async def cancel_job(
+    job_id: JobPath, gateway: GatewayDependency, caller: Writer, body: CancelBody | None = None
+) -> Signalled:
     """Ask a job to stop. 202: the wish is stored; the job's `job.cancelled` event says that it was followed."""
-    head = await find_log(door, caller.tenant, job_id)
+    head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
         raise Ended(job_id=job_id)
-    await _signal(door, caller.tenant, job_id, Cancel(reason=body.reason if body else "", by=caller.name))
+    await _signal(gateway, caller.tenant, job_id, Cancel(reason=body.reason if body else "", by=caller.name))
     return Signalled(job_id=job_id, signal="cancel", links=links(job_id))
 
 
@@ -141,33 +143,33 @@ async def answer_decision(
     job_id: JobPath,
     decision_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
     body: AnswerBody,
-    door: Door,
+    gateway: GatewayDependency,
     caller: Writer,
 ) -> Signalled:
     """Say what became of a tool call whose outcome nobody knew, so that the job can go on."""
-    job = await read_job(door, caller.tenant, job_id)
+    job = await read_job(gateway, caller.tenant, job_id)
     if has_ended(job):
         raise Ended(job_id=job_id)
     waiting = job.waiting_for
     if waiting is None or waiting.why != "needs_decision" or waiting.wait_id != decision_id:
         raise NotWaiting(job_id=job_id, decision_id=decision_id)
     answer = Answer(decision_id=decision_id, outcome=body.outcome, content=body.content, by=caller.name)
-    await _signal(door, caller.tenant, job_id, answer)
+    await _signal(gateway, caller.tenant, job_id, answer)
     return Signalled(job_id=job_id, signal="answer", links=links(job_id))
 
 
 @router.post("/{job_id}/budget", status_code=202, responses=fails(404, 409, 429))
-async def change_budget(job_id: JobPath, body: BudgetBody, door: Door, caller: Writer) -> Signalled:
+async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDependency, caller: Writer) -> Signalled:
     """Change what a job may spend; one that is parked at its cap goes on. Its `budget.raised` event says so."""
-    head = await find_log(door, caller.tenant, job_id)
+    head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
         raise Ended(job_id=job_id)
-    await _signal(door, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
+    await _signal(gateway, caller.tenant, job_id, RaiseBudget(budget_usd=body.budget_usd, by=caller.name))
     return Signalled(job_id=job_id, signal="budget", links=links(job_id))
 
 
-async def _signal(door: Gateway, tenant: str, job_id: str, said: Cancel | Answer | RaiseBudget) -> None:
-    await door.signals.send(Signal(tenant=tenant, job_id=job_id, signal=said))
+async def _signal(gateway: Gateway, tenant: str, job_id: str, said: Cancel | Answer | RaiseBudget) -> None:
+    await gateway.signals.send(Signal(tenant=tenant, job_id=job_id, signal=said))
 
 
 def _answer(status: int, body: BaseModel, **headers: str) -> Response:

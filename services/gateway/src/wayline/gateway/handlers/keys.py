@@ -10,11 +10,11 @@ from fastapi import APIRouter, Path, Query
 from wayline.contracts import ids
 from wayline.contracts.errors import Conflict, NotFound
 from wayline.contracts.tenants import GetTenant, Tenant
-from wayline.gateway.doors import Admin, Door, require_operator_for
 from wayline.gateway.errors import Forbidden
+from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, require_operator_for
 from wayline.gateway.openapi import fails
-from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import KeyBody, KeyCreated, KeyList, KeyRevoked
+from wayline.gateway.strict_json import StrictRoute
 
 log = structlog.get_logger()
 
@@ -27,7 +27,7 @@ TenantQuery: TypeAlias = Annotated[
 
 
 @router.post("", status_code=201, responses=fails(404, 409, 413))
-async def create_key(body: KeyBody, door: Door, caller: Admin) -> KeyCreated:
+async def create_key(body: KeyBody, gateway: GatewayDependency, caller: Admin) -> KeyCreated:
     """Create an API key. Its `key` is in this answer and nowhere else.
 
     Needs the scope `admin`; for another tenant's key, or for one with the scope `operator`, the scope `operator`.
@@ -37,15 +37,15 @@ async def create_key(body: KeyBody, door: Door, caller: Admin) -> KeyCreated:
     more = sorted(set(body.scopes) - caller.scopes)
     if more and not caller.is_operator:
         raise Forbidden(f"a key cannot give more than it has: this one lacks {', '.join(more)}")
-    if caller.is_open and "operator" not in body.scopes and not await door.keys.any_operator():
+    if caller.is_open and "operator" not in body.scopes and not await gateway.keys.any_operator():
         raise Conflict(
             "from the first key on every request needs one, so the first must be able to create others: give it the "
             "scope operator (`wayline keys create --name operator --scopes read,write,admin,operator`)",
             code="first_key_needs_operator",
         )
-    await door.bus.ask(GetTenant(tenant=tenant), Tenant)
-    created = await door.keys.create(
-        tenant, body.name, scopes=body.scopes, expires_at=body.expires_at, most=door.settings.keys_max
+    await gateway.bus.ask(GetTenant(tenant=tenant), Tenant)
+    created = await gateway.keys.create(
+        tenant, body.name, scopes=body.scopes, expires_at=body.expires_at, most=gateway.settings.keys_max
     )
     log.info("API key created", key=created.id, tenant=tenant, scopes=list(body.scopes), by=caller.name)
     return created
@@ -53,7 +53,7 @@ async def create_key(body: KeyBody, door: Door, caller: Admin) -> KeyCreated:
 
 @router.get("", responses=fails())
 async def list_keys(
-    door: Door,
+    gateway: GatewayDependency,
     caller: Admin,
     tenant: TenantQuery = None,
     revoked: Annotated[bool, Query(description="Also those that were revoked or have expired.")] = False,
@@ -61,17 +61,17 @@ async def list_keys(
     """List a tenant's API keys, newest first, without their secrets."""
     wanted = tenant or caller.tenant
     require_operator_for(caller, wanted)
-    return KeyList(keys=tuple(await door.keys.listed(wanted, revoked=revoked)))
+    return KeyList(keys=tuple(await gateway.keys.listed(wanted, revoked=revoked)))
 
 
 @router.delete("/{key_id}", responses=fails(404))
-async def revoke_key(key_id: KeyPath, door: Door, caller: Admin) -> KeyRevoked:
+async def revoke_key(key_id: KeyPath, gateway: GatewayDependency, caller: Admin) -> KeyRevoked:
     """Revoke an API key; every gateway refuses it within seconds."""
-    found = await door.keys.get(key_id)
+    found = await gateway.keys.get(key_id)
     if found is None or (found.tenant != caller.tenant and not caller.is_operator):
         raise NotFound("API key", key_id)
     if "operator" in found.scopes and not caller.is_operator:
         raise Forbidden("an operator's key is revoked by an operator")
-    revoked = await door.keys.revoke(found.tenant, key_id)
+    revoked = await gateway.keys.revoke(found.tenant, key_id)
     log.info("API key revoked", key=key_id, tenant=found.tenant, by=caller.name)
     return KeyRevoked(id=key_id, revoked=revoked)

@@ -22,11 +22,11 @@ from wayline.contracts.models import (
     ProviderList,
     PutModel,
 )
-from wayline.gateway.doors import Admin, Door, Reader
+from wayline.gateway.handlers.dependencies import Admin, GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.problems import InvalidBody
-from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import Providers
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["models"], route_class=StrictRoute)
 
@@ -65,24 +65,24 @@ CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(exam
 
 
 @router.get("/models", responses=fails())
-async def list_models(door: Door, caller: Reader) -> ModelList:
+async def list_models(gateway: GatewayDependency, caller: Reader) -> ModelList:
     """Every model: the bundled ones and the tenant's own, those first that their tier means first."""
-    return await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+    return await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
 
 
 @router.get("/providers", responses=fails())
-async def list_providers(door: Door, caller: Reader) -> Providers:
+async def list_providers(gateway: GatewayDependency, caller: Reader) -> Providers:
     """The providers that executors are configured for: where each is, and whether a key is sent, never the key."""
-    executors = await door.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
+    executors = await gateway.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
     executors.sort(key=lambda one: one.executor)
     shared = (one for one in executors[0].providers if all(one in other.providers for other in executors))
     return Providers(providers=tuple(shared), executors=tuple(executors))
 
 
 @router.get("/models/{provider}/{model:path}", responses=fails(404))
-async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Reader) -> ModelCard:
+async def get_model(provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Reader) -> ModelCard:
     """One model: what it can do and what it costs; prices of null are unknown, not zero."""
-    found = await door.bus.ask(ListModels(tenant=caller.tenant), ModelList)
+    found = await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
     name = f"{provider}/{model}"
     for card in found.models:
         if card.name == name:
@@ -91,14 +91,18 @@ async def get_model(provider: ProviderPath, model: ModelPath, door: Door, caller
 
 
 @router.put("/models/{provider}/{model:path}", responses=fails(400, 404, 409, 413))
-async def put_model(provider: ProviderPath, model: ModelPath, card: CardBody, door: Door, caller: Admin) -> ModelCard:
+async def put_model(
+    provider: ProviderPath, model: ModelPath, card: CardBody, gateway: GatewayDependency, caller: Admin
+) -> ModelCard:
     """Add a model of the tenant's own, or replace a bundled card for the tenant; new jobs see it at once."""
     if (card.provider, card.model) != (provider, model):
         raise Reject(f"the path names {provider}/{model}, the body {card.name}", code="invalid_request", status=422)
-    return await door.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
+    return await gateway.bus.ask(PutModel(tenant=caller.tenant, card=card), ModelCard)
 
 
 @router.delete("/models/{provider}/{model:path}", responses=fails())
-async def delete_model(provider: ProviderPath, model: ModelPath, door: Door, caller: Admin) -> ModelDeleted:
+async def delete_model(
+    provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin
+) -> ModelDeleted:
     """Take a card of the tenant's own back; a bundled model of that name is visible again."""
-    return await door.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)
+    return await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)

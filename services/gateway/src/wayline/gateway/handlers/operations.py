@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from wayline.gateway.doors import Door, Operator
+from wayline.gateway.handlers.dependencies import GatewayDependency, Operator
 from wayline.gateway.openapi import fails
 
 router = APIRouter(tags=["operations"])
@@ -21,9 +21,9 @@ async def live() -> dict[str, str]:
 
 
 @router.get("/health/ready", responses={503: {"description": "Something it needs is away"}})
-async def ready(door: Door) -> Response:
+async def ready(gateway: GatewayDependency) -> Response:
     """How everything is that the gateway needs."""
-    needs = await door.ready()
+    needs = await gateway.ready()
     well = all(state == "ok" for state in needs.values())
     return JSONResponse({"status": "ok" if well else "unavailable", "needs": needs}, status_code=200 if well else 503)
 

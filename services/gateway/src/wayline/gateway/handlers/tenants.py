@@ -18,10 +18,10 @@ from wayline.contracts.tenants import (
     Tenant,
     TenantList,
 )
-from wayline.gateway.doors import Door, Operator, Reader
+from wayline.gateway.handlers.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
-from wayline.gateway.routes import StrictRoute
 from wayline.gateway.shapes import DisableBody, TenantBody
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"], route_class=StrictRoute)
 
@@ -29,34 +29,36 @@ TenantPath: TypeAlias = Annotated[str, Path(pattern=ids.TENANT_PATTERN, examples
 
 
 @router.post("", status_code=201, responses=fails(409, 413))
-async def create_tenant(body: TenantBody, door: Door, caller: Operator) -> Tenant:
+async def create_tenant(body: TenantBody, gateway: GatewayDependency, caller: Operator) -> Tenant:
     """Create a tenant with the bundled agents. Its first key is made with `POST /v1/keys`."""
-    created = await door.bus.ask(CreateTenant(tenant=body.tenant), Tenant)
-    door.router.forget_tenant(body.tenant)
+    created = await gateway.bus.ask(CreateTenant(tenant=body.tenant), Tenant)
+    gateway.router.forget_tenant(body.tenant)
     return created
 
 
 @router.get("", responses=fails())
 async def list_tenants(
-    door: Door,
+    gateway: GatewayDependency,
     caller: Operator,
     limit: Annotated[int, Query(ge=1, le=TENANTS_LISTED_MAX)] = 100,
     after: Annotated[str, Query(pattern=r"^[a-z0-9-]{0,64}$", description="`next_after` of the page before.")] = "",
 ) -> TenantList:
     """Page through all tenants, by name."""
-    return await door.bus.ask(ListTenants(tenant=caller.tenant, limit=limit, after=after), TenantList)
+    return await gateway.bus.ask(ListTenants(tenant=caller.tenant, limit=limit, after=after), TenantList)
 
 
 @router.get("/{tenant}", responses=fails(404))
-async def get_tenant(tenant: TenantPath, door: Door, caller: Reader) -> Tenant:
+async def get_tenant(tenant: TenantPath, gateway: GatewayDependency, caller: Reader) -> Tenant:
     """Show one tenant: any for an operator, its own for every other key."""
     if tenant != caller.tenant and not caller.is_operator:
         raise NotFound("tenant", tenant)
-    return await door.bus.ask(GetTenant(tenant=tenant), Tenant)
+    return await gateway.bus.ask(GetTenant(tenant=tenant), Tenant)
 
 
 @router.post("/{tenant}/disable", responses=fails(404, 409, 413))
-async def disable_tenant(tenant: TenantPath, door: Door, caller: Operator, body: DisableBody | None = None) -> Tenant:
+async def disable_tenant(
+    tenant: TenantPath, gateway: GatewayDependency, caller: Operator, body: DisableBody | None = None
+) -> Tenant:
     """Refuse a tenant's API keys and its new jobs; jobs that run go on to their end."""
     if tenant == caller.tenant:
         raise Conflict(
@@ -64,14 +66,14 @@ async def disable_tenant(tenant: TenantPath, door: Door, caller: Operator, body:
             "tenant",
             code="own_tenant",
         )
-    changed = await door.bus.ask(DisableTenant(tenant=tenant, reason=body.reason if body else ""), Tenant)
-    door.router.forget_tenant(tenant)
+    changed = await gateway.bus.ask(DisableTenant(tenant=tenant, reason=body.reason if body else ""), Tenant)
+    gateway.router.forget_tenant(tenant)
     return changed
 
 
 @router.post("/{tenant}/enable", responses=fails(404))
-async def enable_tenant(tenant: TenantPath, door: Door, caller: Operator) -> Tenant:
+async def enable_tenant(tenant: TenantPath, gateway: GatewayDependency, caller: Operator) -> Tenant:
     """Accept a disabled tenant's API keys and jobs again."""
-    changed = await door.bus.ask(EnableTenant(tenant=tenant), Tenant)
-    door.router.forget_tenant(tenant)
+    changed = await gateway.bus.ask(EnableTenant(tenant=tenant), Tenant)
+    gateway.router.forget_tenant(tenant)
     return changed

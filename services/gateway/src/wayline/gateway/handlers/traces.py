@@ -10,10 +10,10 @@ from pydantic import AfterValidator
 
 from wayline.contracts.budgets import TimeZone
 from wayline.contracts.traces import CostGroup, CostTable, GetCosts, GetSteps, GetTrace, StepList, Trace
-from wayline.gateway.doors import Door, Reader
+from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import JobPath
-from wayline.gateway.routes import StrictRoute
+from wayline.gateway.strict_json import StrictRoute
 
 router = APIRouter(prefix="/v1", tags=["traces"], route_class=StrictRoute)
 
@@ -30,26 +30,28 @@ def _known(group_by: str) -> str:
 
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
-async def get_job_trace(job_id: JobPath, door: Door, caller: Reader) -> Trace:
+async def get_job_trace(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
     """The tree of everything a job did, with latency, tokens and cost of each span and in total."""
-    return await door.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
+    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
 
 
 @router.get("/jobs/{job_id}/steps", responses=fails(404))
-async def get_job_steps(job_id: JobPath, door: Door, caller: Reader) -> StepList:
+async def get_job_steps(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> StepList:
     """A job's steps: what it thought, which tool it used, and what came of it."""
-    return await door.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
+    return await gateway.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
 
 
 @router.get("/traces/{trace_id}", responses=fails(404))
-async def get_trace(trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], door: Door, caller: Reader) -> Trace:
+async def get_trace(
+    trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], gateway: GatewayDependency, caller: Reader
+) -> Trace:
     """A trace by its own id."""
-    return await door.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
+    return await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
 
 
 @router.get("/costs", responses=fails())
 async def get_costs(
-    door: Door,
+    gateway: GatewayDependency,
     caller: Reader,
     group_by: Annotated[
         str,
@@ -67,4 +69,4 @@ async def get_costs(
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     groups: Any = tuple(dict.fromkeys(group_by.split(",")))
-    return await door.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since, tz=tz), CostTable)
+    return await gateway.bus.ask(GetCosts(tenant=caller.tenant, group_by=groups, since=since, tz=tz), CostTable)

@@ -18,13 +18,12 @@ from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.gateway.errors import Forbidden, Unauthorized
-from wayline.gateway.keys import Caller, Scope
+from wayline.gateway.event_streams import EventStreams
+from wayline.gateway.keys import OPEN_TENANT, Caller, Scope
 from wayline.gateway.settings import Settings
-from wayline.gateway.streams import Streams
 from wayline.store import Store
 from wayline.telemetry import Telemetry, names, remote
 
-OPEN_TENANT = "default"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -40,7 +39,7 @@ class Gateway:
     signals: Signals
     keys: Keys
     router: RouterAnswers
-    streams: Streams
+    streams: EventStreams
     ready: Callable[[], Awaitable[dict[str, str]]]
 
 
@@ -49,7 +48,7 @@ def the_gateway(request: Request) -> Gateway:
     return request.app.state.gateway
 
 
-Door = Annotated[Gateway, Depends(the_gateway)]
+GatewayDependency = Annotated[Gateway, Depends(the_gateway)]
 
 _bearer = HTTPBearer(
     auto_error=False, description="An API key. Not needed on a loopback address while no key was ever created."
@@ -57,19 +56,21 @@ _bearer = HTTPBearer(
 
 
 async def identify(
-    request: Request, door: Door, shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    request: Request,
+    gateway: GatewayDependency,
+    shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized, Forbidden or TenantFull."""
     if shown is not None:
-        caller = await door.keys.caller(shown.credentials)
-        await door.router.require_tenant(caller.tenant)
-    elif door.settings.loopback and not await door.keys.any():
+        caller = await gateway.keys.caller(shown.credentials)
+        await gateway.router.require_tenant(caller.tenant)
+    elif gateway.settings.loopback and not await gateway.keys.any():
         _require_local(request.headers)
         caller = Caller(OPEN_TENANT, "local", is_open=True)
     else:
         raise Unauthorized("an API key is needed: send `Authorization: Bearer wl_…`")
     if _is_large(request):
-        await door.router.require_room(caller.tenant)
+        await gateway.router.require_room(caller.tenant)
     span = trace.get_current_span()
     span.set_attribute(names.TENANT, caller.tenant)
     if (theirs := remote(request.state.caller)) is not None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wayline.contracts.knowledge import IndexDocument
-from wayline.gateway.documents import index_id, same_id, size_bytes, type_of_file
+from wayline.gateway.read_upload import index_id, same_id, size_bytes, type_of_file
 
 
 @pytest.mark.parametrize(

@@ -8,35 +8,35 @@ from contextlib import aclosing
 from wayline.contracts.errors import NotFound
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
-from wayline.gateway.doors import Gateway
+from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.shapes import linked
 from wayline.journal import Head, JobLog, fold, follow, view
 
 
-async def read_job(door: Gateway, tenant: str, job_id: str) -> JobView:
+async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
     """The job from its log, or from its submission while the router has not begun one. Raises NotFound."""
-    events = [event async for event in JobLog(door.bus, tenant, job_id).read()]
+    events = [event async for event in JobLog(gateway.bus, tenant, job_id).read()]
     if events:
         return linked(view(fold(events)))
-    queued = await door.submissions.queued(tenant, job_id)
+    queued = await gateway.submissions.queued(tenant, job_id)
     if queued is None:
         raise NotFound("job", job_id)
     return linked(queued)
 
 
-async def find_log(door: Gateway, tenant: str, job_id: str) -> Head | None:
+async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
     """The last record of a job, None while it is queued. Raises NotFound for a job that does not exist."""
-    head = await JobLog(door.bus, tenant, job_id).last()
-    if head is None and await door.submissions.queued(tenant, job_id) is None:
+    head = await JobLog(gateway.bus, tenant, job_id).last()
+    if head is None and await gateway.submissions.queued(tenant, job_id) is None:
         raise NotFound("job", job_id)
     return head
 
 
-async def wait_for_end(door: Gateway, tenant: str, job_id: str, *, wait_s: float) -> JobView | None:
+async def wait_for_end(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float) -> JobView | None:
     """The finished job, or None when it did not end in time."""
     events: list[Event] = []
     try:
-        async with asyncio.timeout(wait_s), aclosing(follow(door.bus, tenant, job_id)) as news:
+        async with asyncio.timeout(wait_s), aclosing(follow(gateway.bus, tenant, job_id)) as news:
             async for item in news:
                 if isinstance(item, Event):
                     events.append(item)

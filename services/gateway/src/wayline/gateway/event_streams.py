@@ -16,7 +16,7 @@ from wayline.journal import News
 from wayline.telemetry import metrics
 
 
-class Streams:
+class EventStreams:
     """The open streams of this process: bounded, and let go of when the process ends."""
 
     def __init__(self, most: int) -> None:

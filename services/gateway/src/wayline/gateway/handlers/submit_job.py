@@ -13,8 +13,8 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.contracts.jobs import SubmitJob
-from wayline.gateway.doors import Gateway
 from wayline.gateway.errors import JobIdConflict, KeyReused, TenantFull
+from wayline.gateway.handlers.dependencies import Gateway
 from wayline.journal import JobLog
 from wayline.store import PostgresUnavailable
 from wayline.telemetry import Home, names, remote
@@ -29,7 +29,7 @@ DUPLICATE_WAIT_S = 0.05
 
 
 async def submit(
-    door: Gateway, job: SubmitJob, *, own_id: bool, key: str | None, caller: Mapping[str, str] | None
+    gateway: Gateway, job: SubmitJob, *, own_id: bool, key: str | None, caller: Mapping[str, str] | None
 ) -> str:
     """Put a job on the bus unless it is there already; the answer is the id it has.
 
@@ -38,15 +38,15 @@ async def submit(
     """
     known = False
     if own_id:
-        head = await JobLog(door.bus, job.tenant, str(job.job_id)).last()
+        head = await JobLog(gateway.bus, job.tenant, str(job.job_id)).last()
         if head is not None and head.content_hash != job.content_hash():
             raise JobIdConflict(job_id=str(job.job_id))
         known = head is not None
     if not known:
-        await _require_runnable(door, job, key)
+        await _require_runnable(gateway, job, key)
     if own_id or key is not None:
         # Written down before it is published: after a crash in between the same request publishes the same id.
-        held = await door.submissions.claim(job, key=key)
+        held = await gateway.submissions.claim(job, key=key)
         if held.job_id != job.job_id and own_id:
             raise KeyReused(job_id=held.job_id)
         if held.content_hash != job.content_hash():
@@ -55,31 +55,31 @@ async def submit(
             return held.job_id
         job = job.model_copy(update={"job_id": held.job_id})
     if not known:
-        await _publish(door, job, caller)
+        await _publish(gateway, job, caller)
     try:
-        await door.submissions.accepted(job, key=key)
+        await gateway.submissions.accepted(job, key=key)
     except PostgresUnavailable as error:
         # The bus has it, so it is accepted; only the few moments before its log exists are not known here.
         log.warning("a submission was not written down", job_id=job.job_id, error=str(error))
     return str(job.job_id)
 
 
-async def _require_runnable(door: Gateway, job: SubmitJob, key: str | None) -> None:
+async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None) -> None:
     """Refuse a new job that the router would refuse; one that was accepted before stays accepted."""
     try:
-        await door.router.require_runnable(job)
-        await door.router.require_room(job.tenant)
+        await gateway.router.require_runnable(job)
+        await gateway.router.require_room(job.tenant)
     except (Reject, TenantFull):
-        if not await door.submissions.was_accepted(job, key=key):
+        if not await gateway.submissions.was_accepted(job, key=key):
             raise
 
 
-async def _publish(door: Gateway, job: SubmitJob, caller: Mapping[str, str] | None) -> None:
+async def _publish(gateway: Gateway, job: SubmitJob, caller: Mapping[str, str] | None) -> None:
     """Publish under a span in the job's own trace; the request and its caller are links."""
     theirs = remote(caller)
     here = trace.get_current_span().get_span_context()
     headers = {h.CALLER: caller[h.TRACEPARENT]} if caller and theirs else {}
-    with door.telemetry.span(
+    with gateway.telemetry.span(
         f"publish {job.subject_template}",
         SpanKind.PRODUCER,
         {
@@ -96,7 +96,7 @@ async def _publish(door: Gateway, job: SubmitJob, caller: Mapping[str, str] | No
     ):
         reach(Failpoint.GATEWAY_SUBMIT_BEFORE)
         for _ in range(DUPLICATE_TRIES):
-            ack = await door.bus.publish(job, msg_id=str(job.job_id), headers=headers, within_s=SUBMIT_WITHIN_S)
+            ack = await gateway.bus.publish(job, msg_id=str(job.job_id), headers=headers, within_s=SUBMIT_WITHIN_S)
             if not ack.duplicate:
                 reach(Failpoint.GATEWAY_SUBMIT_AFTER)
                 return

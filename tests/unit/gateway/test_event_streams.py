@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from wayline.contracts.events import Event, JobResumed, SpanRef
 from wayline.contracts.jobs import Delta
-from wayline.gateway.streams import Streams, as_list, encode
+from wayline.gateway.event_streams import EventStreams, as_list, encode
 
 
 def resumed(seq: int) -> JobResumed:
@@ -37,7 +37,7 @@ async def test_a_slow_client_pulls_no_more_than_it_reads():
             told.append(seq)
             yield resumed(seq)
 
-    stream = Streams(most=1).events(endless())
+    stream = EventStreams(most=1).events(endless())
     for _ in range(3):
         await anext(stream)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from wayline.gateway import problems
-from wayline.gateway.doors import Gateway
-from wayline.gateway.front import Front
 from wayline.gateway.handlers import (
     agents,
     budgets,
@@ -20,13 +18,15 @@ from wayline.gateway.handlers import (
     tenants,
     traces,
 )
+from wayline.gateway.handlers.dependencies import Gateway
 from wayline.gateway.openapi import describe
+from wayline.gateway.request_middleware import RequestMiddleware
 
 _SILENT = ("/health/", "/metrics")
 """Probes ask every few seconds: spans of these would only bury the others."""
 
 
-def application(door: Gateway) -> Front:
+def application(gateway: Gateway) -> RequestMiddleware:
     """The whole front door as one ASGI application."""
     app = FastAPI(
         title="Wayline",
@@ -38,9 +38,9 @@ def application(door: Gateway) -> Front:
         # The names of the functions, and one schema a class: what generated clients are made of.
         generate_unique_id_function=lambda route: route.name,
         separate_input_output_schemas=False,
-        max_body_size=door.settings.body_max_bytes,
+        max_body_size=gateway.settings.body_max_bytes,
         telemetry={
-            "tracer_provider": door.telemetry.provider,
+            "tracer_provider": gateway.telemetry.provider,
             "metrics": False,
             "logs": False,
             "operation_spans": False,
@@ -48,10 +48,10 @@ def application(door: Gateway) -> Front:
             "exclude": lambda scope: scope.get("path", "").startswith(_SILENT),
         },
     )
-    app.state.gateway = door
+    app.state.gateway = gateway
     problems.install(app)
     for module in (jobs, events, traces, budgets, documents, agents, models, tenants, keys, dead_letters, operations):
         app.include_router(module.router)
-    app.include_router(documents.uploads, max_body_size=door.settings.document_max_bytes)
+    app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)
-    return Front(app)
+    return RequestMiddleware(app)

@@ -13,8 +13,8 @@ import structlog
 from wayline.chassis.probes import server
 from wayline.contracts.errors import WrongSetting
 from wayline.gateway.errors import NoKeys, PortTaken
+from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.settings import Settings
-from wayline.gateway.streams import Streams
 
 log = structlog.get_logger()
 
@@ -25,7 +25,7 @@ class HttpServer:
     """Listens, serves `app`, and stops."""
 
     def __init__(
-        self, app: Any, settings: Settings, streams: Streams, *, any_key: Callable[[], Awaitable[bool]]
+        self, app: Any, settings: Settings, streams: EventStreams, *, any_key: Callable[[], Awaitable[bool]]
     ) -> None:
         self._app = app
         self._settings = settings

@@ -19,7 +19,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _W3C = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
 
-class Front:
+class RequestMiddleware:
     """Keeps a caller's trace out of ours, says 413 as a problem, counts."""
 
     def __init__(self, app: ASGIApp) -> None:
