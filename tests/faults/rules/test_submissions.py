@@ -13,7 +13,7 @@ from wayline.contracts import headers as h
 from wayline.contracts.errors import Full, Unavailable
 from wayline.journal import Head, JobLog, read_record
 from wayline.router import app as router_app
-from wayline.router.desk import Desk
+from wayline.router.adapters.tables import Tables
 from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S
@@ -34,14 +34,14 @@ async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(worl
 async def test_rule_5_a_dependency_that_is_away_is_waited_for_and_costs_no_delivery(
     world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
-    away, real = asyncio.Event(), Desk.admit
+    away, real = asyncio.Event(), Tables.admit
 
-    async def admit(desk: Desk, *given: Any) -> Any:
+    async def admit(tables: Tables, *given: Any) -> Any:
         if not away.is_set():
             raise Unavailable("Postgres", after_s=0.05)
-        return await real(desk, *given)
+        return await real(tables, *given)
 
-    monkeypatch.setattr(Desk, "admit", admit)
+    monkeypatch.setattr(Tables, "admit", admit)
     monkeypatch.setattr(router_app, "SUBMIT_ROUTER", replace(router_app.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
     async with running(world, *ALL):
         await world.submit("r5", says("done"))

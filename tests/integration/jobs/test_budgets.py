@@ -23,8 +23,8 @@ from wayline.contracts.budgets import (
 )
 from wayline.contracts.jobs import RaiseBudget, Signal, Waiting
 from wayline.journal import Head, JobLog
+from wayline.router.adapters.waking import Waker
 from wayline.router.settings import Settings as RouterSettings
-from wayline.router.waking import Waker
 from wayline.testkit import Platform, until
 
 QUICK = RouterSettings(budgets_every_s=0.05)

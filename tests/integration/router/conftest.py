@@ -20,10 +20,10 @@ from wayline.contracts.budgets import (
     PutBudget,
     ReleaseBudget,
 )
+from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.tables import Tables
 from wayline.router.admission import Admitted, Wish
 from wayline.router.app import SCHEMA, migrations, open_store
-from wayline.router.budgets import Budgets
-from wayline.router.desk import Desk
 from wayline.store import Store, migrate
 from wayline.testkit import Database
 
@@ -52,7 +52,7 @@ class Office:
     """The statements it has made, by their first word."""
 
     def __post_init__(self) -> None:
-        self.desk = Desk(self.store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10"))
+        self.tables = Tables(self.store, tenants_fresh_s=5, job_budget_usd=Decimal("0.10"))
         self.budgets = Budgets(self.store, job_budget_usd=Decimal("0.10"), moment=self.clock)
         fetch = self.store.fetch
 
@@ -66,7 +66,7 @@ class Office:
         self, job_id: str, *, agent: str = "assistant", user: str | None = None, cap: str | None = None
     ) -> Admitted:
         wish = Wish(job_id, agent, user, None if cap is None else Decimal(cap))
-        admitted = await self.desk.admit(TENANT, wish)
+        admitted = await self.tables.admit(TENANT, wish)
         assert admitted is not None
         # Admission is of now; what a test is about may be another day.
         await self.store.execute(
@@ -120,7 +120,7 @@ async def offices(database: Database, clock: Clock) -> AsyncIterator[Offices]:
         store = await open_store(database.as_role(ROLE, PASSWORD))
         office = Office(store, clock)
         if not opened:
-            await office.desk.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
+            await office.tables.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
         opened.append(office)
         return office
 

@@ -12,7 +12,7 @@ async def test_configurations_that_are_saved_at_the_same_moment_are_versions_one
     configs = [AgentConfig(description=f"from {n}") for n in range(16)]
 
     saved = await asyncio.gather(
-        *(routers[n % 4].desk.put_agent(TENANT, "new", config) for n, config in enumerate(configs))
+        *(routers[n % 4].tables.put_agent(TENANT, "new", config) for n, config in enumerate(configs))
     )
 
     assert sorted(agent.version for agent in saved) == list(range(1, 17))

@@ -323,7 +323,7 @@ def machine(database: Database) -> Iterator[type[Machine]]:
         queries = migrations().parent / "queries.sql"
         store = await Store.connect(database.as_role(ROLE, PASSWORD), schema=SCHEMA, queries=queries)
         office = Office(store, clock)
-        await office.desk.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
+        await office.tables.seed({"assistant": AgentConfig(), "critic": AgentConfig()})
         return office, await asyncpg.connect(database.dsn)
 
     Machine.loop, Machine.clock = loop, clock

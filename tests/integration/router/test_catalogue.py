@@ -13,8 +13,8 @@ import pytest
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, Prices, Rates, TariffWhen
 from wayline.llm.catalogue import bundled
+from wayline.router.adapters.catalogue import Catalogue
 from wayline.router.app import migrations
-from wayline.router.catalogue import Catalogue
 from wayline.store import Store, migrate, rls_gaps
 from wayline.testkit import Database
 

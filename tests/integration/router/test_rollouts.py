@@ -7,11 +7,11 @@ from .conftest import TENANT, Office
 
 
 async def test_an_agent_that_a_newer_router_saved_takes_jobs_without_what_only_that_one_knows(office: Office):
-    await office.desk.put_agent(TENANT, "newer", AgentConfig(description="d"))
+    await office.tables.put_agent(TENANT, "newer", AgentConfig(description="d"))
     later = """UPDATE agents SET config = jsonb_set(config || '{"mood": "cheerful"}', '{routing,mood}', '"cheerful"')"""
     await office.store.execute(TENANT, later)
 
-    admitted = await office.desk.admit(TENANT, Wish("j1", "newer"))
+    admitted = await office.tables.admit(TENANT, Wish("j1", "newer"))
 
     assert admitted is not None and admitted.agent.config == AgentConfig(description="d")
-    assert {agent.name for agent in (await office.desk.agents(TENANT)).agents} == {"assistant", "critic", "newer"}
+    assert {agent.name for agent in (await office.tables.agents(TENANT)).agents} == {"assistant", "critic", "newer"}

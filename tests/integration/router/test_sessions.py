@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from wayline.contracts.agents import Agent, AgentConfig
 from wayline.contracts.budgets import LeftWarm
 from wayline.contracts.events import Warm
-from wayline.router.sessions import FORGOTTEN_AT_ONCE, WARM_MAX, Sessions
+from wayline.router.adapters.sessions import FORGOTTEN_AT_ONCE, WARM_MAX, Sessions
 
 from .conftest import NOON, TENANT, Office
 

@@ -7,7 +7,7 @@ import pytest
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Conflict, NotFound, Reject
 from wayline.contracts.tenants import CreateTenant, DisableTenant, EnableTenant, GetTenant, ListTenants
-from wayline.router.tenants import Tenants
+from wayline.router.adapters.tenants import Tenants
 
 from .conftest import Office
 
@@ -21,9 +21,9 @@ def tenants_of(office: Office, *, most: int = 100) -> Tenants:
 async def test_a_created_tenant_has_the_bundled_agents_and_may_run_jobs(office: Office):
     created = await tenants_of(office).on_create(CreateTenant(tenant="acme"))
 
-    await office.desk.require_tenant("acme")
+    await office.tables.require_tenant("acme")
     assert created.disabled_at is None
-    assert (await office.desk.agent("acme", "assistant")).config.description == "as delivered"
+    assert (await office.tables.agent("acme", "assistant")).config.description == "as delivered"
 
 
 async def test_a_tenant_is_created_once(office: Office):
@@ -51,12 +51,12 @@ async def test_a_disabled_tenant_runs_no_jobs_until_it_is_enabled(office: Office
 
     disabled = await tenants.on_disable(DisableTenant(tenant="acme", reason="unpaid"))
     with pytest.raises(Reject) as refused:
-        await office.desk.require_tenant("acme")
+        await office.tables.require_tenant("acme")
     enabled = await tenants.on_enable(EnableTenant(tenant="acme"))
 
     assert (refused.value.code, disabled.disabled_reason) == ("tenant_disabled", "unpaid")
     assert (enabled.disabled_at, enabled.disabled_reason) == (None, "")
-    await office.desk.require_tenant("acme")
+    await office.tables.require_tenant("acme")
 
 
 async def test_an_unknown_tenant_is_not_found(office: Office):
@@ -64,7 +64,7 @@ async def test_an_unknown_tenant_is_not_found(office: Office):
         with pytest.raises(NotFound):
             await tenants_of(office).on_get(GetTenant(tenant=name))
         with pytest.raises(Reject, match="wayline tenants create"):
-            await office.desk.require_tenant(name)
+            await office.tables.require_tenant(name)
 
 
 async def test_tenants_are_listed_in_pages(office: Office):
@@ -80,22 +80,22 @@ async def test_tenants_are_listed_in_pages(office: Office):
 
 
 async def test_a_removed_bundled_agent_comes_back_as_it_was_delivered(office: Office):
-    await office.desk.put_agent("default", "assistant", AgentConfig(description="mine"))
-    await office.desk.delete_agent("default", "assistant")
+    await office.tables.put_agent("default", "assistant", AgentConfig(description="mine"))
+    await office.tables.delete_agent("default", "assistant")
 
-    restored = await office.desk.restore_agent("default", "assistant", BUNDLED["assistant"])
+    restored = await office.tables.restore_agent("default", "assistant", BUNDLED["assistant"])
 
     assert (restored.config, restored.version) == (BUNDLED["assistant"], 3)
-    assert await office.desk.agent("default", "assistant") == restored
+    assert await office.tables.agent("default", "assistant") == restored
 
 
 async def test_a_removed_agent_of_ones_own_comes_back_as_it_was_last_saved(office: Office):
-    await office.desk.put_agent("default", "mine", AgentConfig(description="first"))
-    await office.desk.put_agent("default", "mine", AgentConfig(description="last"))
-    await office.desk.delete_agent("default", "mine")
+    await office.tables.put_agent("default", "mine", AgentConfig(description="first"))
+    await office.tables.put_agent("default", "mine", AgentConfig(description="last"))
+    await office.tables.delete_agent("default", "mine")
 
-    restored = await office.desk.restore_agent("default", "mine", None)
+    restored = await office.tables.restore_agent("default", "mine", None)
 
     assert restored.config.description == "last"
     with pytest.raises(NotFound):
-        await office.desk.restore_agent("default", "never", None)
+        await office.tables.restore_agent("default", "never", None)

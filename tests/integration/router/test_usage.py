@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
-from wayline.router.usage import BELIEVED_FOR, JOBS_MIN, Seen, Usage
+from wayline.router.adapters.usage import BELIEVED_FOR, JOBS_MIN, Seen, Usage
 
 from .conftest import NOON, TENANT, Office
 

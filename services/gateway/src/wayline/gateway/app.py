@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 def migrations() -> Path:
-    """Where the files are that make this service's tables."""
+    """Return where the files are that make this service's tables."""
     return HERE / "migrations"
 
 
@@ -48,12 +48,12 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
 
 
 async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
-    """The gateway's tables; waits `wait_s` for a Postgres that is away."""
+    """Open the gateway's tables; wait `wait_s` for a Postgres that is away."""
     return await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", wait_s=wait_s)
 
 
 def _http(settings: Settings, service: Service, store: Store) -> HttpServer:
-    """The front door of a service, which tells over HTTP how that service is."""
+    """Return the front door of a service, which tells over HTTP how that service is."""
     keys, streams = Keys(store), EventStreams(settings.streams_max)
     gateway = Gateway(
         settings=settings,

@@ -27,7 +27,7 @@ _SILENT = ("/health/", "/metrics")
 
 
 def application(gateway: Gateway) -> RequestMiddleware:
-    """The whole front door as one ASGI application."""
+    """Return the whole front door as one ASGI application."""
     app = FastAPI(
         title="Wayline",
         version="1",

@@ -38,7 +38,7 @@ class EventStreams:
             task.cancel()
 
     async def events(self, feed: News) -> AsyncIterator[bytes]:
-        """A job's news as server-sent events, written no faster than the client reads."""
+        """Return a job's news as server-sent events, written no faster than the client reads."""
         with self._holding() as task:
             try:
                 async with aclosing(feed) as news:
@@ -64,7 +64,7 @@ class EventStreams:
 
 
 def encode(item: Event | Delta | None) -> bytes:
-    """One event with its `seq` as id, a delta without one, or a heartbeat."""
+    """Return one event with its `seq` as id, a delta without one, or a heartbeat."""
     if item is None:
         return KEEPALIVE_COMMENT
     data = item.__pydantic_serializer__.to_json(item).decode()
@@ -74,7 +74,7 @@ def encode(item: Event | Delta | None) -> bytes:
 
 
 async def as_list(feed: AsyncIterator[Event]) -> AsyncIterator[bytes]:
-    """The same events as one JSON list, sent as it is read."""
+    """Return the same events as one JSON list, sent as it is read."""
     between = b"["
     async for event in feed:
         yield between + event.__pydantic_serializer__.to_json(event)

@@ -54,23 +54,23 @@ class NewKey:
 
 
 def mint() -> NewKey:
-    """A new key: an id to find it by, and 256 random bits."""
+    """Return a new key: an id to find it by, and 256 random bits."""
     key_id = secrets.token_hex(8)
     secret = f"wl_{key_id}_{secrets.token_urlsafe(32)}"
     return NewKey(key_id, secret, digest(secret))
 
 
 def digest(secret: str) -> bytes:
-    """What is stored of a key. A plain hash is enough: nobody guesses 256 random bits."""
+    """Return what is stored of a key. A plain hash is enough: nobody guesses 256 random bits."""
     return sha256(secret.encode()).digest()
 
 
 def key_id(secret: str) -> str | None:
-    """The id within a key, or None when this is no key of ours."""
+    """Return the id within a key, or None when this is no key of ours."""
     found = _KEY.fullmatch(secret)
     return found.group(1) if found else None
 
 
 def opens(key: StoredKey, secret: str) -> bool:
-    """Whether the shown key is the stored one, in the same time for every wrong one."""
+    """Return whether the shown key is the stored one, in the same time for every wrong one."""
     return compare_digest(key.hash, digest(secret))

@@ -22,7 +22,7 @@ _EVERYWHERE = (401, 403, 422, 500, 503)
 
 
 def fails(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of an operation."""
+    """Return the error answers of an operation."""
     return {status: _answer(status) for status in sorted({*statuses, *_EVERYWHERE})}
 
 

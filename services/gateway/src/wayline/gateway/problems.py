@@ -59,7 +59,7 @@ class HttpProblem(Problem):
 def problem_response(
     problem: Problem, *, errors: Sequence[WrongField] = (), headers: dict[str, str] | None = None
 ) -> Response:
-    """A problem as an HTTP answer; one that may be retried says when in `Retry-After`."""
+    """Return a problem as an HTTP answer; one that may be retried says when in `Retry-After`."""
     said = HttpProblem(
         **problem.model_dump(), type=f"urn:wayline:problem:{problem.code}", errors=tuple(errors[:ERRORS_MAX])
     )
@@ -73,13 +73,13 @@ def problem_response(
 
 
 def status_problem(status: int, detail: str | None = None) -> Problem:
-    """A problem for a bare HTTP status."""
+    """Return a problem for a bare HTTP status."""
     title = HTTPStatus(status).phrase
     return Problem(code=_CODES.get(status, f"http_{status}"), title=title, detail=detail or title, status=status)
 
 
 def wrong_fields(errors: Sequence[Any], *, within: str = "") -> list[WrongField]:
-    """Pydantic's errors without the input that caused them: it may be large, and it may be secret."""
+    """Return pydantic's errors without the input that caused them: it may be large, and it may be secret."""
     return [_wrong_field(e, within=within) for e in errors]
 
 
@@ -89,12 +89,12 @@ def _wrong_field(error: Any, *, within: str = "") -> WrongField:
 
 
 def _no_json(error: Any) -> WrongField:
-    """FastAPI says where the JSON breaks as if that were a field."""
+    """Return whether a body is no JSON: FastAPI says where it breaks as if that were a field."""
     return WrongField(field="body", message=f"this is not JSON from character {error['loc'][-1]} on")
 
 
 def invalid(errors: Sequence[WrongField]) -> Response:
-    """The answer to a request with wrong fields."""
+    """Return the answer to a request with wrong fields."""
     detail = "; ".join(f"{error.field}: {error.message}" for error in errors[:5])
     problem = Problem(code="invalid_request", title="The request is not valid", detail=detail, status=422)
     return problem_response(problem, errors=errors)

@@ -46,7 +46,7 @@ _SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"
 
 
 async def read_document(request: Request, tenant: str) -> IndexDocument:
-    """The document in a request. Raises InvalidBody, Empty, or WrongContentType."""
+    """Return the document in a request. Raises InvalidBody, Empty, or WrongContentType."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if kind == "multipart/form-data":
@@ -123,7 +123,7 @@ def _ending(name: str) -> str:
 
 
 def size_bytes(document: IndexDocument) -> int:
-    """Bytes of what was sent."""
+    """Count the bytes of what was sent."""
     if document.text is not None:
         return len(document.text.encode())
     encoded = document.content_base64 or ""
@@ -131,13 +131,13 @@ def size_bytes(document: IndexDocument) -> int:
 
 
 def content_sha256(document: IndexDocument) -> str:
-    """What the bytes that are kept of a document are known by."""
+    """Return what the bytes that are kept of a document are known by."""
     content = document.text.encode() if document.text is not None else b64decode(document.content_base64 or "")
     return sha256(content).hexdigest()
 
 
 def index_id(document: IndexDocument) -> str:
-    """The id under which the same document with the same content is queued once."""
+    """Return the id under which the same document with the same content is queued once."""
     return f"{document.tenant}/{document.document_id}:{sha256(document.to_wire()).hexdigest()[:32]}"
 
 

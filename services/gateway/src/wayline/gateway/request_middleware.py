@@ -68,7 +68,7 @@ class _Answer:
         self.status = 0
 
     def route(self) -> str:
-        """The route's template: never the path itself, which would be a label per job."""
+        """Return the route's template: never the path itself, which would be a label per job."""
         route = self._scope.get("route")
         return getattr(route, "path", None) or "none"
 

@@ -28,7 +28,7 @@ class Settings(EnvironmentSettings):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach the port."""
+        """Return whether only this machine can reach the port."""
         if self.http_host == "localhost":
             return True
         try:

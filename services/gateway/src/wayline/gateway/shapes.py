@@ -143,7 +143,7 @@ class DocumentBody(Body):
 
 
 def _decoded(value: Any) -> Any:
-    """A form has only text: metadata comes as a JSON object within it."""
+    """Decode metadata, which comes as a JSON object in a form's text."""
     if not isinstance(value, str):
         return value
     try:
@@ -316,7 +316,7 @@ class DismissedLetterList(BaseModel):
 
 
 def links(job_id: str) -> dict[str, str]:
-    """Where everything about a job is."""
+    """Return where everything about a job is."""
     here = f"/v1/jobs/{job_id}"
     return {
         "self": here,
@@ -328,7 +328,7 @@ def links(job_id: str) -> dict[str, str]:
 
 
 def linked(job: JobView) -> JobView:
-    """A job with its links."""
+    """Return a job with its links."""
     return job.model_copy(update={"links": links(job.job_id)})
 
 

@@ -53,30 +53,30 @@ class Admitted:
 
     @property
     def priced_only(self) -> bool:
-        """Whether a budget that somebody set forbids calls whose price is unknown."""
+        """Return whether a budget that somebody set forbids calls whose price is unknown."""
         return self.cap_set or self.left_usd is not None
 
     @property
     def bound_usd(self) -> Decimal | None:
-        """What somebody's budgets leave for the job, one for each job among them: what its route must keep to."""
+        """Return what somebody's budgets leave for the job, those for each job included: its route must keep to it."""
         return min(
             (usd for usd in (self.left_usd, self.cap_usd if self.cap_set else None) if usd is not None), default=None
         )
 
     @property
     def used_up(self) -> str:
-        """The budget that has nothing left for the job."""
+        """Return the budget that has nothing left for the job."""
         if self.left_usd is not None and self.left_usd <= 0:
             return self.tightest
         return OWN if self.cap_usd <= 0 else ""
 
     def held_usd(self, route: Route) -> Decimal | None:
-        """What is held at once: nothing yet. None: no call has to ask, because nothing that anybody set limits it."""
+        """Return what is held at once: nothing yet. None: no call has to ask, because no limit counts it."""
         return None if route.estimated_cost_usd is None and not self.priced_only else Decimal(0)
 
 
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
-    """The body's id, else the message's own, else one derived from its place in the stream: the same each time.
+    """Return the body's id, else the message's own, else one derived from its place in the stream: the same each time.
 
     Raises InvalidMessage when the body and the header name different jobs.
     """
@@ -93,14 +93,14 @@ def job_id_of(asked: str | None, delivery: Delivery) -> str:
 
 
 def require_text(job: SubmitJob) -> None:
-    """Raises InvalidMessage for names that no table takes: each try to look one up would fail as if we were broken."""
+    """Refuse names that no table takes with InvalidMessage: looking one up would fail as if we were broken."""
     for name in ("agent", "session_id", "user_id"):
         if "\0" in (getattr(job, name) or ""):
             raise InvalidMessage(schema=SubmitJob.schema_id(), reason=f"{name} has a NUL character in it")
 
 
 def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
-    """Where the result goes. Raises InvalidMessage when that is neither an inbox nor the tenant's own replies."""
+    """Return where the result goes. Raises InvalidMessage where that is no inbox and no reply of the tenant's own."""
     subject = delivery.headers.get(h.REPLY_TO)
     if subject is not None and not may_reply_to(tenant, subject):
         raise InvalidMessage(
@@ -112,7 +112,7 @@ def reply_to_of(tenant: str, delivery: Delivery) -> str | None:
 
 
 def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
-    """The caller's own `traceparent`, which becomes a link; a span of the job's own trace is not a caller."""
+    """Return the caller's own `traceparent`, which becomes a link; a span of the job's own trace is not a caller."""
     handed_on = delivery.headers.get(h.CALLER)
     if handed_on:
         return handed_on
@@ -122,7 +122,7 @@ def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
 
 
 def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> JobSubmitted:
-    """A log's first event."""
+    """Return a log's first event."""
     subject = delivery.headers.get(h.REPLY_TO)
     return JobSubmitted(
         job_id=job_id,
@@ -143,7 +143,7 @@ def without_input(first: JobSubmitted) -> JobSubmitted:
 
 
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:
-    """Why a job cannot be paid for; one that would rather wait than end is let in, and parks."""
+    """Return why a job cannot be paid for; one that would rather wait than end is let in, and parks."""
     route, call_usd = decision.route, decision.first_call_usd
     if route.estimated_cost_usd is None and admitted.priced_only:
         budget = f"budget {admitted.tightest!r}" if admitted.tightest else "the job's own budget"
@@ -167,21 +167,21 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
 
 
 def _whose(job: SubmitJob, admitted: Admitted) -> str:
-    """Who says what a job may spend."""
+    """Return who says what a job may spend."""
     if job.options.budget_usd is not None:
         return "its own options.budget_usd"
     return "a budget for each job" if admitted.cap_set else DEFAULT_CAP
 
 
 def _remedy(job: SubmitJob, admitted: Admitted) -> str:
-    """What lets it spend more."""
+    """Return what lets it spend more."""
     if job.options.budget_usd is not None:
         return "give it a larger one"
     return ("raise it, or " if admitted.cap_set else "") + "give it an options.budget_usd"
 
 
-def routed(first: JobSubmitted, admitted: Admitted, asked: RoutingInput, decision: Decision) -> JobRouted:
-    """What was decided, with all that a backtest needs to decide it again."""
+def routed(first: JobSubmitted, admitted: Admitted, inputs: RoutingInput, decision: Decision) -> JobRouted:
+    """Return what was decided, with all that a backtest needs to decide it again."""
     limits = choose_limits(first.job.options, admitted.agent.config)
     return JobRouted(
         job_id=first.job_id,
@@ -195,21 +195,21 @@ def routed(first: JobSubmitted, admitted: Admitted, asked: RoutingInput, decisio
         limits=limits.model_copy(update={"budget_usd": admitted.cap_usd}),
         candidates=decision.candidates,
         policy=decision.policy,
-        left_usd=asked.left_usd,
+        left_usd=inputs.left_usd,
         held_usd=admitted.held_usd(decision.route),
-        warm=asked.warm,
-        attachments=asked.attachments,
+        warm=inputs.warm,
+        attachments=inputs.attachments,
         away=decision.away,
     )
 
 
 def refused(first: JobSubmitted, error: Failure) -> list[Event]:
-    """The whole log of a job that is refused: it was asked for, and this is why it will not run."""
+    """Return the whole log of a job that is refused: it was asked for, and this is why it will not run."""
     return [first, JobFailed(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, error=error)]
 
 
 def planned(first: JobSubmitted, decided: JobRouted, refusal: Failure | None) -> list[Event]:
-    """The whole log of a dry run: what would happen, and that nothing did."""
+    """Return the whole log of a dry run: what would happen, and that nothing did."""
     reason = f"dry run; the job would be refused: {refusal.message}" if refusal else "dry run"
     done = JobCompleted(
         job_id=first.job_id, seq=3, at=first.at, trace=first.trace, answer="", partial=True, reason=reason
@@ -239,18 +239,18 @@ def salvaged(delivery: Delivery) -> Salvaged:
     value: Any = None
     with suppress(ValueError):
         value = from_json(delivery.body)
-    said: dict[str, Any] = value if isinstance(value, dict) else {}
-    agent, text = said.get("agent"), said.get("input")
+    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    agent, text = fields.get("agent"), fields.get("input")
     job = SubmitJob(
         tenant=tenant,
         agent=agent if isinstance(agent, str) and 0 < len(agent) <= AGENT_MAX else "unreadable",
         input=text if isinstance(text, str) else "",
     )
-    asked = said.get("job_id")
+    asked = fields.get("job_id")
     own = asked if isinstance(asked, str) and re.fullmatch(ids.JOB_ID_PATTERN, asked) else None
     return Salvaged(job, own or job_id_of(None, delivery), has_log=isinstance(value, dict))
 
 
 def root(tenant: str, job_id: str) -> SpanRef:
-    """The span that events of the job as a whole stand on."""
+    """Return the span that events of the job as a whole stand on."""
     return SpanRef(trace_id=ids.trace_id(tenant, job_id), span_id=ids.job_span(tenant, job_id))

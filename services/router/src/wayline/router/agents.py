@@ -18,7 +18,7 @@ NAME_MAX_CHARS = 265
 
 
 def check_agent(config: AgentConfig, cards: Sequence[ModelCard]) -> None:
-    """Raises Reject for an answer's schema that can check nothing, or a model that nobody has described.
+    """Raise Reject for an answer's schema that can check nothing, or a model that nobody has described.
 
     `cards` are all of the tenant's models, also those whose provider is not configured yet.
     """
@@ -41,8 +41,8 @@ def check_agent(config: AgentConfig, cards: Sequence[ModelCard]) -> None:
             raise _unknown(f"{field} is {quoted(name)}, which is {tiers} {_one_of(name, known)}")
 
 
-def _unknown(said: str) -> Reject:
-    return Reject(said, code="unknown_model", status=422)
+def _unknown(message: str) -> Reject:
+    return Reject(message, code="unknown_model", status=422)
 
 
 def _one_of(name: str, known: Sequence[str]) -> str:

@@ -12,22 +12,22 @@ from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUT
 from wayline.contracts import agents, budgets, models, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
+from wayline.router.adapters.attachments import AttachmentLimits, Attachments
+from wayline.router.adapters.availability import Availability
+from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.sessions import Sessions
+from wayline.router.adapters.shares import ShareLimits, Shares
+from wayline.router.adapters.signal_share import SignalShare
+from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.tenants import Tenants
+from wayline.router.adapters.usage import Usage
+from wayline.router.adapters.waking import Waker
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
-from wayline.router.attachments import AttachmentLimits, Attachments
-from wayline.router.availability import Availability
-from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
-from wayline.router.catalogue import Catalogue
-from wayline.router.desk import Desk
 from wayline.router.handlers import Router
-from wayline.router.sessions import Sessions
 from wayline.router.settings import Settings
-from wayline.router.shares import ShareLimits, Shares
-from wayline.router.signal_share import SignalShare
-from wayline.router.tenants import Tenants
-from wayline.router.usage import Usage
-from wayline.router.waking import Waker
 from wayline.store import Store
 from wayline.telemetry import BusExporter, Home, Telemetry
 
@@ -36,7 +36,7 @@ SCHEMA = "router"
 
 
 def migrations() -> Path:
-    """Where the files are that make the router's tables."""
+    """Return where the files are that make the router's tables."""
     return Path(str(files("wayline.router") / "migrations"))
 
 
@@ -46,8 +46,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
-    desk = Desk(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
-    await desk.seed(bundled())
+    tables = Tables(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
+    await tables.seed(bundled())
     catalogue = Catalogue(
         store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
     )
@@ -60,7 +60,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
     router = Router(
         bus,
-        desk,
+        tables,
         catalogue,
         money,
         attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
@@ -92,7 +92,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
 
 
 async def open_store(dsn: str, *, wait_s: float = 0.0) -> Store:
-    """The router's tables; waits `wait_s` for a Postgres that is away."""
+    """Open the router's tables; wait `wait_s` for a Postgres that is away."""
     queries = files("wayline.router") / "queries.sql"
     return await Store.connect(dsn, schema=SCHEMA, queries=queries, wait_s=wait_s, init=_read_by_index)
 
@@ -106,7 +106,7 @@ async def _read_by_index(conn: Any) -> None:
 
 
 def _work(router: Router, bus: Bus, *, slots: int) -> list[Work[Any]]:
-    """What is done with each message of the router's queues."""
+    """Return what is done with each message of the router's queues."""
     return [
         Work(
             SUBMIT_ROUTER,

@@ -25,25 +25,25 @@ from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, Raise
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
+from wayline.router.adapters.attachments import Attachments, fixed
+from wayline.router.adapters.availability import Availability
+from wayline.router.adapters.budgets import Budgets
+from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.log_capacity import LogCapacity
+from wayline.router.adapters.sessions import Sessions
+from wayline.router.adapters.shares import TENANT_FULL, Shares
+from wayline.router.adapters.signal_share import SignalShare
+from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.usage import Usage
 from wayline.router.admission import Admitted
 from wayline.router.agents import check_agent
-from wayline.router.attachments import Attachments, fixed
-from wayline.router.availability import Availability
-from wayline.router.budgets import Budgets
 from wayline.router.bundled import bundled
-from wayline.router.catalogue import Catalogue
-from wayline.router.desk import Desk
-from wayline.router.room import Room
-from wayline.router.sessions import Sessions
-from wayline.router.shares import TENANT_FULL, Shares
-from wayline.router.signal_share import SignalShare
-from wayline.router.usage import Usage
 from wayline.routing import Decision, RoutingInput, choose_route
 from wayline.routing.slots import named_by
 
 
 def now() -> datetime:
-    """The moment that a first record is written; whatever is decided takes it from there."""
+    """Return the moment that a first record is written; whatever is decided takes it from there."""
     return datetime.now(UTC)
 
 
@@ -53,7 +53,7 @@ class Router:
     def __init__(
         self,
         bus: Bus,
-        desk: Desk,
+        tables: Tables,
         catalogue: Catalogue,
         budgets: Budgets,
         *,
@@ -66,8 +66,8 @@ class Router:
         default_model: str,
     ) -> None:
         self._bus = bus
-        self._room = Room(bus)
-        self._desk = desk
+        self._log_capacity = LogCapacity(bus)
+        self._tables = tables
         self._catalogue = catalogue
         self._budgets = budgets
         self._attachments = attachments
@@ -80,7 +80,7 @@ class Router:
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
         """Give a job its log and its first ticket, once, however often it is submitted."""
-        await self._desk.require_tenant(job.tenant)
+        await self._tables.require_tenant(job.tenant)
         job_id = admission.job_id_of(job.job_id, delivery)
         admission.reply_to_of(job.tenant, delivery)
         admission.require_text(job)
@@ -89,15 +89,15 @@ class Router:
         head = await log.last() if delivery.deliveries > 1 else None
         if head is None:
             head = await self._new(log, job, job_id, delivery)
-        said = self._spoken(job, job_id, head)
+        messages = self._spoken(job, job_id, head)
         if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
-        return said
+        return messages
 
     async def _new(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         """Write a job's first record; only what is new can be refused or has to wait."""
         try:
-            await self._room.require()
+            await self._log_capacity.require()
             await self._shares.require(job.tenant)
             return await self._begin(log, job, job_id, delivery)
         except (Reject, Retry):
@@ -109,14 +109,14 @@ class Router:
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
         wish = admission.Wish(job_id, job.agent, job.user_id, job.options.budget_usd)
-        admitted = await self._desk.admit(job.tenant, wish)
+        admitted = await self._tables.admit(job.tenant, wish)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise _no_agent(job.agent)
-        asked = await self._asked(job.tenant, job, admitted)
-        decision = await self._decide(job.tenant, asked)
+        inputs = await self._routing_input(job.tenant, job, admitted)
+        decision = await self._decide(job.tenant, inputs)
         first = admission.submitted(job, job_id, delivery, now())
-        decided = admission.routed(first, admitted, asked, decision)
+        decided = admission.routed(first, admitted, inputs, decision)
         refusal = admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
             record = admission.planned(first, decided, refusal)
@@ -136,7 +136,7 @@ class Router:
                 await self._budgets.settle(job.tenant, job_id, Decimal(0))
             return head
 
-    async def _asked(self, tenant: str, job: SubmitJob, admitted: Admitted) -> RoutingInput:
+    async def _routing_input(self, tenant: str, job: SubmitJob, admitted: Admitted) -> RoutingInput:
         """Gather what a job asks of its route: its files, its session's cache and its agent's use included."""
         agent, warm = admitted.agent, None
         seen = await self._usage.seen(tenant, agent.name, now=now())
@@ -154,10 +154,10 @@ class Router:
             tools=seen.tools,
         )
 
-    async def _decide(self, tenant: str, asked: RoutingInput) -> Decision:
+    async def _decide(self, tenant: str, inputs: RoutingInput) -> Decision:
         cards = await self._catalogue.usable(tenant)
-        away = self._availability.away({*(card.name for card in cards), *named_by(asked.config.routing)})
-        return choose_route(asked, default_model=self._default_model, cards=cards, away=away)
+        away = self._availability.away({*(card.name for card in cards), *named_by(inputs.config.routing)})
+        return choose_route(inputs, default_model=self._default_model, cards=cards, away=away)
 
     def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
@@ -179,7 +179,7 @@ class Router:
         record = admission.refused(first, Failure(code=code, message=reason))
         if code == TENANT_FULL:
             record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))
-        known = found.has_log and await self._desk.is_tenant(job.tenant)
+        known = found.has_log and await self._tables.is_tenant(job.tenant)
         if not known or not await self._shares.may_store(job.tenant):
             return await send_result(self._bus, fold(record))
         log = JobLog(self._bus, job.tenant, found.job_id)
@@ -199,7 +199,7 @@ class Router:
         await self._conclude(log, record)
 
     async def _conclude(self, log: JobLog, record: Sequence[Event]) -> None:
-        """What follows the end of a job that no executor ever held; each part may be repeated."""
+        """Send the result and settle the job that no executor ever held; each part may be repeated."""
         await send_result(self._bus, fold(record))
         await self._budgets.settle(log.tenant, log.job_id, Decimal(0))
 
@@ -216,71 +216,71 @@ class Router:
         return [RunJob(tenant=heard.tenant, lane=head.lane, job=heard.job_id, at=head.sequence)]
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
-        """A wait is over: say so as a signal, like any other."""
+        """Turn the end of a wait into a signal like any other."""
         return [Signal(tenant=due.tenant, job_id=due.job_id, signal=Expire(wait_id=due.wait_id))]
 
-    async def on_plan(self, asked: PlanJob) -> Planned:
+    async def on_plan(self, request: PlanJob) -> Planned:
         """Decide as for a real job, and run nothing."""
-        job = asked.job
+        job = request.job
         wish = admission.Wish(job.job_id or "", job.agent, job.user_id, job.options.budget_usd)
-        admitted = await self._desk.consider(asked.tenant, wish)
+        admitted = await self._tables.consider(request.tenant, wish)
         if admitted is None:
             raise _no_agent(job.agent)
-        decision = await self._decide(asked.tenant, await self._asked(asked.tenant, job, admitted))
+        decision = await self._decide(request.tenant, await self._routing_input(request.tenant, job, admitted))
         agent, refusal = admitted.agent, admission.unaffordable(job, decision, admitted)
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
 
-    async def on_settle(self, asked: SettleJob) -> Settled:
+    async def on_settle(self, request: SettleJob) -> Settled:
         """Turn a job's reservation into its cost; remember what it used, and what its session finds warm."""
-        settled = await self._budgets.on_settle(asked)
-        if asked.used is not None and settled.settled:
-            self._usage.note(asked.tenant, asked.used)
-        if asked.left_warm is not None:
-            await self._sessions.remember(asked.tenant, asked.left_warm, now=now())
+        settled = await self._budgets.on_settle(request)
+        if request.used is not None and settled.settled:
+            self._usage.note(request.tenant, request.used)
+        if request.left_warm is not None:
+            await self._sessions.remember(request.tenant, request.left_warm, now=now())
         return settled
 
-    async def on_get_agent(self, asked: GetAgent) -> Agent:
+    async def on_get_agent(self, request: GetAgent) -> Agent:
         """Give the newest version of an agent."""
-        return await self._desk.agent(asked.tenant, asked.name)
+        return await self._tables.agent(request.tenant, request.name)
 
-    async def on_list_agents(self, asked: ListAgents) -> AgentList:
+    async def on_list_agents(self, request: ListAgents) -> AgentList:
         """Give the newest version of every agent."""
-        return await self._desk.agents(asked.tenant)
+        return await self._tables.agents(request.tenant)
 
-    async def on_put_agent(self, asked: PutAgent) -> Agent:
+    async def on_put_agent(self, request: PutAgent) -> Agent:
         """Save an agent that can do its work; what is pinned to it keeps the bytes of now."""
-        if not await self._desk.is_tenant(asked.tenant):
-            raise NotFound("tenant", asked.tenant)
-        config = asked.config
-        check_agent(config, (await self._catalogue.all(asked.tenant)).models)
+        if not await self._tables.is_tenant(request.tenant):
+            raise NotFound("tenant", request.tenant)
+        config = request.config
+        check_agent(config, (await self._catalogue.all(request.tenant)).models)
         if config.pinned:
-            pinned = fixed(config.pinned, await self._attachments.of(asked.tenant, config.pinned))
+            pinned = fixed(config.pinned, await self._attachments.of(request.tenant, config.pinned))
             config = config.model_copy(update={"pinned": pinned})
-        return await self._desk.put_agent(asked.tenant, asked.name, config)
+        return await self._tables.put_agent(request.tenant, request.name, config)
 
-    async def on_delete_agent(self, asked: DeleteAgent) -> Deleted:
+    async def on_delete_agent(self, request: DeleteAgent) -> Deleted:
         """Retire an agent."""
-        return Deleted(deleted=await self._desk.delete_agent(asked.tenant, asked.name))
+        return Deleted(deleted=await self._tables.delete_agent(request.tenant, request.name))
 
-    async def on_restore_agent(self, asked: RestoreAgent) -> Agent:
+    async def on_restore_agent(self, request: RestoreAgent) -> Agent:
         """Bring an agent back that was removed or changed."""
-        if not await self._desk.is_tenant(asked.tenant):
-            raise NotFound("tenant", asked.tenant)
-        return await self._desk.restore_agent(asked.tenant, asked.name, bundled().get(asked.name))
+        if not await self._tables.is_tenant(request.tenant):
+            raise NotFound("tenant", request.tenant)
+        return await self._tables.restore_agent(request.tenant, request.name, bundled().get(request.name))
 
-    async def on_list_models(self, asked: ListModels) -> ModelList:
+    async def on_list_models(self, request: ListModels) -> ModelList:
         """Give every model that the tenant can use."""
-        return await self._catalogue.all(asked.tenant)
+        return await self._catalogue.all(request.tenant)
 
-    async def on_put_model(self, asked: PutModel) -> ModelCard:
+    async def on_put_model(self, request: PutModel) -> ModelCard:
         """Keep a card of the tenant's own."""
-        if not await self._desk.is_tenant(asked.tenant):
-            raise NotFound("tenant", asked.tenant)
-        return await self._catalogue.put(asked.tenant, asked.card)
+        if not await self._tables.is_tenant(request.tenant):
+            raise NotFound("tenant", request.tenant)
+        return await self._catalogue.put(request.tenant, request.card)
 
-    async def on_delete_model(self, asked: DeleteModel) -> ModelDeleted:
+    async def on_delete_model(self, request: DeleteModel) -> ModelDeleted:
         """Take a card of the tenant's own back."""
-        return ModelDeleted(deleted=await self._catalogue.delete(asked.tenant, asked.provider, asked.model))
+        return ModelDeleted(deleted=await self._catalogue.delete(request.tenant, request.provider, request.model))
 
 
 def _no_agent(name: str) -> Reject:

@@ -57,6 +57,6 @@ class Settings(EnvironmentSettings, EndpointSettings):
     )
 
     def reachable(self) -> dict[str, str]:
-        """The base URL of each provider that a job can be sent to; empty where only its name is known."""
+        """Return the base URL of each provider that a job can be sent to; empty where only its name is known."""
         found = {name: endpoint.base_url for name, endpoint in self.endpoints().items()}
         return found if self.providers is None else {name: found.get(name, "") for name in self.providers}

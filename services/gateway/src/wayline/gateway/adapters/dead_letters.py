@@ -33,7 +33,7 @@ class DeadLetters:
     tenant: str
 
     async def page(self, *, limit: int, before: int | None) -> DeadLetterPage:
-        """The newest letters below a sequence; a page may be short or empty and still have a next one."""
+        """Return the newest letters below a sequence; a page may be short or empty and still have a next one."""
         first, last = await self._bounds()
         top = last if before is None else min(last, before - 1)
         bottom = max(first, top - SCANNED_MAX + 1)
@@ -48,7 +48,7 @@ class DeadLetters:
         return DeadLetterPage(dead_letters=tuple(found), next_cursor=_cursor(bottom, first))
 
     async def get(self, sequence: int) -> DeadLetterBody:
-        """One letter with its headers and body. Raises NotFound, also for another tenant's."""
+        """Return one letter with its headers and body. Raises NotFound, also for another tenant's."""
         message = await self._message(sequence)
         if message is None:
             raise NotFound("dead letter", str(sequence))
@@ -136,7 +136,7 @@ def _cursor(lowest_seen: int, first: int) -> str | None:
 
 
 def _as_text(data: bytes, *, cut: bool) -> str | None:
-    """The body as text, unless it is not; a character that the limit cut in two does not make it binary."""
+    """Return the body as text, unless it is not; a character that the limit cut in two does not make it binary."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -40,7 +40,7 @@ class Keys:
         self._any: _Remembered[bool] | None = None
 
     async def any(self) -> bool:
-        """Whether a key was ever created: from then on every request must show one."""
+        """Return whether a key was ever created: from then on every request must show one."""
         known = self._any
         if known is not None and (known.value or _age(known) < FRESH_S):
             return known.value
@@ -55,7 +55,7 @@ class Keys:
         return found
 
     async def caller(self, secret: str) -> Caller:
-        """Who shows this key. Raises Unauthorized for one that is unknown, expired or revoked."""
+        """Return who shows this key. Raises Unauthorized for one that is unknown, expired or revoked."""
         wanted = key_id(secret)
         key = await self._find(wanted) if wanted else None
         if key is None or not opens(key, secret):

@@ -80,7 +80,7 @@ class Submissions:
         )
 
     async def queued(self, tenant: str, job_id: str) -> JobView | None:
-        """A job that was accepted and has no log yet, as HTTP shows it."""
+        """Return a job that was accepted and has no log yet, as HTTP shows it."""
         row = await self._store.fetchrow(tenant, self._sql.queued_submission, tenant, job_id)
         if row is None:
             return None

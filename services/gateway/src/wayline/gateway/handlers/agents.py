@@ -32,13 +32,13 @@ AgentPath: TypeAlias = Annotated[str, Path(pattern=ids.NAME_PATTERN, examples=["
 
 @router.get("/agents", responses=fails())
 async def list_agents(gateway: GatewayDependency, caller: Reader) -> AgentList:
-    """The newest version of every agent."""
+    """Return the newest version of every agent."""
     return await gateway.bus.ask(ListAgents(tenant=caller.tenant), AgentList)
 
 
 @router.get("/agents/{name}", responses=fails(404))
 async def get_agent(name: AgentPath, gateway: GatewayDependency, caller: Reader) -> Agent:
-    """The newest version of an agent."""
+    """Return the newest version of an agent."""
     return await gateway.bus.ask(GetAgent(tenant=caller.tenant, name=name), Agent)
 
 
@@ -77,5 +77,5 @@ async def restore_agent(name: AgentPath, gateway: GatewayDependency, caller: Adm
 
 @router.get("/tools", responses=fails())
 async def list_tools(gateway: GatewayDependency, caller: Reader) -> ToolList:
-    """Every tool an agent may use, with its schema and what repeating it would do."""
+    """Return every tool an agent may use, with its schema and what repeating it would do."""
     return await gateway.bus.ask(ListTools(tenant=caller.tenant), ToolList)

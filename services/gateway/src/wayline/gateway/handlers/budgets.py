@@ -30,13 +30,13 @@ NewBudgetPath: TypeAlias = Annotated[BudgetName, Path(examples=["month"])]
 
 @router.get("", responses=fails())
 async def list_budgets(gateway: GatewayDependency, caller: Reader) -> BudgetList:
-    """Every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
+    """Return every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
     return await gateway.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
 
 
 @router.get("/{name}", responses=fails(404))
 async def get_budget(name: BudgetPath, gateway: GatewayDependency, caller: Reader) -> Budget:
-    """One budget."""
+    """Return one budget."""
     found = await gateway.bus.ask(ListBudgets(tenant=caller.tenant, name=name), BudgetList)
     if not found.budgets:
         raise NotFound("budget", name)

@@ -33,7 +33,7 @@ async def list_dead_letters(
         str | None, Query(pattern=r"^[1-9][0-9]{0,17}$", description="`next_cursor` of the page before.")
     ] = None,
 ) -> DeadLetterPage:
-    """The messages of this tenant that could not be handled, newest first."""
+    """Return the messages of this tenant that could not be handled, newest first."""
     return await _letters(gateway, caller).page(limit=limit, before=int(cursor) if cursor else None)
 
 
@@ -49,7 +49,7 @@ async def list_dismissed_letters(
 async def get_dead_letter(
     sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], gateway: GatewayDependency, caller: Admin
 ) -> DeadLetterBody:
-    """One of them with its headers and what it said."""
+    """Return one of them with its headers and what it said."""
     return await _letters(gateway, caller).get(sequence)
 
 

@@ -44,7 +44,7 @@ class Gateway:
 
 
 def the_gateway(request: Request) -> Gateway:
-    """The gateway that serves a request."""
+    """Return the gateway that serves a request."""
     return request.app.state.gateway
 
 
@@ -60,7 +60,7 @@ async def identify(
     gateway: GatewayDependency,
     shown: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Who calls: the tenant comes from the key and from nothing else. Raises Unauthorized, Forbidden or TenantFull."""
+    """Identify the caller: the tenant comes from the key alone. Raises Unauthorized, Forbidden or TenantFull."""
     if shown is not None:
         caller = await gateway.keys.caller(shown.credentials)
         await gateway.router.require_tenant(caller.tenant)
@@ -86,7 +86,7 @@ def _is_large(request: Request) -> bool:
 
 
 def _require_local(headers: Mapping[str, str]) -> None:
-    """Without keys a browser is the danger: a page of any site could talk to this port, or rename itself to us."""
+    """Refuse what a browser sends for other sites: without keys any page could talk to this port, or take our name."""
     for header, scheme in (("host", "http://"), ("origin", "")):
         said = headers.get(header)
         if said is None:

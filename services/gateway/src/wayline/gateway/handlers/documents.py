@@ -108,7 +108,7 @@ async def _queue(gateway: Gateway, document: IndexDocument) -> int:
 
 
 async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
-    """Whether what can be searched is this very document; one that waits could as well be another version."""
+    """Return whether what can be searched is this very document; one that waits could as well be another version."""
     try:
         known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
@@ -165,7 +165,7 @@ async def list_documents(
 
 @router.get("/documents/{document_id:path}", responses=fails(404))
 async def get_document(document_id: DocumentPath, gateway: GatewayDependency, caller: Reader) -> Document:
-    """A document and how far its ingestion is."""
+    """Return a document and how far its ingestion is."""
     return await gateway.bus.ask(GetDocument(tenant=caller.tenant, document_id=document_id), Document)
 
 

@@ -79,7 +79,7 @@ async def submit_job(
 
 
 async def _current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
-    """200 with the job once it has ended, else 202; a fresh one was queued a moment ago and need not be looked at."""
+    """Answer 200 with the job once it has ended, else 202; a fresh one was queued a moment ago and is not looked at."""
     status = Status.QUEUED
     if wait_s or not fresh:
         try:
@@ -96,7 +96,7 @@ async def _current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float 
 
 
 async def _looked_at(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None) -> JobView:
-    """The job when it has ended, or as it is when the wait is over."""
+    """Return the job when it has ended, or as it is when the wait is over."""
     ended = None
     if wait_s:
         ended = await wait_for_end(gateway, tenant, job_id, wait_s=min(wait_s, gateway.settings.wait_max_s))
@@ -122,7 +122,7 @@ async def list_jobs(
 
 @router.get("/{job_id}", responses=fails(404))
 async def get_job(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> JobView:
-    """Where a job is: status, route, steps, usage, cost, and the answer once there is one."""
+    """Return where a job is: status, route, steps, usage, cost, and the answer once there is one."""
     return await read_job(gateway, caller.tenant, job_id)
 
 

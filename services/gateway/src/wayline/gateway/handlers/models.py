@@ -66,13 +66,13 @@ CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(exam
 
 @router.get("/models", responses=fails())
 async def list_models(gateway: GatewayDependency, caller: Reader) -> ModelList:
-    """Every model: the bundled ones and the tenant's own, those first that their tier means first."""
+    """Return every model: the bundled ones and the tenant's own, those first that their tier means first."""
     return await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
 
 
 @router.get("/providers", responses=fails())
 async def list_providers(gateway: GatewayDependency, caller: Reader) -> Providers:
-    """The providers that executors are configured for: where each is, and whether a key is sent, never the key."""
+    """Return the providers that executors are configured for: where each is, and whether a key is sent, but no key."""
     executors = await gateway.bus.ask_everyone(ListProviders(tenant=caller.tenant), ProviderList)
     executors.sort(key=lambda one: one.executor)
     shared = (one for one in executors[0].providers if all(one in other.providers for other in executors))
@@ -81,7 +81,7 @@ async def list_providers(gateway: GatewayDependency, caller: Reader) -> Provider
 
 @router.get("/models/{provider}/{model:path}", responses=fails(404))
 async def get_model(provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Reader) -> ModelCard:
-    """One model: what it can do and what it costs; prices of null are unknown, not zero."""
+    """Return one model: what it can do and what it costs; prices of null are unknown, not zero."""
     found = await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
     name = f"{provider}/{model}"
     for card in found.models:

@@ -16,13 +16,13 @@ router = APIRouter(tags=["operations"])
 
 @router.get("/health/live")
 async def live() -> dict[str, str]:
-    """The process answers."""
+    """Answer that the process is alive."""
     return {"status": "ok"}
 
 
 @router.get("/health/ready", responses={503: {"description": "Something it needs is away"}})
 async def ready(gateway: GatewayDependency) -> Response:
-    """How everything is that the gateway needs."""
+    """Say how everything is that the gateway needs."""
     needs = await gateway.ready()
     well = all(state == "ok" for state in needs.values())
     return JSONResponse({"status": "ok" if well else "unavailable", "needs": needs}, status_code=200 if well else 503)
@@ -30,7 +30,7 @@ async def ready(gateway: GatewayDependency) -> Response:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}, **fails()})
 async def metrics(caller: Operator) -> Response:
-    """Prometheus metrics: they name all tenants, their budgets and costs, so they need the scope `operator` here.
+    """Return Prometheus metrics: they name all tenants, their budgets and costs, so they need the scope `operator`.
 
     On the health port (`WAYLINE_HEALTH_PORT`), which only machines reach, they need no key.
     """
@@ -39,5 +39,5 @@ async def metrics(caller: Operator) -> Response:
 
 @router.get("/docs", include_in_schema=False)
 async def docs() -> HTMLResponse:
-    """The interface as a page that needs no other server."""
+    """Return the interface as a page that needs no other server."""
     return HTMLResponse(files("wayline.gateway").joinpath("docs.html").read_text())

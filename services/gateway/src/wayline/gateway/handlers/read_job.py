@@ -14,7 +14,7 @@ from wayline.journal import Head, JobLog, fold, follow, view
 
 
 async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
-    """The job from its log, or from its submission while the router has not begun one. Raises NotFound."""
+    """Return the job from its log, or from its submission while the router has not begun one. Raises NotFound."""
     events = [event async for event in JobLog(gateway.bus, tenant, job_id).read()]
     if events:
         return linked(view(fold(events)))
@@ -25,7 +25,7 @@ async def read_job(gateway: Gateway, tenant: str, job_id: str) -> JobView:
 
 
 async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
-    """The last record of a job, None while it is queued. Raises NotFound for a job that does not exist."""
+    """Return the last record of a job, None while it is queued. Raises NotFound for a job that does not exist."""
     head = await JobLog(gateway.bus, tenant, job_id).last()
     if head is None and await gateway.submissions.queued(tenant, job_id) is None:
         raise NotFound("job", job_id)
@@ -33,7 +33,7 @@ async def find_log(gateway: Gateway, tenant: str, job_id: str) -> Head | None:
 
 
 async def wait_for_end(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float) -> JobView | None:
-    """The finished job, or None when it did not end in time."""
+    """Return the finished job, or None when it did not end in time."""
     events: list[Event] = []
     try:
         async with asyncio.timeout(wait_s), aclosing(follow(gateway.bus, tenant, job_id)) as news:
@@ -46,5 +46,5 @@ async def wait_for_end(gateway: Gateway, tenant: str, job_id: str, *, wait_s: fl
 
 
 def has_ended(job: JobView) -> bool:
-    """Whether nothing more will happen to a job."""
+    """Return whether nothing more will happen to a job."""
     return job.status in TERMINAL

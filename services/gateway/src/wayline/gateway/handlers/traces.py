@@ -31,13 +31,13 @@ def _known(group_by: str) -> str:
 
 @router.get("/jobs/{job_id}/trace", responses=fails(404))
 async def get_job_trace(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> Trace:
-    """The tree of everything a job did, with latency, tokens and cost of each span and in total."""
+    """Return the tree of everything a job did, with latency, tokens and cost of each span and in total."""
     return await gateway.bus.ask(GetTrace(tenant=caller.tenant, job_id=job_id), Trace)
 
 
 @router.get("/jobs/{job_id}/steps", responses=fails(404))
 async def get_job_steps(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -> StepList:
-    """A job's steps: what it thought, which tool it used, and what came of it."""
+    """Return a job's steps: what it thought, which tool it used, and what came of it."""
     return await gateway.bus.ask(GetSteps(tenant=caller.tenant, job_id=job_id), StepList)
 
 
@@ -45,7 +45,7 @@ async def get_job_steps(job_id: JobPath, gateway: GatewayDependency, caller: Rea
 async def get_trace(
     trace_id: Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")], gateway: GatewayDependency, caller: Reader
 ) -> Trace:
-    """A trace by its own id."""
+    """Return a trace by its own id."""
     return await gateway.bus.ask(GetTrace(tenant=caller.tenant, trace_id=trace_id), Trace)
 
 
@@ -65,7 +65,7 @@ async def get_costs(
     since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
     tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
 ) -> CostTable:
-    """What was spent, grouped: dollars, tokens, what prompt caches saved, and what nobody knows."""
+    """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and what nobody knows."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     groups: Any = tuple(dict.fromkeys(group_by.split(",")))

@@ -8,7 +8,7 @@ from wayline.contracts.agents import AgentConfig
 
 
 def bundled() -> dict[str, AgentConfig]:
-    """Bundled agents by name; their instructions are the Markdown files beside this one."""
+    """Return the bundled agents by name; their instructions are the Markdown files beside this one."""
     return {
         "assistant": AgentConfig(
             description="Answers questions from the documents you have ingested, with citations.",

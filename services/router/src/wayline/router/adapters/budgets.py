@@ -43,7 +43,7 @@ Moment = Callable[[], datetime | None]
 
 
 def database_time() -> None:
-    """The moment that windows are chosen by: the database's own clock, one for all routers."""
+    """Return the moment that windows are chosen by: the database's own clock, one for all routers."""
 
 
 class Budgets:
@@ -64,25 +64,27 @@ class Budgets:
         self._holds = Together(self._hold, apart_s=HOLDS_APART_S)
         self._settlements = Together(self._settle, apart_s=SETTLEMENTS_APART_S)
 
-    async def on_extend(self, asked: ExtendBudget) -> Extended:
+    async def on_extend(self, request: ExtendBudget) -> Extended:
         """Hold more for a job, if its own budget and every hard one that counts it have room."""
-        ask = asked.job_id, asked.total_usd, asked.cap_usd, asked.seq, asked.waits
-        said = await self._holds.ask(asked.tenant, ask)
-        if said is None:
-            raise NotFound("reservation of job", asked.job_id)
-        return said
+        ask = request.job_id, request.total_usd, request.cap_usd, request.seq, request.waits
+        extended = await self._holds.ask(request.tenant, ask)
+        if extended is None:
+            raise NotFound("reservation of job", request.job_id)
+        return extended
 
     async def _hold(
         self, tenant: str, asked: Sequence[tuple[str, Decimal | None, Decimal | None, int, bool]]
     ) -> list[Extended | None]:
         columns = map(list, zip(*asked, strict=True))
         rows = await self._store.fetch(tenant, self._store.sql.hold, tenant, *columns, self._moment())
-        said = {row["nth"]: _extended(row) for row in rows}
-        return [said.get(number) for number in range(1, len(asked) + 1)]
+        answers = {row["nth"]: _extended(row) for row in rows}
+        return [answers.get(number) for number in range(1, len(asked) + 1)]
 
-    async def on_settle(self, asked: SettleJob) -> Settled:
+    async def on_settle(self, request: SettleJob) -> Settled:
         """Turn what was held into what the job cost."""
-        return Settled(settled=await self.settle(asked.tenant, asked.job_id, asked.cost_usd, asked.unsettled_usd))
+        return Settled(
+            settled=await self.settle(request.tenant, request.job_id, request.cost_usd, request.unsettled_usd)
+        )
 
     async def settle(
         self, tenant: str, job_id: str, cost_usd: Decimal | None, unsettled_usd: Decimal = Decimal(0)
@@ -96,25 +98,27 @@ class Budgets:
         settled = {row["job_id"] for row in rows}
         return [job_id in settled for job_id in jobs]
 
-    async def on_hold_charge(self, asked: HoldCharge) -> Extended:
+    async def on_hold_charge(self, request: HoldCharge) -> Extended:
         """Hold money for a call outside of any job, if every hard budget that counts it has room."""
-        await self._put_charge(asked.tenant, asked.charge_id)
-        said = await self._holds.ask(asked.tenant, (asked.charge_id, asked.usd, None, 0, False))
-        assert said is not None
-        return said
+        await self._put_charge(request.tenant, request.charge_id)
+        extended = await self._holds.ask(request.tenant, (request.charge_id, request.usd, None, 0, False))
+        assert extended is not None
+        return extended
 
-    async def on_charge(self, asked: ChargeBudgets) -> Settled:
+    async def on_charge(self, request: ChargeBudgets) -> Settled:
         """Count what a call outside of any job cost, in every budget that counts it."""
-        await self._put_charge(asked.tenant, asked.charge_id)
-        return Settled(settled=await self.settle(asked.tenant, asked.charge_id, asked.cost_usd, asked.unsettled_usd))
+        await self._put_charge(request.tenant, request.charge_id)
+        return Settled(
+            settled=await self.settle(request.tenant, request.charge_id, request.cost_usd, request.unsettled_usd)
+        )
 
     async def _put_charge(self, tenant: str, charge_id: str) -> None:
         await self._store.execute(tenant, self._store.sql.put_charge, tenant, charge_id, self._moment())
 
-    async def on_release(self, asked: ReleaseBudget) -> Released:
+    async def on_release(self, request: ReleaseBudget) -> Released:
         """Give back what a parked job holds and has not spent."""
         given = await self._store.fetchval(
-            asked.tenant, self._store.sql.release, asked.tenant, asked.job_id, asked.spent_usd, asked.seq
+            request.tenant, self._store.sql.release, request.tenant, request.job_id, request.spent_usd, request.seq
         )
         return Released(released_usd=given)
 
@@ -122,27 +126,27 @@ class Budgets:
         """Change what a job may spend."""
         await self._store.execute(tenant, self._store.sql.raise_cap, tenant, job_id, budget_usd)
 
-    async def on_list(self, asked: ListBudgets) -> BudgetList:
+    async def on_list(self, request: ListBudgets) -> BudgetList:
         """Say what a tenant's budgets are and how much of them is used."""
-        budgets = await self._budgets(asked.tenant, asked.name)
+        budgets = await self._budgets(request.tenant, request.name)
         return BudgetList(budgets=tuple(budgets), job_budget_usd=self._job_budget_usd)
 
     async def _budgets(self, tenant: str, name: str | None) -> list[Budget]:
         rows = await self._store.fetch(tenant, self._store.sql.list_budgets, tenant, name, self._moment())
         return [_budget(row) for row in rows]
 
-    async def on_put(self, asked: PutBudget) -> Budget:
+    async def on_put(self, request: PutBudget) -> Budget:
         """Save a budget, and look whether somebody can go on now."""
-        tenant, name, config = asked.tenant, asked.name, asked.config
+        tenant, name, config = request.tenant, request.name, request.config
         if not await self._store.fetchval(tenant, self._store.sql.is_tenant, tenant):
             raise NotFound("tenant", tenant)
         if await self._store.fetchval(tenant, self._store.sql.count_budgets, tenant, name) >= BUDGETS_MAX:
             raise Reject(f"{BUDGETS_MAX} budgets are enough: delete one first", code="too_many_budgets", status=409)
-        said = (config.limit_usd, config.window, config.timezone, config.agent, config.user_id, config.hard)
+        columns = (config.limit_usd, config.window, config.timezone, config.agent, config.user_id, config.hard)
         thresholds = sorted(set(config.alerts))
         try:
             await self._store.execute(
-                tenant, self._store.sql.put_budget, tenant, name, *said, thresholds, self._moment()
+                tenant, self._store.sql.put_budget, tenant, name, *columns, thresholds, self._moment()
             )
         except asyncpg.InvalidParameterValueError as error:
             raise Reject(
@@ -152,9 +156,9 @@ class Budgets:
         [saved] = await self._budgets(tenant, name)
         return saved
 
-    async def on_delete(self, asked: DeleteBudget) -> BudgetDeleted:
+    async def on_delete(self, request: DeleteBudget) -> BudgetDeleted:
         """Take a budget away, and look whether somebody can go on now."""
-        status = await self._store.execute(asked.tenant, self._store.sql.delete_budget, asked.tenant, asked.name)
+        status = await self._store.execute(request.tenant, self._store.sql.delete_budget, request.tenant, request.name)
         self._changed()
         return BudgetDeleted(deleted=not status.endswith(" 0"))
 

@@ -14,7 +14,7 @@ AGAIN_S = 2.0
 STREAM = "EVENTS"
 
 
-class Room:
+class LogCapacity:
     """Watches how full the stream of job logs is; asked often, it looks every two seconds."""
 
     def __init__(self, bus: Bus) -> None:

@@ -32,7 +32,7 @@ class Sessions:
         )
 
     async def warm(self, tenant: str, session_id: str, agent: Agent, *, now: datetime) -> Warm | None:
-        """What is still warm for a job of this session: another agent, or another version, has another prefix."""
+        """Return what is warm for a job of this session: another agent, or another version, has another prefix."""
         row = await self._store.fetchrow(
             tenant, self._store.sql.warm_session, tenant, session_id, agent.name, agent.version, now
         )

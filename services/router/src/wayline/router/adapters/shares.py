@@ -114,7 +114,7 @@ class Shares:
         return self._all_stored + self._bus.stored.total < most or await self._stored(tenant) < most
 
     async def _look(self) -> None:
-        """See how much there is of all tenants together."""
+        """Look how much there is of all tenants together."""
         now = time.monotonic()
         if now - self._looked_at < EVERY_S:
             return

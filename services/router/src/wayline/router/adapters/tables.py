@@ -21,7 +21,7 @@ KNOWN_MAX = 10_000
 """Tenants remembered at once."""
 
 
-class Desk:
+class Tables:
     """What the router keeps in Postgres."""
 
     def __init__(self, store: Store, *, tenants_fresh_s: float, job_budget_usd: Decimal) -> None:
@@ -53,7 +53,7 @@ class Desk:
             )
 
     async def _is_enabled(self, tenant: str) -> bool | None:
-        """None: there is no such tenant."""
+        """Return whether the tenant is enabled; None: there is no such tenant."""
         if self._known.get(tenant, 0) > time.monotonic():
             return True
         shared = self._asks.is_under_way(tenant)
@@ -74,14 +74,14 @@ class Desk:
         return enabled
 
     async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
-        """The newest version of an agent and what the job may spend, with its reservation begun in the same statement.
+        """Read an agent's newest version and what the job may spend, and begin its reservation, in one statement.
 
         A reservation is begun once for a job id, whoever asks how often. None: there is no such agent.
         """
         return await self._admissions.ask(tenant, wish)
 
     async def consider(self, tenant: str, wish: Wish) -> Admitted | None:
-        """The same for a job that is only planned: nothing is begun."""
+        """Read the same for a job that is only planned: nothing is begun."""
         [admitted] = await self._admit(tenant, [wish], begin=False)
         return admitted
 
@@ -112,23 +112,23 @@ class Desk:
         )
 
     async def agent(self, tenant: str, name: str) -> Agent:
-        """The newest version. Raises NotFound."""
+        """Return an agent's newest version. Raises NotFound."""
         row = await self._store.fetchrow(tenant, self._store.sql.get_agent, tenant, name)
         if row is None:
             raise NotFound("agent", name)
         return _agent(name, row)
 
     async def agents(self, tenant: str) -> AgentList:
-        """The newest version of each."""
+        """Return the newest version of each agent."""
         rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
         return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
 
     async def put_agent(self, tenant: str, name: str, config: AgentConfig) -> Agent:
         """Save a configuration as a new version, unless it is what the newest version says."""
-        said = config.model_dump(mode="json")
+        encoded = config.model_dump(mode="json")
         while True:
             try:
-                row = await self._store.fetchrow(tenant, self._store.sql.put_agent, tenant, name, said)
+                row = await self._store.fetchrow(tenant, self._store.sql.put_agent, tenant, name, encoded)
             except asyncpg.UniqueViolationError:
                 # Another was saved at the same moment and has the number: this one comes after it.
                 continue

@@ -22,7 +22,7 @@ FindPrices = Callable[[str, str], Prices | None]
 
 
 def listed(provider: str, model: str) -> Prices | None:
-    """What the public price list says; imported only when a tenant adds a model without a price."""
+    """Return what the public price list says; imported only when a tenant adds a model without a price."""
     from wayline.llm.price_list import find_prices
 
     return find_prices(provider, model)
@@ -59,11 +59,11 @@ class Catalogue:
         self._reads = SingleFlight[tuple[str, int], _View]()
 
     async def all(self, tenant: str) -> ModelList:
-        """All of a tenant's models with the prices of now; of two in a tier the first is the one it means."""
+        """Return all of a tenant's models with the prices of now; of two in a tier the first is the one it means."""
         return (await self._view(tenant)).models
 
     async def usable(self, tenant: str) -> tuple[ModelCard, ...]:
-        """Those of them that can be called: the offline model alone where no provider is configured."""
+        """Return those of them that can be called: the offline model alone where no provider is configured."""
         return (await self._view(tenant)).usable
 
     async def put(self, tenant: str, card: ModelCard) -> ModelCard:
@@ -80,8 +80,8 @@ class Catalogue:
             )
         if card.prices is None:
             card = card.model_copy(update={"prices": await self._look_up(card)})
-        sql, said = self._store.sql.put_model, card.model_dump(mode="json")
-        if not await self._store.fetchval(tenant, sql, tenant, card.provider, card.model, said, self._own_max):
+        sql, encoded = self._store.sql.put_model, card.model_dump(mode="json")
+        if not await self._store.fetchval(tenant, sql, tenant, card.provider, card.model, encoded, self._own_max):
             raise Reject(
                 f"{self._own_max} models of one's own are the most: delete one first, or raise "
                 "WAYLINE_ROUTER_MODELS_MAX",

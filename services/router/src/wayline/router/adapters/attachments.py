@@ -33,7 +33,7 @@ class Attachments:
         self._away_until = 0.0
 
     async def of(self, tenant: str, parts: Sequence[Part]) -> tuple[Attachment, ...]:
-        """What the parts name, each document once. Raises Reject for what a job cannot be given."""
+        """Return what the parts name, each document once. Raises Reject for what a job cannot be given."""
         named = naming(parts)
         ids = tuple(dict.fromkeys(part.document_id for part in named))
         if not ids:
@@ -60,14 +60,14 @@ class Attachments:
 
 
 def naming(parts: Iterable[Part]) -> list[ImagePart | FilePart]:
-    """The parts that name a document."""
+    """Return the parts that name a document."""
     return [part for part in parts if not isinstance(part, TextPart)]
 
 
 def given(
     parts: Sequence[ImagePart | FilePart], described: AttachmentList, limits: AttachmentLimits
 ) -> tuple[Attachment, ...]:
-    """The attachments that parts mean. Raises Reject with what to do about the first that cannot be given."""
+    """Return the attachments that parts mean. Raises Reject with what to do about the first that cannot be given."""
     known = {attachment.document_id: attachment for attachment in described.attachments}
     for part in parts:
         _check(part, known.get(part.document_id), described)
@@ -106,7 +106,7 @@ def _check(part: ImagePart | FilePart, found: Attachment | None, described: Atta
 
 
 def fixed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> tuple[Part, ...]:
-    """The same parts, each with the hash of the bytes that its document has now."""
+    """Return the same parts, each with the hash of the bytes that its document has now."""
     known = {attachment.document_id: attachment.sha256 for attachment in attachments}
     return tuple(
         part if isinstance(part, TextPart) else part.model_copy(update={"sha256": known[part.document_id]})

@@ -46,7 +46,7 @@ class Availability:
             await self._heard.unsubscribe()
 
     def away(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Those of the given models that are to be passed over, each with why: a clause about the model."""
+        """Return those of the given models that are to be passed over, each with why: a clause about the model."""
         if not self._words:
             return {}
         now = self._clock()
@@ -86,9 +86,9 @@ class Availability:
             async with asyncio.timeout(READ_MAX_S):
                 after = 1
                 for _ in range(KEYS_MAX):
-                    said = await self._bus.js.get_msg(BUCKET_STREAM, seq=after, subject=ALL_MODELS, next=True)
-                    self._take(said.subject or "", said.data or b"")
-                    after = (said.seq or after) + 1
+                    message = await self._bus.js.get_msg(BUCKET_STREAM, seq=after, subject=ALL_MODELS, next=True)
+                    self._take(message.subject or "", message.data or b"")
+                    after = (message.seq or after) + 1
         except js_errors.NotFoundError:
             return
         except (TimeoutError, nats_errors.Error) as error:

@@ -41,9 +41,9 @@ class Tenants:
         self._bundled = bundled
         self._tenants_max = tenants_max
 
-    async def on_create(self, asked: CreateTenant) -> Tenant:
+    async def on_create(self, request: CreateTenant) -> Tenant:
         """Create a tenant together with its agents. Raises Conflict for one that exists."""
-        tenant = asked.tenant
+        tenant = request.tenant
         if not ids.is_tenant(tenant):
             raise Reject(
                 f"{tenant!r} cannot name a tenant: use up to 40 lower-case letters, digits and inner hyphens",
@@ -66,33 +66,33 @@ class Tenants:
         log.info("tenant created", tenant=tenant)
         return _tenant(row)
 
-    async def on_get(self, asked: GetTenant) -> Tenant:
+    async def on_get(self, request: GetTenant) -> Tenant:
         """Return one tenant, and whether it may begin jobs. Raises NotFound."""
         try:
-            row = await self._store.fetchrow(asked.tenant, self._store.sql.get_tenant, asked.tenant)
+            row = await self._store.fetchrow(request.tenant, self._store.sql.get_tenant, request.tenant)
         except TenantInvalid:
             row = None
-        found = _found(asked.tenant, row)
+        found = _found(request.tenant, row)
         try:
-            return found.model_copy(update={"full": await self._why_full(asked.tenant)})
+            return found.model_copy(update={"full": await self._why_full(request.tenant)})
         except Retry:
             # Nobody can look right now; a job that is too much is refused where it is let in.
             return found
 
-    async def on_list(self, asked: ListTenants) -> TenantList:
+    async def on_list(self, request: ListTenants) -> TenantList:
         """Return a page of all tenants."""
         async with self._store.system() as conn:
-            rows = await conn.fetch(self._store.sql.list_tenants, asked.after, asked.limit + 1)
-        page = tuple(_tenant(row) for row in rows[: asked.limit])
-        return TenantList(tenants=page, next_after=page[-1].tenant if len(rows) > asked.limit else None)
+            rows = await conn.fetch(self._store.sql.list_tenants, request.after, request.limit + 1)
+        page = tuple(_tenant(row) for row in rows[: request.limit])
+        return TenantList(tenants=page, next_after=page[-1].tenant if len(rows) > request.limit else None)
 
-    async def on_disable(self, asked: DisableTenant) -> Tenant:
+    async def on_disable(self, request: DisableTenant) -> Tenant:
         """Disable a tenant; one that is disabled keeps its date and gets the new reason."""
-        return await self._change(asked.tenant, self._store.sql.disable_tenant, asked.reason)
+        return await self._change(request.tenant, self._store.sql.disable_tenant, request.reason)
 
-    async def on_enable(self, asked: EnableTenant) -> Tenant:
+    async def on_enable(self, request: EnableTenant) -> Tenant:
         """Enable a tenant."""
-        return await self._change(asked.tenant, self._store.sql.enable_tenant)
+        return await self._change(request.tenant, self._store.sql.enable_tenant)
 
     async def _change(self, tenant: str, sql: str, *args: str) -> Tenant:
         try:
