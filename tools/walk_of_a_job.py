@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any
 
+from nats.aio.msg import Msg
+
 from wayline.chassis import Ask, Bus, BusSettings
 from wayline.chassis.responder import Responder
 from wayline.chassis.topology import Limits, declare
@@ -117,7 +119,8 @@ async def walk() -> Walk:
         stack.push_async_callback(bus.close)
         async for _ in declare(bus.js, Limits()):
             pass
-        for ask in (Ask(ListTools, on_list), Ask(CallTool, on_call), Ask(SettleJob, on_settle)):
+        asks: list[Ask[Any]] = [Ask(ListTools, on_list), Ask(CallTool, on_call), Ask(SettleJob, on_settle)]
+        for ask in asks:
             responder = Responder(bus, Telemetry("walk", BusExporter("walk")), ask)
             await responder.start()
             stack.push_async_callback(responder.stop, 0)
@@ -125,14 +128,19 @@ async def walk() -> Walk:
         executor = await build(Settings(chat_base_url=chat.url), bus_settings=settings)
         await executor.start()
         stack.push_async_callback(executor.stop, 0.1)
+        acked = asyncio.Event()
+
+        async def on_ack(_: Msg) -> None:
+            acked.set()
+
+        await bus.nc.subscribe("$JS.ACK.RUN.>", cb=on_ack)
         head = await JobLog(bus, TENANT, JOB).begin(first_record(), content_hash="c", lane="interactive")
         with Walk() as walked:
             run = RunJob(tenant=TENANT, job=JOB, at=head.sequence, record=head.carried())
             await bus.publish(run, msg_id=run.msg_id)
             async for _ in follow(bus, TENANT, JOB):
                 pass
-            while (await bus.js.stream_info("RUN")).state.messages:
-                await asyncio.sleep(0.01)
+            await acked.wait()
         return walked
 
 
@@ -141,3 +149,5 @@ if __name__ == "__main__":
     if "--walk" in sys.argv:
         print("\n".join(files))
     print(f"{len(set(files))} files entered, {len(files) - len(set(files))} returns to a file that was left")
+    layers = [layer for layer, _ in groupby(name.rpartition("/")[0] or name for name in files)]
+    print(f"{len(set(layers))} layers entered, {len(layers) - len(set(layers))} returns to a layer that was left")

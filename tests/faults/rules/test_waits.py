@@ -99,9 +99,9 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
     real = LogWriter.append
     slipped: list[str] = []
 
-    async def append(pen: LogWriter, *points: Any) -> None:
-        if pen._noted and pen._noted[-1].type == "job.parked" and not slipped:
-            slipped.append(pen.job.job_id)
+    async def append(writer: LogWriter, *points: Any) -> None:
+        if writer._noted and writer._noted[-1].type == "job.parked" and not slipped:
+            slipped.append(writer.job.job_id)
             await world.signal("r16", Answer(decision_id="1-1", outcome="succeeded"))
 
             async def let_go() -> bool:
@@ -109,7 +109,7 @@ async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
                 return info.num_pending == 0 and info.num_ack_pending == 0
 
             await until(let_go, within=60, why="the router has let the signal go")
-        await real(pen, *points)
+        await real(writer, *points)
 
     monkeypatch.setattr(LogWriter, "append", append)
     await world.forget_outcome("r16", 1, "1")

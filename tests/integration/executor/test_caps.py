@@ -118,7 +118,7 @@ async def test_room_that_is_made_while_a_budget_refuses_is_asked_for_and_not_sle
 
         async def deciding() -> None:
             await stage.signal("j1", RaiseBudget(budget_usd=budget_usd))
-            await until(lambda: lane._by_job["default", "j1"].pen.signals_seen > 0, why="the signal was heard")
+            await until(lambda: lane._by_job["default", "j1"].writer.signals_seen > 0, why="the signal was heard")
             stage.purse.grants = 1
 
         stage.purse.deciding = deciding

@@ -58,14 +58,17 @@ async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard
 async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: Stage):
     head = await stage.begin("j1", ticket=False)
     job = Job(job_id="j1", tenant="default", seq=head.seq)
-    pen = LogWriter(JobLog(stage.bus, "default", "j1"), head, job)
+    writer = LogWriter(JobLog(stage.bus, "default", "j1"), head, job)
     first, second = [await stage.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
 
     for newest in (first, second):
-        await signals.hear(stage.bus, "default", "j1", pen, newest)
+        await signals.hear(stage.bus, "default", "j1", writer, newest)
 
-    assert pen.signals_seen == second
-    assert [event.budget_usd for event in pen._noted if isinstance(event, e.BudgetRaised)] == [Decimal(1), Decimal(2)]
+    assert writer.signals_seen == second
+    assert [event.budget_usd for event in writer._noted if isinstance(event, e.BudgetRaised)] == [
+        Decimal(1),
+        Decimal(2),
+    ]
 
 
 @pytest.mark.parametrize("line", [b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"])

@@ -16,7 +16,7 @@ async def held(stage: Stage, chat: ChatServer, *job_ids: str) -> dict[str, Job]:
     """The jobs as their executor holds them, each in the middle of its model call."""
     await until(lambda: len(chat.calls) == len(job_ids), why="every job has asked its model")
     lane = stage.executors[0].parts[0]
-    return {job_id: lane._by_job["default", job_id].pen.job for job_id in job_ids}  # type: ignore[attr-defined]
+    return {job_id: lane._by_job["default", job_id].writer.job for job_id in job_ids}  # type: ignore[attr-defined]
 
 
 async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(stage: Stage):

@@ -119,7 +119,7 @@ async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(pl
 
         await platform.signal("j1", type="budget", budget_usd="1")
         lane = platform.services["executor"].parts[0]
-        await until(lambda: lane._by_job["default", "j1"].pen.signals_seen > 0, why="the signal was heard")
+        await until(lambda: lane._by_job["default", "j1"].writer.signals_seen > 0, why="the signal was heard")
         go_on.set()
 
         assert (await platform.wait_for("j1")).status == "completed"
@@ -169,7 +169,7 @@ async def test_a_result_that_came_before_the_cancel_is_kept_though_it_was_not_no
 
         await platform.signal("j1", type="cancel")
         lane = platform.services["executor"].parts[0]
-        await until(lambda: lane._by_job["default", "j1"].pen.job.cancel is not None, why="the cancel was heard")
+        await until(lambda: lane._by_job["default", "j1"].writer.job.cancel is not None, why="the cancel was heard")
         go_on.set()
 
         assert (await platform.wait_for("j1")).status == "cancelled"

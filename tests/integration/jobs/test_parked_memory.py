@@ -43,7 +43,7 @@ async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, eff
             gc.collect()
             return not any(isinstance(one, HeldJob | LogWriter) for one in gc.get_objects())
 
-        await until(nothing_held, why="no hold and no pen of a parked job is left")
+        await until(nothing_held, why="no held job and no log writer of a parked job is left")
         assert effects.calls() == []
         states = [(await platform.job(f"j{n}")).status for n in range(1, JOBS + 1, 50)]
         assert set(states) == {"parked"}

@@ -47,7 +47,7 @@ class Talk:
     wait_s: float = 1
 
     def __post_init__(self) -> None:
-        self.pen = self._pen(Job())
+        self.writer = self._writer(Job())
         self.prints = Prints()
         job = SubmitJob(tenant="t", agent="helper", input="go")
         config = AgentConfig(instructions="Be careful.", tools=self.patterns)
@@ -63,29 +63,29 @@ class Talk:
             candidates=e.Candidates(cards=(CARD, OTHER)),
         )
 
-    def _pen(self, job: Job) -> LogWriter:
+    def _writer(self, job: Job) -> LogWriter:
         log: Any = SimpleNamespace(tenant="t", job_id="j")
-        return LogWriter(log, HEAD, job, clock=lambda: NOW + timedelta(seconds=self.wait_s * self.pen.job.seq))
+        return LogWriter(log, HEAD, job, clock=lambda: NOW + timedelta(seconds=self.wait_s * self.writer.job.seq))
 
     @property
     def job(self) -> Job:
-        return self.pen.job
+        return self.writer.job
 
     def note(self, kind: type[e.Event], **payload: Any) -> None:
-        self.events.append(self.pen.note(kind, **payload))
+        self.events.append(self.writer.note(kind, **payload))
 
     def ask(self, *notes: NoteMessage) -> e.ModelRequested:
         """One model call as far as its intent."""
-        before = len(self.pen._noted)
-        note_news(self.pen, self.listed, lambda _: notes)
+        before = len(self.writer._noted)
+        note_news(self.writer, self.listed, lambda _: notes)
         repeated = self.job.model_failed is not None
         step, attempt = self.job.step + (not repeated), self.job.model_attempt + 1
         tools = offered(self.job, self.listed)
         request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
         named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
         fields = compared(self.job, request, self.prints.segments(request), self.prints)
-        self.pen.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
-        self.events += self.pen._noted[before:]
+        self.writer.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
+        self.events += self.writer._noted[before:]
         self.prompts.append(assemble(self.job))
         assert self.job.asked is not None
         return self.job.asked
@@ -109,7 +109,7 @@ class Talk:
 
     def restart(self) -> None:
         """Another process goes on with nothing but the log, as it was written."""
-        self.pen = self._pen(fold(read_record(encode(self.events))))
+        self.writer = self._writer(fold(read_record(encode(self.events))))
         self.prints = Prints()
         self.note(e.JobClaimed, executor="x", epoch=self.job.epoch + 1, owner="1:1", attempt=1)
 

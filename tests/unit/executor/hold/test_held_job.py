@@ -16,8 +16,10 @@ LONG_S = 60.0
 
 @pytest.fixture
 def hold() -> HeldJob:
-    pen = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
-    return HeldJob(None, Ticket("acme", "j1", 1, 1, 1), None, pen, draining=asyncio.Event(), heart=Heartbeats(LONG_S))
+    writer = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
+    return HeldJob(
+        None, Ticket("acme", "j1", 1, 1, 1), None, writer, draining=asyncio.Event(), heartbeats=Heartbeats(LONG_S)
+    )
 
 
 async def test_what_is_not_over_in_time_is_stopped(hold):

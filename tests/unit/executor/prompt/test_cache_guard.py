@@ -50,21 +50,21 @@ def edited(talk: Talk) -> None:
     *others, last = talk.job.messages
     assert isinstance(last, ToolMessage)
     first = UserMessage(parts=(TextPart(text="went"),))
-    talk.pen.job = talk.job._replace(messages=(first, *others[1:], last))
+    talk.writer.job = talk.job._replace(messages=(first, *others[1:], last))
 
 
 def copied(talk: Talk) -> None:
-    talk.pen.job = talk.job._replace(messages=tuple(message.model_copy() for message in talk.job.messages))
+    talk.writer.job = talk.job._replace(messages=tuple(message.model_copy() for message in talk.job.messages))
 
 
 def retooled(talk: Talk) -> None:
-    talk.pen.job = talk.job._replace(tools=(tool("z"),))
+    talk.writer.job = talk.job._replace(tools=(tool("z"),))
 
 
 def reworded(talk: Talk) -> None:
     assert talk.job.config
     config = talk.job.config.model_copy(update={"instructions": "It is 10:05. Be careful."})
-    talk.pen.job = talk.job._replace(config=config)
+    talk.writer.job = talk.job._replace(config=config)
 
 
 def rerouted(talk: Talk) -> None:

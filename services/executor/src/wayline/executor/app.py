@@ -15,7 +15,7 @@ from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.perform.follow_up import FollowUp
-from wayline.executor.perform.services import RunServices
+from wayline.executor.perform.job_run import RunServices
 from wayline.executor.prompt.notes import Notes, silent
 from wayline.executor.run_tickets import Lane, own_name
 from wayline.executor.settings import Settings
@@ -38,20 +38,20 @@ async def build(
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
     known = providers(settings)
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
-    hands = RunServices(
+    services = RunServices(
         models=models,
         tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
         follow_up=FollowUp(bus, budgets),
         gates=gates,
         budgets=budgets,
-        files=Attachments(
+        attachments=Attachments(
             bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
         ),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
     )
-    warming = SdkWarmup(known.values())
+    warmup = SdkWarmup(known.values())
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
         return configured(settings, executor=own_name())
@@ -64,7 +64,7 @@ async def build(
         telemetry=telemetry,
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
-        parts=[*(Lane(bus, telemetry, hands, lane, slots=n) for lane, n in slots.items() if n), gates, warming],
+        parts=[*(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n), gates, warmup],
         close=models.close,
     )
 

@@ -38,7 +38,7 @@ from wayline.executor.hold.claim import (
 from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
-from wayline.executor.perform.services import RunServices
+from wayline.executor.perform.job_run import RunServices
 from wayline.executor.perform.tool_calls import TOOL_TIMEOUT_S
 from wayline.executor.run_job import run_job
 from wayline.journal import Call, Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
@@ -67,10 +67,12 @@ class _Unreadable(Exception):
 class Lane:
     """One consumer of run tickets, and the jobs this process holds from it."""
 
-    def __init__(self, bus: Bus, telemetry: Telemetry, hands: RunServices, consumer: Consumer, *, slots: int) -> None:
+    def __init__(
+        self, bus: Bus, telemetry: Telemetry, services: RunServices, consumer: Consumer, *, slots: int
+    ) -> None:
         self._bus = bus
         self._telemetry = telemetry
-        self._hands = hands
+        self._services = services
         self._consumer = consumer
         self._name = own_name()
         self._puller = Puller(bus, consumer, self._on_ticket, slots=slots)
@@ -83,7 +85,7 @@ class Lane:
     async def start(self) -> None:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
         self._unheld.every_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
-        self._heart = Heartbeats(self._unheld.every_s)
+        self._heartbeats = Heartbeats(self._unheld.every_s)
         self._hints = await self._bus.nc.subscribe("signals.*.*", cb=self._on_hint)
         self._bus.reconnected.append(self._tell_all)
         await self._puller.start()
@@ -91,8 +93,8 @@ class Lane:
     async def stop(self, grace_s: float) -> None:
         """Take no more tickets; model calls in flight may end within the grace, then every job is handed back."""
         self._draining.set()
-        for hold in self._held.values():
-            hold.wake()
+        for held in self._held.values():
+            held.wake()
         await self._puller.stop(grace_s)
         self._unheld.stop()
         with suppress(nats_errors.Error):
@@ -100,13 +102,13 @@ class Lane:
 
     async def _on_hint(self, message: Msg) -> None:
         _, tenant, job_id = message.subject.split(".")
-        hold = self._by_job.get((tenant, job_id))
-        if hold:
-            hold.tell()
+        held = self._by_job.get((tenant, job_id))
+        if held:
+            held.tell()
 
     def _tell_all(self) -> None:
-        for hold in self._held.values():
-            hold.tell()
+        for held in self._held.values():
+            held.tell()
 
     async def _on_ticket(self, message: Msg) -> None:
         run = await self._heard(message)
@@ -161,7 +163,7 @@ class Lane:
     async def _settle_unread(self, ticket: Ticket, taken: _Taken) -> None:
         """Settle a job that has ended and that cannot be read, before its ticket is put aside."""
         if taken.ended is not None:
-            await self._hands.budgets.settle(_unread(taken.ended, ticket))
+            await self._services.budgets.settle(_unread(taken.ended, ticket))
 
     async def _take(self, ticket: Ticket, message: Msg, head: Head | None, taken: _Taken) -> None:
         """Judge a ticket by the log's last record and do what that says; a lost race is judged again.
@@ -176,11 +178,11 @@ class Lane:
                 case Verdict.CLAIM:
                     assert head is not None
                     try:
-                        hold = await self._claim(jobs, head, ticket, message)
-                        taken.held = hold is not None
+                        held = await self._claim(jobs, head, ticket, message)
+                        taken.held = held is not None
                         # The record that the claim was decided by must not stay in memory for as long as the job runs.
                         head = None
-                        return await self._hold(hold) if hold else None
+                        return await self._hold(held) if held else None
                     except ClaimLost:
                         head = None
                 case Verdict.SETTLE:
@@ -190,12 +192,14 @@ class Lane:
                         # Whoever gave the job up may have died before it had put the ticket aside.
                         return await self._put_aside(jobs, head.events, message)
                     job = fold([event async for event in jobs.read()])
-                    return await self._kept(message, self._hands.follow_up.ended(job, message))
+                    return await self._kept(message, self._services.follow_up.ended(job, message))
                 case Verdict.PARKED:
                     assert head is not None
                     last = head.events[-1]
                     assert isinstance(last, e.JobParked)
-                    return await self._kept(message, self._hands.follow_up.parked(ticket.tenant, head, last, message))
+                    return await self._kept(
+                        message, self._services.follow_up.parked(ticket.tenant, head, last, message)
+                    )
                 case Verdict.STALE:
                     return await message.ack()
                 case Verdict.FORGET:
@@ -220,10 +224,10 @@ class Lane:
         if early is None and wrote_nothing(head, ticket):
             early = await self._claimed(jobs, head, ticket, attempt)
         if early is not None:
-            pen = LogWriter(jobs, early[0].head, self._folded([*events, *early[1]]))
+            writer = LogWriter(jobs, early[0].head, self._folded([*events, *early[1]]))
         else:
-            pen, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
-        return HeldJob(self._bus, ticket, message, pen, draining=self._draining, heart=self._heart)
+            writer, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
+        return HeldJob(self._bus, ticket, message, writer, draining=self._draining, heartbeats=self._heartbeats)
 
     async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
         """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
@@ -238,21 +242,21 @@ class Lane:
 
     async def _claimed(self, jobs: JobLog, head: Head, ticket: Ticket, attempt: int) -> tuple[LogWriter, list[e.Event]]:
         """Claim by a record of its own, written from the last record alone, and what it says."""
-        pen, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
-        await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
-        return pen, claim
+        writer, claim = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
+        await writer.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+        return writer, claim
 
     def _claiming(
         self, jobs: JobLog, head: Head, job: Job, ticket: Ticket, attempt: int
     ) -> tuple[LogWriter, list[e.Event]]:
-        """A pen whose first record claims the job, and the events that say so."""
-        pen = LogWriter(jobs, head, job)
+        """A log writer whose first record claims the job, and the events that say so."""
+        writer = LogWriter(jobs, head, job)
         claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
-        pen.claim(**claim)
-        noted: list[e.Event] = [pen.note(e.JobClaimed, executor=self._name, **claim)]
+        writer.claim(**claim)
+        noted: list[e.Event] = [writer.note(e.JobClaimed, executor=self._name, **claim)]
         if head.state is State.PARKED:
-            noted.append(pen.note(e.JobResumed))
-        return pen, noted
+            noted.append(writer.note(e.JobResumed))
+        return writer, noted
 
     def _folded(self, events: Sequence[e.Event]) -> Job:
         """The job as its log says, in as little memory as a thousand like it should take."""
@@ -260,11 +264,11 @@ class Lane:
         slim_all((job.submitted, job.messages))
         return job
 
-    async def _handed_back(self, pen: LogWriter, why: str) -> bool:
+    async def _handed_back(self, writer: LogWriter, why: str) -> bool:
         """Take back a claim that leads to nothing here; False: the job is somebody else's already."""
-        pen.note(e.JobHandedBack, reason=why)
+        writer.note(e.JobHandedBack, reason=why)
         try:
-            await pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+            await writer.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
         except Fenced:
             return False
         return True
@@ -275,18 +279,18 @@ class Lane:
         log.warning("job left to a newer build", job=ticket.job_id, why=why)
         await message.nak(delay=max(UNKNOWN_RETRY_S, pause_s(ticket.delivery)))
 
-    async def _hold(self, hold: HeldJob) -> None:
-        key = (hold.ticket.tenant, hold.ticket.job_id)
-        self._held[hold.ticket.sequence] = self._by_job[key] = hold
+    async def _hold(self, held: HeldJob) -> None:
+        key = (held.ticket.tenant, held.ticket.job_id)
+        self._held[held.ticket.sequence] = self._by_job[key] = held
         metrics.jobs_in_flight.labels(self._consumer.name).inc()
         try:
-            await run_job(self._hands, hold)
+            await run_job(self._services, held)
         finally:
             metrics.jobs_in_flight.labels(self._consumer.name).dec()
             # Two deliveries of one ticket may race for its claim: each takes away only itself.
-            if self._held.get(hold.ticket.sequence) is hold:
-                del self._held[hold.ticket.sequence]
-            if self._by_job.get(key) is hold:
+            if self._held.get(held.ticket.sequence) is held:
+                del self._held[held.ticket.sequence]
+            if self._by_job.get(key) is held:
                 del self._by_job[key]
 
     async def _give_up(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg, attempt: int) -> None:
@@ -297,12 +301,12 @@ class Lane:
         open_calls: list[dict[str, Any]] = []
         if not wrote_nothing_at_all(head, ticket) and attempt <= SETTLING_CLAIMS_MAX:
             open_calls = await self._open_calls(jobs, head)
-        pen, _ = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
+        writer, _ = self._claiming(jobs, head, _unread(head, ticket), ticket, attempt)
         if open_calls:
-            await pen.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
-            await self._kept(message, self._settle_calls(pen, open_calls))
-        end = pen.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=pen.job.cost_usd)
-        await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
+            await writer.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
+            await self._kept(message, self._settle_calls(writer, open_calls))
+        end = writer.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=writer.job.cost_usd)
+        await writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         await self._put_aside(jobs, [end], message)
 
     async def _open_calls(self, jobs: JobLog, head: Head) -> list[dict[str, Any]]:
@@ -315,13 +319,14 @@ class Lane:
                 found.pop((value["step"], value["call"]), None)
         return list(found.values())
 
-    async def _settle_calls(self, pen: LogWriter, open_calls: list[dict[str, Any]]) -> None:
+    async def _settle_calls(self, writer: LogWriter, open_calls: list[dict[str, Any]]) -> None:
         """Have the ledger end each call and note what it says; what a tool said is in the ledger alone."""
         for value in open_calls:
             wanted = ToolCall(call=value["call"], tool=value["tool"], arguments=value["arguments"])
             call = Call(wanted=wanted, key=value["key"], effect=Effect(value["effect"]))
-            reply = await self._hands.tools.settle(pen.job._replace(step=value["step"]), call, timeout_s=TOOL_TIMEOUT_S)
-            pen.note(
+            job = writer.job._replace(step=value["step"])
+            reply = await self._services.tools.settle(job, call, timeout_s=TOOL_TIMEOUT_S)
+            writer.note(
                 e.ToolCompleted,
                 e.SpanRef.model_validate(value["trace"]),
                 step=value["step"],
@@ -338,7 +343,7 @@ class Lane:
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
         job = job._replace(costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
-        await self._kept(message, self._hands.follow_up.ended(job, message))
+        await self._kept(message, self._services.follow_up.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
         """Do what may take long with a ticket that nobody holds; it must not come again meanwhile, a slot each time."""

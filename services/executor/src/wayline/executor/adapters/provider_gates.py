@@ -50,6 +50,15 @@ class Shut:
 
 
 @dataclass(slots=True)
+class Passage:
+    """One call that a gate has let through, and what it has told of its provider once it has ended."""
+
+    name: str
+    error: ModelError | None = None
+    spoke: bool = False
+
+
+@dataclass(slots=True)
 class _Gate:
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     held_until: float = 0.0
@@ -88,6 +97,10 @@ class ProviderGates:
             return Shut(gate.held_until - now, CLAUSES[Condition.HELD])
         wait_s = gate.breaker.enter(now)
         return Shut(wait_s, CLAUSES[Condition.FAILING]) if wait_s else None
+
+    async def end(self, passage: Passage) -> None:
+        """Tell a gate how the call ended that it let through."""
+        await self.leave(passage.name, error=passage.error, spoke=passage.spoke)
 
     async def leave(self, name: str, *, error: ModelError | None = None, spoke: bool = False) -> None:
         """How a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wayline.contracts.jobs import Failure, Waiting
 from wayline.executor.decide.accept_answer import after_answer, cut_short, escalate_weak
 from wayline.executor.decide.actions import (
@@ -21,39 +23,66 @@ from wayline.executor.decide.compaction import due
 from wayline.executor.decide.retry_or_reroute import after_failure
 from wayline.journal import Call, Job
 
+Rule = Callable[[Job], Action | None]
+"""Says what a job needs where it applies; None: the next rule is asked."""
+
 
 def decide(job: Job) -> Action | None:
-    """The job's next action; None when it has ended. No clock: the newest event says what time it is."""
+    """Return the job's next action; None when it has ended. No clock: the newest event says what time it is."""
     if job.ended is not None:
         return None
-    if job.model_open is not None:
-        # Nobody decides while a call is under way: whoever made this one is gone.
-        return NoteLost(job.model_open)
-    if job.aux_open is not None:
-        return NoteLost(job.aux_open)
-    if job.cancel is not None:
-        begun = _begun(job)
-        return SettleCalls(begun, "cancelled") if begun else Cancel(job.cancel.reason, job.cancel.by)
-    if job.limits is None:
-        return Fail(Failure(code="not_routed", message="the log has no route: it was written by something else"))
-    if job.calls:
-        return _calls(job)
-    return _model(job)
+    for rule in RULES:
+        action = rule(job)
+        if action is not None:
+            return action
+    return CallModel(job.step + 1, 1)
 
 
-def _calls(job: Job) -> Action:
-    open_calls = [call for call in job.calls if call.done is None]
-    decided = next((c for c in open_calls if c.decision is not None and c.decision.outcome != "retry"), None)
-    if decided:
-        return Resolve(decided)
-    runnable = [call for call in open_calls if not call.undecided]
-    if runnable and _out_of_time(job):
+def note_lost(job: Job) -> Action | None:
+    """Note that a call is lost: nobody decides while one is under way, so its holder is gone."""
+    asked = job.model_open or job.aux_open
+    return NoteLost(asked) if asked is not None else None
+
+
+def cancel(job: Job) -> Action | None:
+    """End a cancelled job, once its open calls are settled."""
+    if job.cancel is None:
+        return None
+    begun = _begun(job)
+    return SettleCalls(begun, "cancelled") if begun else Cancel(job.cancel.reason, job.cancel.by)
+
+
+def fail_unrouted(job: Job) -> Action | None:
+    """End a job that no router has routed."""
+    if job.limits is not None:
+        return None
+    return Fail(Failure(code="not_routed", message="the log has no route: it was written by something else"))
+
+
+def resolve_call(job: Job) -> Action | None:
+    """Write down what a human has decided on a call, unless it is to run again."""
+    decided = (call for call in _open(job) if call.decision is not None and call.decision.outcome != "retry")
+    call = next(decided, None)
+    return Resolve(call) if call else None
+
+
+def run_calls(job: Job) -> Action | None:
+    """Run the calls that wait for no human."""
+    runnable = [call for call in _open(job) if not call.undecided]
+    if not runnable:
+        return None
+    if _out_of_time(job):
         # What has begun is brought to an end; nothing is begun for which nobody will wait.
         begun = _begun(job)
         return SettleCalls(begun, "timeout") if begun else _time_over(job)
-    if runnable:
-        return RunTools(_beside(job, runnable))
-    call = open_calls[0]
+    return RunTools(_beside(job, runnable))
+
+
+def park_for_decision(job: Job) -> Action | None:
+    """Park a job whose calls all wait for a human."""
+    call = next(iter(_open(job)), None)
+    if call is None:
+        return None
     assert call.decision_id is not None
     return Park(
         Waiting(
@@ -67,13 +96,84 @@ def _calls(job: Job) -> Action:
     )
 
 
+def accept_answer(job: Job) -> Action | None:
+    """End the job with its model's last message, or have that mended."""
+    message = job.last_said
+    if message is None or job.messages[-1] is not message or message.tool_calls:
+        return None
+    return after_answer(job, message, more=_more_steps(job))
+
+
+def leave_failed_model(job: Job) -> Action | None:
+    """Go on elsewhere where no second try can help."""
+    failed = job.model_failed
+    return after_failure(job, failed) if failed is not None and not failed.retryable else None
+
+
+def end_at_deadline(job: Job) -> Action | None:
+    """End a job whose time is over."""
+    return _time_over(job) if _out_of_time(job) else None
+
+
+def classify_first(job: Job) -> Action | None:
+    """Find a job's type of task before its first call."""
+    return before_first_call(job) if job.asked is None else None
+
+
+def retry_failed_call(job: Job) -> Action | None:
+    """Try a failed call again, here or elsewhere."""
+    return after_failure(job, job.model_failed) if job.model_failed is not None else None
+
+
+def continue_step(job: Job) -> Action | None:
+    """Let another model go on with the step at which the one before failed."""
+    return CallModel(job.step, job.model_attempt + 1) if job.model_attempt else None
+
+
+def end_at_step_limit(job: Job) -> Action | None:
+    """End a job that has used all its steps."""
+    if _more_steps(job):
+        return None
+    assert job.limits is not None
+    return cut_short(job, f"the job's {job.limits.max_steps} steps are used up", "step_limit")
+
+
+def escalate_weak_step(job: Job) -> Action | None:
+    """Have a stronger model go on after a weak step."""
+    return escalate_weak(job, job.last_said) if job.last_said else None
+
+
+RULES: tuple[Rule, ...] = (
+    note_lost,
+    cancel,
+    fail_unrouted,
+    resolve_call,
+    run_calls,
+    park_for_decision,
+    accept_answer,
+    leave_failed_model,
+    end_at_deadline,
+    classify_first,
+    retry_failed_call,
+    continue_step,
+    end_at_step_limit,
+    escalate_weak_step,
+    due,
+)
+"""In this order: the first that applies decides. Where none does, the next step begins."""
+
+
+def _open(job: Job) -> list[Call]:
+    return [call for call in job.calls if call.done is None]
+
+
 def _begun(job: Job) -> tuple[Call, ...]:
-    """Return the calls whose intent is in the log and whose end is not, whoever asked for them."""
+    """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them."""
     return tuple(call for call in job.calls if call.key is not None and call.done is None)
 
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
-    """All of them, unless the agent or one of the tools asks for order."""
+    """Return all of them, unless the agent or one of the tools asks for order."""
     assert job.config is not None
     alone = {tool.name for tool in (*(job.tools or ()), *job.discovered) if tool.in_order}
     if job.config.tools_in_order or any(call.meant.tool in alone for call in runnable):
@@ -81,26 +181,9 @@ def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
     return tuple(runnable)
 
 
-def _model(job: Job) -> Action:
+def _more_steps(job: Job) -> bool:
     assert job.limits is not None
-    said, failed, late = job.last_said, job.model_failed, _out_of_time(job)
-    more = job.step < job.limits.max_steps and not late
-    if said is not None and job.messages[-1] is said and not said.tool_calls:
-        return after_answer(job, said, more=more)
-    if failed is not None and not failed.retryable:
-        return after_failure(job, failed)
-    if late:
-        return _time_over(job)
-    if job.asked is None and (first := before_first_call(job)):
-        return first
-    if failed is not None:
-        return after_failure(job, failed)
-    if job.model_attempt:
-        # Another model goes on with the step at which the one before failed.
-        return CallModel(job.step, job.model_attempt + 1)
-    if not more:
-        return cut_short(job, f"the job's {job.limits.max_steps} steps are used up", "step_limit")
-    return (escalate_weak(job, said) if said else None) or due(job) or CallModel(job.step + 1, 1)
+    return job.step < job.limits.max_steps and not _out_of_time(job)
 
 
 def _out_of_time(job: Job) -> bool:

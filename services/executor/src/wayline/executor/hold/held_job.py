@@ -35,21 +35,28 @@ class HandBack(Exception):
 
 
 class HeldJob:
-    """One held job, the ticket it lives on, and the pen it is written with."""
+    """One held job, the ticket it lives on, and the writer of its log."""
 
     def __init__(
-        self, bus: Bus, ticket: Ticket, message: Msg, pen: LogWriter, *, draining: asyncio.Event, heart: Heartbeats
+        self,
+        bus: Bus,
+        ticket: Ticket,
+        message: Msg,
+        writer: LogWriter,
+        *,
+        draining: asyncio.Event,
+        heartbeats: Heartbeats,
     ) -> None:
         self._bus = bus
         self.ticket = ticket
         self.message = message
-        self.pen = pen
+        self.writer = writer
         self.prints = Prints()
-        self.given_files = False
-        """Whether it was given what its messages name: it goes on with those bytes, whatever becomes of them."""
+        self.attachments_loaded = False
+        """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
         self.draining = draining
         self.fenced = False
-        self._heart = heart
+        self._heartbeats = heartbeats
         self._holder: asyncio.Task[Any] | None = None
         self._told = False
         self._late = False
@@ -63,7 +70,7 @@ class HeldJob:
     @property
     def seconds_left(self) -> float:
         """Of the job's time."""
-        deadline = self.pen.job.deadline
+        deadline = self.writer.job.deadline
         assert deadline is not None
         return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
 
@@ -84,7 +91,7 @@ class HeldJob:
 
     async def attend(self) -> None:
         """Look for signals that came before hints could reach us; a hint that comes meanwhile makes us look again."""
-        if await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id) > self.pen.signals_seen:
+        if await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id) > self.writer.signals_seen:
             self.tell()
 
     async def hear(self) -> None:
@@ -93,17 +100,17 @@ class HeldJob:
             return
         self._told = False
         upto = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
-        if upto > self.pen.signals_seen:
-            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.pen, upto)
+        if upto > self.writer.signals_seen:
+            await signals.hear(self._bus, self.ticket.tenant, self.ticket.job_id, self.writer, upto)
 
     def start_beating(self, holder: asyncio.Task[Any]) -> None:
         """Keep the ticket ours from now on, for as long as `holder` works on the job."""
         self._holder = holder
-        self._heart.take(self)
+        self._heartbeats.take(self)
 
     def stop_beating(self) -> None:
         self._holder = None
-        self._heart.release(self)
+        self._heartbeats.release(self)
 
     async def keep(self) -> None:
         with suppress(nats_errors.Error):
@@ -111,7 +118,7 @@ class HeldJob:
 
     async def look(self) -> None:
         """Stop the holder when the job is not ours: a fenced one must not beat for ever."""
-        before = self.pen.head.sequence
+        before = self.writer.head.sequence
         with suppress(Retry):
             last = await last_record(self._bus, self._subject)
             signalled = await signals.newest(self._bus, self.ticket.tenant, self.ticket.job_id)
@@ -126,7 +133,7 @@ class HeldJob:
                 self.fenced = True
                 return await stopped(self._holder)
             # Hints travel on core NATS and may be lost: look for signals now and then all the same.
-            if signalled > self.pen.signals_seen:
+            if signalled > self.writer.signals_seen:
                 self.tell()
 
     async def hand_back(self, why: str, *, delay_s: float = 0) -> None:
@@ -135,15 +142,15 @@ class HeldJob:
         That we lived to do so is written too: only a claim whose holder died may count against the job.
         """
         try:
-            if await self.pen.certain():
+            if await self.writer.certain():
                 # After a park or the end only the ticket is left to give back.
-                if self.pen.job.status is Status.RUNNING:
-                    self.pen.note(JobHandedBack, reason=why)
-                await self.pen.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
+                if self.writer.job.status is Status.RUNNING:
+                    self.writer.note(JobHandedBack, reason=why)
+                await self.writer.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
             last = await last_record(self._bus, self._subject)
         except (Fenced, ClaimLost, Retry):
             return
-        if last is not None and last.sequence == self.pen.head.sequence:
+        if last is not None and last.sequence == self.writer.head.sequence:
             with suppress(nats_errors.Error):
                 await self.message.nak(delay=delay_s or None)
 
@@ -151,7 +158,7 @@ class HeldJob:
         self,
         doing: Coroutine[Any, Any, T],
         *,
-        finish_when_draining: bool,
+        finish_when_draining: bool = False,
         seconds: float | None = None,
         cancellable: bool = True,
     ) -> T:
@@ -177,7 +184,7 @@ class HeldJob:
                 # What ended while we heard of it is over, and paid for: its end is what counts.
                 if task.done():
                     break
-                if cancellable and self.pen.job.cancel is not None:
+                if cancellable and self.writer.job.cancel is not None:
                     raise Cancelled
                 if self._late:
                     raise TimeoutError

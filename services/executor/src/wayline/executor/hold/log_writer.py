@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
@@ -18,6 +18,19 @@ Clock = Callable[[], datetime]
 
 def now() -> datetime:
     return datetime.now(UTC)
+
+
+class Draft(NamedTuple):
+    """An event that is not numbered and timed yet; it stands on the job's span unless `span` says another."""
+
+    kind: type[Event]
+    span: SpanRef | str | None
+    payload: dict[str, Any]
+
+
+def draft(kind: type[Event], span: SpanRef | str | None = None, **payload: Any) -> Draft:
+    """Return an event to be noted."""
+    return Draft(kind, span, payload)
 
 
 class ClaimLost(Exception):
@@ -45,11 +58,11 @@ class LogWriter:
 
     @property
     def claimed(self) -> bool:
-        """Whether the claim itself is in the log."""
+        """Return whether the claim itself is in the log."""
         return not self._claim
 
     async def certain(self) -> bool:
-        """Whether the log is known, once an append under way has ended: one that was cut short may be in or not."""
+        """Return whether the log is known once an append under way has ended: one that was cut may be in or not."""
         async with self._appending:
             return self.job.seq == self.head.seq + len(self._noted)
 
@@ -66,17 +79,22 @@ class LogWriter:
         self._noted.append(event)
         return event
 
+    def note_all(self, drafts: Iterable[Draft]) -> None:
+        """Note what an action came to; each draft is made once those before it are folded."""
+        for kind, span, payload in drafts:
+            self.note(kind, span, **payload)
+
     def claim(self, *, owner: str, attempt: int, epoch: int) -> None:
         """Write the next record as a new holder."""
         self._claim = {"owner": owner, "attempt": attempt, "epoch": epoch}
 
     async def result(self, step: int, call: str) -> str | None:
-        """The whole result of a tool call, read from the log; None: there is none."""
+        """Return the whole result of a tool call, read from the log; None: there is none."""
         for record in await self._log.records(self.head.sequence):
-            for said in record:
-                if said["type"] == "tool.completed" and (said["step"], said["call"]) == (step, call):
-                    error = said.get("error") or {}
-                    return said.get("full") or error.get("message") or said.get("content", "")
+            for event in record:
+                if event["type"] == "tool.completed" and (event["step"], event["call"]) == (step, call):
+                    error = event.get("error") or {}
+                    return event.get("full") or error.get("message") or event.get("content", "")
         return None
 
     async def append(self, before: Failpoint, after: Failpoint) -> None:

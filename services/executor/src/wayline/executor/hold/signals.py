@@ -17,14 +17,14 @@ async def newest(bus: Bus, tenant: str, job_id: str) -> int:
     return last.sequence if last else 0
 
 
-async def hear(bus: Bus, tenant: str, job_id: str, pen: LogWriter, upto: int) -> None:
-    """Note what every signal after `pen.signals_seen` means; one that means nothing is passed over and counts as seen.
+async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int) -> None:
+    """Note what every signal after `signals_seen` means; one that means nothing is passed over and counts as seen.
 
     In one batch a cancel wins, whatever came before it; everything else is first come, first served.
     """
     heard: list[Signal] = []
     subject = f"signals.{tenant}.{job_id}"
-    async for message in bulk_read(bus, "SIGNALS", subject, after=pen.signals_seen, upto=upto):
+    async for message in bulk_read(bus, "SIGNALS", subject, after=writer.signals_seen, upto=upto):
         try:
             heard.append(await bus.read(Signal, message, subject))
         except (InvalidMessage, PayloadMissing):
@@ -32,31 +32,31 @@ async def hear(bus: Bus, tenant: str, job_id: str, pen: LogWriter, upto: int) ->
             continue
     heard.sort(key=lambda one: not isinstance(one.signal, Cancel))
     for signal in heard:
-        _note(pen, signal)
-    pen.signals_seen = max(pen.signals_seen, upto)
+        _note(writer, signal)
+    writer.signals_seen = max(writer.signals_seen, upto)
 
 
-def _note(pen: LogWriter, heard: Signal) -> None:
-    signal, job = heard.signal, pen.job
+def _note(writer: LogWriter, heard: Signal) -> None:
+    signal, job = heard.signal, writer.job
     if isinstance(signal, Cancel):
         if job.cancel is None:
-            pen.note(CancelRequested, reason=signal.reason, by=signal.by)
+            writer.note(CancelRequested, reason=signal.reason, by=signal.by)
     elif isinstance(signal, RaiseBudget):
         if signal.budget_usd is not None:
-            pen.note(BudgetRaised, budget_usd=signal.budget_usd, by=signal.by)
+            writer.note(BudgetRaised, budget_usd=signal.budget_usd, by=signal.by)
     else:
-        _note_decision(pen, signal)
+        _note_decision(writer, signal)
 
 
-def _note_decision(pen: LogWriter, signal: Answer | Expire) -> None:
+def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
     asked = signal.decision_id if isinstance(signal, Answer) else signal.wait_id
-    waited = pen.job.waited
+    waited = writer.job.waited
     if isinstance(signal, Expire) and waited is not None and waited.why == "budget" and waited.wait_id == asked:
-        pen.note(DecisionMade, decision_id=asked, outcome="expired")
+        writer.note(DecisionMade, decision_id=asked, outcome="expired")
         return
-    if not any(call.undecided and call.decision_id == asked for call in pen.job.calls):
+    if not any(call.undecided and call.decision_id == asked for call in writer.job.calls):
         return
     if isinstance(signal, Answer):
-        pen.note(DecisionMade, decision_id=asked, outcome=signal.outcome, content=signal.content, by=signal.by)
+        writer.note(DecisionMade, decision_id=asked, outcome=signal.outcome, content=signal.content, by=signal.by)
     else:
-        pen.note(DecisionMade, decision_id=asked, outcome="expired")
+        writer.note(DecisionMade, decision_id=asked, outcome="expired")

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from wayline.chassis.worker import pause_s
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure
 from wayline.executor.decide.actions import Fail
-from wayline.executor.hold.held_job import Cancelled, HeldJob
-from wayline.executor.perform.services import RunServices
+from wayline.executor.perform.job_run import JobRun
 from wayline.journal import Job
 from wayline.llm import File, media
+from wayline.llm.prices import LOCAL
+
+
+async def load_attachments(run: JobRun) -> dict[str, File] | Fail:
+    """Load what the job names, by document id, once there is room for it; room is given back after the action.
+
+    Raises Cancelled.
+    """
+    job, attachments = run.writer.job, run.services.attachments
+    if not _sends_files(job):
+        return {}
+    turn = run.step.enter_context(attachments.room(job.attachments, beside_bytes=returned_bytes(job)))
+    try:
+        if not turn.is_set():
+            await run.held.listening(turn.wait())
+        found = await run.held.listening(attachments.of(job.tenant, job.attachments, again=run.held.attachments_loaded))
+    except Retry as error:
+        # Each time is a record or two: less and less often.
+        raise Retry(str(error), after_s=max(error.after_s, pause_s(run.held.ticket.delivery))) from None
+    except Reject as error:
+        return Fail(Failure(code=error.code, message=str(error)))
+    run.held.attachments_loaded = True
+    return found
+
+
+def _sends_files(job: Job) -> bool:
+    return job.card.provider not in LOCAL and (bool(job.attachments) or returned_bytes(job) > 0)
 
 
 def returned_bytes(job: Job) -> int:
@@ -20,25 +43,3 @@ def returned_bytes(job: Job) -> int:
     attachments = {one.document_id: one for one in job.attachments}
     sent = media.returned(job.card, job.messages, attachments).values()
     return sum(image.size_bytes for images in sent for image in images)
-
-
-@asynccontextmanager
-async def load_attachments(hands: RunServices, hold: HeldJob) -> AsyncIterator[dict[str, File] | Fail | None]:
-    """What the job names, by document id, once there is room for it; or why not, None: it is being cancelled."""
-    job = hold.pen.job
-    with hands.files.room(job.attachments, beside_bytes=returned_bytes(job)) as turn:
-        try:
-            if not turn.is_set():
-                await hold.listening(turn.wait(), finish_when_draining=False)
-            fetching = hands.files.of(job.tenant, job.attachments, again=hold.given_files)
-            found = await hold.listening(fetching, finish_when_draining=False)
-        except Cancelled:
-            found = None
-        except Retry as error:
-            # Each time is a record or two: less and less often.
-            raise Retry(str(error), after_s=max(error.after_s, pause_s(hold.ticket.delivery))) from None
-        except Reject as error:
-            found = Fail(Failure(code=error.code, message=str(error)))
-        else:
-            hold.given_files = True
-        yield found

@@ -1,11 +1,11 @@
-"""Priced calls beside the conversation: the money is held, the intent is written down, and nobody tries twice.
+"""Makes priced calls beside the conversation: the money is held, the intent is written down, and nobody tries twice.
 
 A job can do without their answers: where a call may not be made, or brings nothing, the log says why, and it goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -18,18 +18,21 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.executor.adapters.model_providers import Heard
+from wayline.executor.adapters.provider_gates import Passage
 from wayline.executor.decide import classification, compaction, worst_case
 from wayline.executor.decide.actions import Classify, Compact
-from wayline.executor.hold.held_job import Cancelled, HeldJob
+from wayline.executor.hold.held_job import Cancelled
+from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
+from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.paid_call import Lapse
-from wayline.executor.perform.services import RunServices
 from wayline.executor.prompt.assemble import Prints
-from wayline.llm import Finished, ModelError, ModelRequest
+from wayline.journal import Job
+from wayline.llm import Finished, ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class AuxiliaryCall:
     """A question beside the conversation."""
 
     purpose: e.Purpose
@@ -38,136 +41,135 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
-class Unasked:
+class NotMade:
     """Why a call was not made: nothing of it is in the log yet."""
 
     why: str
 
 
-Answered = Callable[[Finished], None]
-"""Notes what an answer means, in the record that says that it was paid for: nothing may come between them."""
+Answered = Callable[[Finished], Sequence[Draft]]
+"""What an answer means, for the record that says that it was paid for: nothing may come between them."""
 
 
-async def classify(hands: RunServices, hold: HeldJob, action: Classify) -> None:
-    """Ask for the job's type of task, and note what came of it."""
+async def classify(run: JobRun, action: Classify) -> Sequence[Draft]:
+    """Ask for the job's type of task, and return what came of it."""
 
-    def answered(finished: Finished) -> None:
-        said = finished.message.text
-        found = classification.label(said, action.labels)
-        why = "" if found else classification.unreadable(said)
-        hold.pen.note(e.TaskClassified, task_type=found, reason=why)
+    def answered(finished: Finished) -> Sequence[Draft]:
+        text = finished.message.text
+        label = classification.label(text, action.labels)
+        why = "" if label else classification.unreadable(text)
+        return (draft(e.TaskClassified, task_type=label, reason=why),)
 
-    request = classification.question(hold.pen.job, action, attempt_id=next_id(hold))
-    unasked = await ask(hands, hold, Aside("classification", request, classification.SECONDS_MAX), answered)
-    if unasked is not None:
-        hold.pen.note(e.TaskClassified, task_type=None, reason=unasked.why)
+    request = classification.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
+    ended = await _ask(run, AuxiliaryCall("classification", request, classification.SECONDS_MAX), answered)
+    if isinstance(ended, NotMade):
+        return (draft(e.TaskClassified, task_type=None, reason=ended.why),)
+    return ended
 
 
-async def compact(hands: RunServices, hold: HeldJob, action: Compact) -> None:
+async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
     """Ask for a summary and put it in the place of what it is about; without one, the conversation stays as it is."""
 
-    def answered(finished: Finished) -> None:
-        if finished.stop_reason == "end" and finished.message.text.strip():
-            hold.pen.note(e.ContextCompacted, note=compaction.note(finished.message.text), kept=action.kept)
+    def answered(finished: Finished) -> Sequence[Draft]:
+        if finished.stop_reason != "end" or not finished.message.text.strip():
+            return ()
+        return (draft(e.ContextCompacted, note=compaction.note(finished.message.text), kept=action.kept),)
 
-    request = compaction.question(hold.pen.job, action, attempt_id=next_id(hold))
-    aside = Aside("compaction", request, compaction.SECONDS_MAX)
-    unasked = await ask(hands, hold, aside, answered)
-    if unasked is not None:
-        error = Failure(code="not_made", message=unasked.why)
-        hold.pen.note(e.AuxiliaryFailed, _span(hold, request.attempt_id), **_named(aside), error=error)
+    request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
+    call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
+    ended = await _ask(run, call, answered)
+    if isinstance(ended, NotMade):
+        error = Failure(code="not_made", message=ended.why)
+        return (draft(e.AuxiliaryFailed, _span(run.writer.job, request.attempt_id), **_named(call), error=error),)
+    return ended
 
 
-def next_id(hold: HeldJob) -> str:
-    """The id of the job's next auxiliary call."""
-    job = hold.pen.job
+def _next_id(job: Job) -> str:
+    """Return the id of the job's next auxiliary call."""
     return ids.aux_id(job.tenant, job.job_id, job.step, job.aux_calls + 1)
 
 
-async def ask(hands: RunServices, hold: HeldJob, aside: Aside, answered: Answered) -> Unasked | None:
+async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence[Draft] | NotMade:
     """Make a call if it may be made now and can be paid: there is no waiting for it, and no second try."""
-    name = aside.request.card.name
-    shut = await hands.gates.enter(name)
+    name = call.request.card.name
+    shut = await run.services.gates.enter(name)
     if shut is not None:
-        return Unasked(f"{name} {shut.why}")
-    error: ModelError | None = None
-    spoke = False
-    try:
-        prompt_tokens = worst_case.most_tokens(aside.request, Prints().segments(aside.request))
-        worst_usd = worst_case.worst_usd(aside.request, prompt_tokens, at=hold.pen.job.at)
-        held_usd = await _fund(hands, hold, aside, worst_usd)
-        if isinstance(held_usd, Unasked):
-            return held_usd
-        await _intend(hold, aside, worst_usd=worst_usd, held_usd=held_usd)
-        ended = await _hear(hands, hold, aside, answered)
-        if isinstance(ended, Lapse):
-            error = ended.error
-        else:
-            spoke = True
-        return None
-    finally:
-        await hands.gates.leave(name, error=error, spoke=spoke)
+        return NotMade(f"{name} {shut.why}")
+    passage = Passage(name)
+    run.step.push_async_callback(run.services.gates.end, passage)
+    prompt_tokens = worst_case.most_tokens(call.request, Prints().segments(call.request))
+    worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
+    held_usd = await _fund(run, call, worst_usd)
+    if isinstance(held_usd, NotMade):
+        return held_usd
+    await _intend(run, call, worst_usd=worst_usd, held_usd=held_usd)
+    return await _call(run, call, passage, answered)
 
 
-async def _fund(hands: RunServices, hold: HeldJob, aside: Aside, worst_usd: Decimal | None) -> Decimal | Unasked | None:
-    """What is held for the job now, where it had to be raised; or why the call cannot be paid."""
+async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> Decimal | NotMade | None:
+    """Return what is held for the job now, where it had to be raised; or why the call cannot be paid."""
+    need = worst_case.shortfall(run.writer.job, worst_usd)
     try:
-        extended = await paid_call.fund(hands, hold, aside.request, worst_usd, waits=False)
+        extended = await paid_call.fund(run, call.request, need, waits=False)
     except Cancelled:
-        return Unasked("the job was cancelled")
+        return NotMade("the job was cancelled")
     except Reject as error:
-        return Unasked(str(error))
+        return NotMade(str(error))
     if extended is None or extended.granted:
         return extended and extended.held_usd
-    if worst_usd is None or hold.pen.job.spent_usd is None:
-        return Unasked(f"nobody has said what {aside.request.card.name} costs")
-    return Unasked(worst_case.no_room(hold.pen.job, extended, worst_usd))
+    if worst_usd is None or run.writer.job.spent_usd is None:
+        return NotMade(f"nobody has said what {call.request.card.name} costs")
+    return NotMade(worst_case.no_room(run.writer.job, extended, worst_usd))
 
 
-async def _intend(hold: HeldJob, aside: Aside, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:
-    card = aside.request.card
-    hold.pen.note(
+async def _intend(run: JobRun, call: AuxiliaryCall, *, worst_usd: Decimal | None, held_usd: Decimal | None) -> None:
+    card = call.request.card
+    run.writer.note(
         e.AuxiliaryRequested,
-        _span(hold, aside.request.attempt_id),
-        **_named(aside),
+        _span(run.writer.job, call.request.attempt_id),
+        **_named(call),
         provider=card.provider,
         model=card.model,
         worst_usd=worst_usd,
         held_usd=held_usd,
     )
-    await hold.pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
 
 
-def _hear(hands: RunServices, hold: HeldJob, aside: Aside, answered: Answered) -> Coroutine[Any, Any, Finished | Lapse]:
-    """Make the call, and note how it ended; what an answer means is in the same record."""
-    name, seconds = aside.request.card.name, min(aside.seconds_max, hold.seconds_left)
-    heard = Heard()
+async def _call(run: JobRun, call: AuxiliaryCall, passage: Passage, answered: Answered) -> Sequence[Draft]:
+    """Make the call, and return how it ended; what an answer means is in the same record."""
+    name, seconds = call.request.card.name, min(call.seconds_max, run.held.seconds_left)
+    heard, asked = Heard(), run.writer.job.aux_open
+    assert asked is not None
 
-    def note(ended: Finished | Lapse) -> None:
-        if isinstance(ended, Lapse):
-            return _note_failed(hold, aside, heard, ended)
-        reach(Failpoint.EXECUTOR_AUX_AFTER)
-        _note_completed(hold, aside, heard, ended)
-        answered(ended)
+    def failed(lapse: Lapse) -> Draft:
+        lapsed = paid_call.lapsed(call.request, heard, asked, lapse)
+        return draft(e.AuxiliaryFailed, _span(run.writer.job, asked.attempt_id), **_named(call), **lapsed)
 
-    return paid_call.hear(
-        hold,
-        hands.models.ask_aside(aside.request, heard, answering=partial(hands.gates.well, name)),
-        aside.request,
+    ended = await paid_call.hear(
+        run,
+        run.services.models.ask_aside(call.request, heard, answering=partial(run.services.gates.well, name)),
+        call.request,
         seconds=seconds,
-        cancelled=f"the job was cancelled during its {aside.purpose}",
+        cancelled=f"the job was cancelled during its {call.purpose}",
         late=f"{name} had not answered within {seconds:g} s",
-        note=note,
+        failed=failed,
     )
+    if isinstance(ended, Lapse):
+        passage.error = ended.error
+        return (failed(ended),)
+    passage.spoke = True
+    reach(Failpoint.EXECUTOR_AUX_AFTER)
+    return (_completed(run.writer.job, call, heard, asked, ended), *answered(ended))
 
 
-def _note_completed(hold: HeldJob, aside: Aside, heard: Heard, finished: Finished) -> None:
-    card, asked, used = aside.request.card, _asked(hold), finished.usage
-    hold.pen.note(
+def _completed(job: Job, call: AuxiliaryCall, heard: Heard, asked: e.AuxiliaryRequested, finished: Finished) -> Draft:
+    card, used = call.request.card, finished.usage
+    return draft(
         e.AuxiliaryCompleted,
-        _span(hold, asked.attempt_id),
-        **_named(aside),
-        **paid_call.owed(aside.request, heard, asked, used),
+        _span(job, asked.attempt_id),
+        **_named(call),
+        **paid_call.owed(call.request, heard, asked, used),
         provider=card.provider,
         model=card.model,
         usage=used or Usage(),
@@ -175,17 +177,11 @@ def _note_completed(hold: HeldJob, aside: Aside, heard: Heard, finished: Finishe
     )
 
 
-def _note_failed(hold: HeldJob, aside: Aside, heard: Heard, lapse: Lapse) -> None:
-    asked = _asked(hold)
-    told = paid_call.lapsed(aside.request, heard, asked, lapse)
-    hold.pen.note(e.AuxiliaryFailed, _span(hold, asked.attempt_id), **_named(aside), **told)
-
-
-def note_lost(hold: HeldJob, asked: e.AuxiliaryRequested) -> None:
-    """The holder before was killed in a call: what it cost nobody knows, and it is not made again."""
-    hold.pen.note(
+def lost(job: Job, asked: e.AuxiliaryRequested) -> Draft:
+    """Return the end of a call whose holder was killed: nobody knows what it cost, and it is not made again."""
+    return draft(
         e.AuxiliaryFailed,
-        _span(hold, asked.attempt_id),
+        _span(job, asked.attempt_id),
         purpose=asked.purpose,
         attempt_id=asked.attempt_id,
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
@@ -193,16 +189,9 @@ def note_lost(hold: HeldJob, asked: e.AuxiliaryRequested) -> None:
     )
 
 
-def _asked(hold: HeldJob) -> e.AuxiliaryRequested:
-    asked = hold.pen.job.aux_open
-    assert asked is not None
-    return asked
+def _named(call: AuxiliaryCall) -> dict[str, Any]:
+    return {"purpose": call.purpose, "attempt_id": call.request.attempt_id}
 
 
-def _named(aside: Aside) -> dict[str, Any]:
-    return {"purpose": aside.purpose, "attempt_id": aside.request.attempt_id}
-
-
-def _span(hold: HeldJob, attempt_id: str) -> str:
-    job = hold.pen.job
+def _span(job: Job, attempt_id: str) -> str:
     return ids.aux_span(job.tenant, job.job_id, attempt_id)

@@ -1,10 +1,9 @@
-"""One model call of a held job: everything that may stand in its way, the call, and how it ended."""
+"""Makes one model call of the conversation: what may stand in its way, the call, and how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -18,87 +17,62 @@ from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.adapters.model_providers import Heard
+from wayline.executor.adapters.provider_gates import Passage
 from wayline.executor.decide import worst_case
 from wayline.executor.decide.actions import Action, CallModel, Correct, Fail, Reroute
 from wayline.executor.decide.retry_or_reroute import when_shut
-from wayline.executor.hold.held_job import Cancelled, HeldJob
+from wayline.executor.hold.held_job import Cancelled
+from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
-from wayline.executor.perform.attached_files import load_attachments, returned_bytes
+from wayline.executor.perform.attached_files import load_attachments
+from wayline.executor.perform.job_run import Instead, JobRun, Outcome
 from wayline.executor.perform.paid_call import Lapse
 from wayline.executor.perform.park_or_end import expiry
-from wayline.executor.perform.services import RunServices
 from wayline.executor.perform.tell_model import compared, note_news, offered
-from wayline.journal import Job
-from wayline.llm import File, Finished, ModelError, ModelRequest, saved
-from wayline.llm.prices import LOCAL
+from wayline.llm import File, Finished, ModelRequest, saved
 from wayline.telemetry import metrics
 
 SPREAD = 0.1
 """A wait is longer by up to this share, so that those who were sent away together do not come back together."""
 
 
-async def call_model(hands: RunServices, hold: HeldJob, action: CallModel) -> Action | None:
-    """Write the intent, ask the model, note what it said or why it did not.
+async def call_model(run: JobRun, action: CallModel) -> Outcome:
+    """Write the intent, ask the model, and return what it answered or why it did not.
 
-    Returns what the job needs instead where the call may not be made: that is seen only here, not in the log.
+    Returns what the job needs instead where the call may not be made: that is seen only here, not in the log. Returns
+    nothing where a cancel was heard before the intent.
     """
+    assert run.writer.job.route is not None
+    passage = Passage(run.writer.job.route.name)
     try:
-        tools = await _tools(hands, hold)
-        if isinstance(tools, Fail):
-            return tools
-        await _wait(hold, action.delay_s)
+        request = await _prepare(run, action, passage)
     except Cancelled:
-        return None
-    if not _sends_files(hold.pen.job):
-        return await _call(hands, hold, action, tools, None)
-    async with load_attachments(hands, hold) as files:
-        return await _call(hands, hold, action, tools, files) if isinstance(files, dict) else files
+        return ()
+    if request is None:
+        return ()
+    return await _call(run, request, passage) if isinstance(request, ModelRequest) else Instead(request)
 
 
-def _sends_files(job: Job) -> bool:
-    return job.card.provider not in LOCAL and (bool(job.attachments) or returned_bytes(job) > 0)
+async def _prepare(run: JobRun, action: CallModel, passage: Passage) -> ModelRequest | Action | None:
+    """Write the intent once nothing stands in the way of the call. Raises Cancelled."""
+    tools = await _tools(run)
+    if isinstance(tools, Fail):
+        return tools
+    await _wait(run, action.delay_s)
+    files = await load_attachments(run)
+    if isinstance(files, Fail):
+        return files
+    instead = await _pass_gate(run, passage)
+    return instead or await _intend(run, action, tools, files)
 
 
-async def _call(
-    hands: RunServices,
-    hold: HeldJob,
-    action: CallModel,
-    tools: tuple[ToolDefinition, ...],
-    files: dict[str, File] | None,
-) -> Action | None:
-    """Make the call, with what it sends beside its messages, unless its model may not be called now."""
-    try:
-        instead = await _pass_gate(hands, hold)
-        if instead is not None:
-            return instead
-    except Cancelled:
-        return None
-    assert hold.pen.job.route is not None
-    name, passage = hold.pen.job.route.name, _Passage()
-    try:
-        request = await _intend(hands, hold, action, tools, files)
-        if not isinstance(request, ModelRequest):
-            return request
-        await _hear(hands, hold, request, passage)
-        return None
-    finally:
-        await hands.gates.leave(name, error=passage.error, spoke=passage.spoke)
-
-
-class _Passage:
-    """What a call has told of its provider."""
-
-    error: ModelError | None = None
-    spoke = False
-
-
-async def _tools(hands: RunServices, hold: HeldJob) -> tuple[ToolDefinition, ...] | Fail:
-    job = hold.pen.job
+async def _tools(run: JobRun) -> tuple[ToolDefinition, ...] | Fail:
+    job = run.writer.job
     assert job.submitted is not None
-    tools = hands.tools.known(job)
+    tools = run.services.tools.known(job)
     if tools is None:
         # The registry may be away for long: a cancel is heard, and the process's end is not held up.
-        tools = await hold.listening(hands.tools.offered(job), finish_when_draining=False)
+        tools = await run.held.listening(run.services.tools.offered(job))
     required = job.submitted.options.required_tools
     # Only before the first call: a server that comes and goes later costs an answer, not the job.
     if not required or job.tools is not None:
@@ -110,62 +84,60 @@ async def _tools(hands: RunServices, hold: HeldJob) -> tuple[ToolDefinition, ...
     return Fail(Failure(code="missing_tools", message=f"the job requires tools its agent does not have: {names}"))
 
 
-async def _wait(hold: HeldJob, seconds: float) -> None:
+async def _wait(run: JobRun, seconds: float) -> None:
     if seconds:
-        await hold.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())), finish_when_draining=False)
+        await run.held.listening(asyncio.sleep(seconds * (1 + SPREAD * random.random())))
 
 
-async def _pass_gate(hands: RunServices, hold: HeldJob) -> Action | None:
+async def _pass_gate(run: JobRun, passage: Passage) -> Action | None:
     """Wait while the model may not be called, or say what to do instead of waiting."""
-    assert hold.pen.job.route is not None
     waited_s = 0.0
-    while (shut := await hands.gates.enter(hold.pen.job.route.name)) is not None:
-        instead = when_shut(hold.pen.job, wait_s=shut.wait_s, waited_s=waited_s, why=shut.why)
+    while (shut := await run.services.gates.enter(passage.name)) is not None:
+        instead = when_shut(run.writer.job, wait_s=shut.wait_s, waited_s=waited_s, why=shut.why)
         if instead is not None:
             return instead
-        await _wait(hold, shut.wait_s)
+        await _wait(run, shut.wait_s)
         waited_s += shut.wait_s
+    run.step.push_async_callback(run.services.gates.end, passage)
     return None
 
 
 async def _intend(
-    hands: RunServices,
-    hold: HeldJob,
-    action: CallModel,
-    listed: tuple[ToolDefinition, ...],
-    files: dict[str, File] | None,
+    run: JobRun, action: CallModel, listed: tuple[ToolDefinition, ...], files: dict[str, File]
 ) -> ModelRequest | Action | None:
-    """Write down what will be asked, with the money for it held; or what the job needs instead, None: to look again."""
-    pen = hold.pen
-    note_news(pen, listed, hands.notes)
-    job = pen.job
+    """Append what will be asked, with the money for it held; or return what the job needs instead, None: to look again.
+
+    Raises Cancelled.
+    """
+    note_news(run.writer, listed, run.services.notes)
+    job, prints = run.writer.job, run.held.prints
     tools = offered(job, listed)
-    request = hands.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
-    prefix = hold.prints.segments(request)
+    request = run.services.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
+    prefix = prints.segments(request)
     prompt_tokens = worst_case.most_tokens(request, prefix)
     wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prompt_tokens)
     worst_usd = worst_case.worst_usd(request, prompt_tokens, at=job.at)
-    seen = pen.signals_seen
+    need = worst_case.shortfall(job, worst_usd)
+    seen = run.writer.signals_seen
     try:
-        extended = await paid_call.fund(hands, hold, request, worst_usd, waits=worst_case.would_wait(job))
-    except Cancelled:
-        return None
+        extended = await paid_call.fund(run, request, need, waits=worst_case.would_wait(job))
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
     if extended is not None and not extended.granted:
-        if pen.signals_seen != seen:
+        if run.writer.signals_seen != seen:
             # What was heard meanwhile may be the room it needs, or a cancel: parked, nobody would tell it again.
             return None
-        until = expiry(hands, hold)
+        until = expiry(run)
         return worst_case.when_refused(job, request, extended, worst_usd=worst_usd, prefix=prefix, expires_at=until)
-    attempt = {"step": action.step, "attempt": action.attempt, "attempt_id": request.attempt_id}
-    asked = pen.note(
+    asked = run.writer.note(
         e.ModelRequested,
         ids.model_span(job.tenant, job.job_id, action.step, action.attempt),
-        **attempt,
+        step=action.step,
+        attempt=action.attempt,
+        attempt_id=request.attempt_id,
         provider=request.card.provider,
         model=request.card.model,
-        **compared(job, request, prefix, hold.prints),
+        **compared(job, request, prefix, prints),
         worst_usd=worst_usd,
         held_usd=extended.held_usd if extended else None,
         room_tokens=request.max_output_tokens if request.max_output_tokens < wanted else None,
@@ -173,38 +145,39 @@ async def _intend(
     # They stay until the next call, to be compared with it.
     slim(asked)
     slim(asked.trace)
-    await pen.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     return request
 
 
-def _hear(
-    hands: RunServices, hold: HeldJob, request: ModelRequest, passage: _Passage
-) -> Coroutine[Any, Any, Finished | Lapse]:
-    """Make the call, and note how it ended; what it had streamed before it failed is void."""
-    heard = Heard()
+async def _call(run: JobRun, request: ModelRequest, passage: Passage) -> tuple[Draft, ...]:
+    """Make the call, and return how it ended; what it had streamed before it failed is void."""
+    heard, asked = Heard(), run.writer.job.model_open
+    assert asked is not None
+    answering = partial(run.services.gates.well, request.card.name)
 
-    def note(ended: Finished | Lapse) -> None:
-        if isinstance(ended, Lapse):
-            passage.error = ended.error
-            return _note_failed(hold, request, heard, ended)
-        reach(Failpoint.EXECUTOR_MODEL_AFTER)
-        passage.spoke = True
-        _note_finished(hold, request, heard, ended)
+    def failed(lapse: Lapse) -> Draft:
+        return _failed(request, heard, asked, lapse)
 
-    return paid_call.hear(
-        hold,
-        hands.models.call(hold.pen.job, request, heard, answering=partial(hands.gates.well, request.card.name)),
+    ended = await paid_call.hear(
+        run,
+        run.services.models.call(run.writer.job, request, heard, answering=answering),
         request,
-        seconds=hold.seconds_left,
+        seconds=run.held.seconds_left,
         cancelled="the job was cancelled while the model was writing",
         late="the job's time was over before the model had answered",
-        note=note,
+        failed=failed,
     )
+    if isinstance(ended, Lapse):
+        passage.error = ended.error
+        return (failed(ended),)
+    passage.spoke = True
+    reach(Failpoint.EXECUTOR_MODEL_AFTER)
+    return (_completed(request, heard, asked, ended),)
 
 
-def _note_finished(hold: HeldJob, request: ModelRequest, heard: Heard, finished: Finished) -> None:
-    asked, used = _asked(hold), finished.usage
-    hold.pen.note(
+def _completed(request: ModelRequest, heard: Heard, asked: e.ModelRequested, finished: Finished) -> Draft:
+    used = finished.usage
+    return draft(
         e.ModelCompleted,
         asked.trace,
         **_attempt(asked),
@@ -219,9 +192,8 @@ def _note_finished(hold: HeldJob, request: ModelRequest, heard: Heard, finished:
     )
 
 
-def _note_failed(hold: HeldJob, request: ModelRequest, heard: Heard, lapse: Lapse) -> None:
-    asked = _asked(hold)
-    hold.pen.note(
+def _failed(request: ModelRequest, heard: Heard, asked: e.ModelRequested, lapse: Lapse) -> Draft:
+    return draft(
         e.ModelFailed,
         asked.trace,
         **_attempt(asked),
@@ -232,9 +204,9 @@ def _note_failed(hold: HeldJob, request: ModelRequest, heard: Heard, lapse: Laps
     )
 
 
-def note_lost(hold: HeldJob, asked: e.ModelRequested) -> None:
-    """The holder before was killed in a call: what it had streamed is void, and what it cost nobody knows."""
-    hold.pen.note(
+def lost(asked: e.ModelRequested) -> Draft:
+    """Return the end of a call whose holder was killed: what it had streamed is void, and nobody knows what it cost."""
+    return draft(
         e.ModelFailed,
         asked.trace,
         **_attempt(asked),
@@ -244,23 +216,20 @@ def note_lost(hold: HeldJob, asked: e.ModelRequested) -> None:
     )
 
 
-def reroute(hold: HeldJob, action: Reroute) -> None:
+async def reroute(_: JobRun, action: Reroute) -> tuple[Draft, ...]:
     """Let another model go on from here."""
     metrics.jobs_rerouted.labels(action.cause).inc()
-    hold.pen.note(e.JobRerouted, route=action.route, cause=action.cause)
-    if action.note is not None:
-        correct(hold, Correct(action.note))
+    rerouted = draft(e.JobRerouted, route=action.route, cause=action.cause)
+    return (rerouted,) if action.note is None else (rerouted, _correction(action.note))
 
 
-def correct(hold: HeldJob, action: Correct) -> None:
+async def correct(_: JobRun, action: Correct) -> tuple[Draft, ...]:
     """Tell the model what was wrong; it stays in the history."""
-    hold.pen.note(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=action.text))
+    return (_correction(action.text),)
 
 
-def _asked(hold: HeldJob) -> e.ModelRequested:
-    asked = hold.pen.job.model_open
-    assert asked is not None
-    return asked
+def _correction(text: str) -> Draft:
+    return draft(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text))
 
 
 def _attempt(asked: e.ModelRequested) -> dict[str, Any]:

@@ -9,39 +9,40 @@ from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts.jobs import SECONDS_MAX
 from wayline.executor.decide.actions import Cancel, Complete, Fail, Park
-from wayline.executor.hold.held_job import HeldJob
-from wayline.executor.perform.services import RunServices
+from wayline.executor.hold.log_writer import Draft
+from wayline.executor.perform.job_run import JobRun
 
 
-def expiry(hands: RunServices, hold: HeldJob) -> datetime:
-    """Until when a wait for somebody may last."""
-    created_at = hold.pen.job.created_at
-    assert created_at is not None
-    soon = datetime.now(UTC) + timedelta(seconds=hands.decision_ttl_s)
-    return min(soon, created_at + timedelta(seconds=SECONDS_MAX))
-
-
-async def park(hands: RunServices, hold: HeldJob, action: Park) -> None:
+async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
     """Leave the job to whoever answers: all that the wait needs exists before the record says that it waits."""
-    pen = hold.pen
-    await pen.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
-    await hands.follow_up.schedule(pen.job, action.waiting)
-    kept = None if pen.job.held_usd is None else pen.job.spent_usd
-    last = pen.note(e.JobParked, waiting=action.waiting, signals_seen=pen.signals_seen, kept_usd=kept)
-    await pen.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
-    await hands.follow_up.parked(hold.ticket.tenant, pen.head, last, hold.message)
+    await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+    await run.services.follow_up.schedule(run.writer.job, action.waiting)
+    kept, writer = None if run.writer.job.held_usd is None else run.writer.job.spent_usd, run.writer
+    last = run.writer.note(e.JobParked, waiting=action.waiting, signals_seen=writer.signals_seen, kept_usd=kept)
+    await run.writer.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
+    await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last, run.held.message)
+    return ()
 
 
-async def end(hands: RunServices, hold: HeldJob, action: Complete | Fail | Cancel) -> None:
+async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...]:
     """Write the terminal record with the job's sums, and do what follows it."""
-    pen, job = hold.pen, hold.pen.job
+    job = run.writer.job
     sums: dict[str, Any] = {"steps": job.step, "usage": job.usage, "cost_usd": job.cost_usd}
     match action:
         case Complete(answer, citations, partial, reason):
-            pen.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason, **sums)
+            run.writer.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason, **sums)
         case Fail(error):
-            pen.note(e.JobFailed, error=error, **sums)
+            run.writer.note(e.JobFailed, error=error, **sums)
         case Cancel(reason, by):
-            pen.note(e.JobCancelled, reason=reason, by=by, **sums)
-    await pen.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
-    await hands.follow_up.ended(pen.job, hold.message)
+            run.writer.note(e.JobCancelled, reason=reason, by=by, **sums)
+    await run.writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
+    await run.services.follow_up.ended(run.writer.job, run.held.message)
+    return ()
+
+
+def expiry(run: JobRun) -> datetime:
+    """Return until when a wait for somebody may last."""
+    created_at = run.writer.job.created_at
+    assert created_at is not None
+    soon = datetime.now(UTC) + timedelta(seconds=run.services.decision_ttl_s)
+    return min(soon, created_at + timedelta(seconds=SECONDS_MAX))

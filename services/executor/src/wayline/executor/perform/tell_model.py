@@ -17,21 +17,21 @@ from wayline.llm import ModelRequest
 from wayline.telemetry import metrics
 
 
-def note_news(pen: LogWriter, listed: Sequence[ToolDefinition], notes: Notes) -> None:
+def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes) -> None:
     """Append what the model does not know yet.
 
     Only ever between the last answer's tool results and the next call: nothing may stand between a call and its result.
     """
-    if pen.job.tools is not None and (new := found(pen.job, listed)):
-        pen.note(e.ToolsDiscovered, tools=new)
-        pen.note(e.ContextInjected, note=guidance(pen.job, new))
-    elif (names := reminder(pen.job)) is not None:
-        pen.note(e.ContextInjected, note=names)
-    if again := forgotten(pen.job, listed):
-        pen.note(e.ContextInjected, note=guidance(pen.job, again))
-    for note in notes(pen.job):
-        if not known(pen.job, note):
-            pen.note(e.ContextInjected, note=note)
+    if writer.job.tools is not None and (new := found(writer.job, listed)):
+        writer.note(e.ToolsDiscovered, tools=new)
+        writer.note(e.ContextInjected, note=guidance(writer.job, new))
+    elif (names := reminder(writer.job)) is not None:
+        writer.note(e.ContextInjected, note=names)
+    if again := forgotten(writer.job, listed):
+        writer.note(e.ContextInjected, note=guidance(writer.job, again))
+    for note in notes(writer.job):
+        if not known(writer.job, note):
+            writer.note(e.ContextInjected, note=note)
 
 
 def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:

@@ -1,0 +1,56 @@
+"""One run of a job by its holder: what every performer is given, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from wayline.executor.adapters.attachments import Attachments
+from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.model_providers import ModelProviders
+from wayline.executor.adapters.provider_gates import ProviderGates
+from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.decide.actions import Action
+from wayline.executor.hold.held_job import HeldJob
+from wayline.executor.hold.log_writer import Draft, LogWriter
+from wayline.executor.perform.follow_up import FollowUp
+from wayline.executor.prompt.notes import Notes, silent
+from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
+
+
+@dataclass(frozen=True)
+class RunServices:
+    """What performing an action needs, shared by all jobs of a process."""
+
+    models: ModelProviders
+    tools: ToolRegistry
+    follow_up: FollowUp
+    gates: ProviderGates
+    budgets: Budgets
+    attachments: Attachments
+    decision_ttl_s: float
+    notes: Notes = silent
+    result_tokens_max: int = RESULT_TOKENS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What a job needs in the place of an action that cannot be performed now; the log does not tell it."""
+
+    action: Action
+
+
+Outcome = Iterable[Draft] | Instead
+"""What a performer returns: the events to note, in order, each made once those before it are folded."""
+
+
+@dataclass(slots=True)
+class JobRun:
+    """The one parameter of every performer."""
+
+    services: RunServices
+    held: HeldJob
+    writer: LogWriter
+    step: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What is to be done and given back once the events of the action under way are noted, or it has failed."""
