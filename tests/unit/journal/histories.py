@@ -1,4 +1,4 @@
-"""Histories as an executor would write them, played against a scripted world: no bus, no clock, no chance."""
+"""Histories as an executor would write them, played against a scripted environment: no bus, no clock, no chance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CANDIDATES = e.Candidates(
 
 @dataclass(frozen=True)
 class Reply:
-    """What the world answers to one model call: text, or that many tool calls."""
+    """What the environment answers to one model call: text, or that many tool calls."""
 
     text: str = ""
     calls: int = 0
@@ -56,7 +56,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class World:
+class Environment:
     """Everything outside the job: the same question gets the same answer, however often it is asked."""
 
     replies: tuple[Reply, ...]
@@ -82,7 +82,7 @@ class World:
 class Play:
     """Plays a job forward from some log, as records."""
 
-    world: World
+    environment: Environment
     records: list[list[e.Event]] = field(default_factory=list)
     job: Job = field(default_factory=Job)
 
@@ -106,10 +106,10 @@ class Play:
             e.JobRouted,
             agent="a",
             agent_version=1,
-            config=AgentConfig(output_schema={"type": "object"} if self.world.json_only else None),
+            config=AgentConfig(output_schema={"type": "object"} if self.environment.json_only else None),
             route=ROUTE,
-            limits=e.Limits(max_steps=self.world.max_steps, max_seconds=1e6, max_output_tokens=10),
-            candidates=CANDIDATES if self.world.task else CANDIDATES.model_copy(update={"tasks": {}}),
+            limits=e.Limits(max_steps=self.environment.max_steps, max_seconds=1e6, max_output_tokens=10),
+            candidates=CANDIDATES if self.environment.task else CANDIDATES.model_copy(update={"tasks": {}}),
         )
 
     def claim(self) -> None:
@@ -128,7 +128,7 @@ class Play:
         return self.job
 
     def _wants_cancel(self) -> bool:
-        after = self.world.cancel_after
+        after = self.environment.cancel_after
         return after is not None and self.job.step >= after and self.job.cancel is None
 
     def _do(self, action) -> None:
@@ -154,7 +154,7 @@ class Play:
                 self.claim()
                 self.note(e.JobResumed)
                 n = sum(isinstance(event, e.DecisionMade) for record in self.records for event in record)
-                outcome = self.world.decisions[min(n, len(self.world.decisions) - 1)]
+                outcome = self.environment.decisions[min(n, len(self.environment.decisions) - 1)]
                 self.note(e.DecisionMade, decision_id=waiting.wait_id, outcome=outcome)
             case Complete(answer, citations, partial, reason):
                 self.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason)
@@ -184,16 +184,16 @@ class Play:
         self.note(e.ContextCompacted, note=note, kept=0)
 
     def _model(self, step: int, attempt: int) -> None:
-        if step in self.world.waits and not self._has(e.BudgetRaised, since_step=step):
+        if step in self.environment.waits and not self._has(e.BudgetRaised, since_step=step):
             return self._waited(step)
-        if step in self.world.compacts and step > 1 and not self._has(e.ContextCompacted, since_step=step):
+        if step in self.environment.compacts and step > 1 and not self._has(e.ContextCompacted, since_step=step):
             self._compacted(step)
         named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id(TENANT, JOB_ID, step, attempt)}
         route = self.job.route
         assert route is not None
         self.note(e.ModelRequested, **named, provider=route.provider, model=route.model)
         self.records.append([])
-        reply = self.world.reply(step)
+        reply = self.environment.reply(step)
         if reply.fails and (not reply.recovers or route.model != SISTER.model):
             error = Failure(code="http_400", message="no")
             self.note(e.ModelFailed, **named, error=error, retryable=False)
@@ -209,11 +209,11 @@ class Play:
         named = {"purpose": "classification", "attempt_id": ids.aux_id(TENANT, JOB_ID, 0, self.job.aux_calls + 1)}
         self.note(e.AuxiliaryRequested, **named, provider="p", model="m", worst_usd=Decimal(1))
         self.records.append([])
-        if self.world.task == "-":
+        if self.environment.task == "-":
             self.note(e.AuxiliaryFailed, **named, error=Failure(code="timeout", message="no"))
             return
         self.note(e.AuxiliaryCompleted, **named, provider="p", model="m", cost_usd=Decimal(1))
-        self.note(e.TaskClassified, task_type=self.world.task)
+        self.note(e.TaskClassified, task_type=self.environment.task)
 
     def _lost(self, asked: e.ModelRequested | e.AuxiliaryRequested) -> None:
         if isinstance(asked, e.AuxiliaryRequested):
@@ -241,7 +241,7 @@ class Play:
         for call in [c for c in self.job.calls if c.wanted.call in numbers]:
             self.records.append([])
             assert call.key is not None
-            if call.key in self.world.unknown:
+            if call.key in self.environment.unknown:
                 self.note(
                     e.ToolUnknown,
                     step=self.job.step,
@@ -266,17 +266,17 @@ class Play:
         )
 
 
-def play(world: World) -> Play:
+def play(environment: Environment) -> Play:
     """A whole history."""
-    played = Play(world)
+    played = Play(environment)
     played.begin()
     played.run()
     return played
 
 
-def resumed(world: World, records: list[list[e.Event]]) -> Play:
+def resumed(environment: Environment, records: list[list[e.Event]]) -> Play:
     """The history that follows when every process died right after these records."""
-    played = Play(world, [list(record) for record in records])
+    played = Play(environment, [list(record) for record in records])
     played.job = fold(event for record in records for event in record)
     played.run()
     return played
@@ -300,8 +300,8 @@ _replies = st.one_of(
 _keys = st.builds(
     lambda step, call: ids.tool_key(TENANT, JOB_ID, step, str(call)), st.integers(1, 4), st.integers(1, 3)
 )
-worlds = st.builds(
-    World,
+environments = st.builds(
+    Environment,
     replies=st.lists(_replies, min_size=1, max_size=5).map(tuple),
     unknown=st.frozensets(_keys, max_size=3),
     decisions=st.lists(st.sampled_from(["succeeded", "failed", "retry", "expired"]), min_size=1, max_size=2).map(tuple),

@@ -26,9 +26,10 @@ _spec.loader.exec_module(histories)
 TERMINAL = {"job.completed", "job.failed", "job.cancelled"}
 
 
-@given(world=histories.worlds)
-def test_every_history_ends_once_and_its_numbers_have_no_gap(world):
-    played = histories.play(world)
+@settings(deadline=None)
+@given(environment=histories.environments)
+def test_every_history_ends_once_and_its_numbers_have_no_gap(environment):
+    played = histories.play(environment)
 
     events = [event for record in played.records for event in record]
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
@@ -36,12 +37,12 @@ def test_every_history_ends_once_and_its_numbers_have_no_gap(world):
 
 
 @settings(max_examples=60, deadline=None)
-@given(world=histories.worlds)
-def test_a_crash_after_any_record_ends_in_the_same_place(world):
-    whole = histories.play(world)
+@given(environment=histories.environments)
+def test_a_crash_after_any_record_ends_in_the_same_place(environment):
+    whole = histories.play(environment)
 
     for kept in range(1, len(whole.records) + 1):
-        again = histories.resumed(world, whole.records[:kept])
+        again = histories.resumed(environment, whole.records[:kept])
         assert histories.outcome(again.job) == histories.outcome(whole.job), f"after record {kept}"
 
 
@@ -82,12 +83,12 @@ def test_images_of_a_result_are_shown_with_it_and_a_record_without_the_field_has
 
 
 @settings(max_examples=60, deadline=None)
-@given(world=histories.worlds)
-def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
-    whole = histories.play(world)
+@given(environment=histories.environments)
+def test_no_finished_tool_call_is_asked_for_again_after_a_crash(environment):
+    whole = histories.play(environment)
 
     for kept in range(1, len(whole.records) + 1):
-        again = histories.resumed(world, whole.records[:kept])
+        again = histories.resumed(environment, whole.records[:kept])
         done: set[tuple[int, str]] = set()
         for event in (event for record in again.records for event in record):
             if isinstance(event, e.ToolRequested):
@@ -97,27 +98,29 @@ def test_no_finished_tool_call_is_asked_for_again_after_a_crash(world):
 
 
 @settings(max_examples=60, deadline=None)
-@given(world=histories.worlds)
-def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_its_end_is_in_the_log(world):
-    whole = histories.play(world)
+@given(environment=histories.environments)
+def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_its_end_is_in_the_log(environment):
+    whole = histories.play(environment)
 
     for kept in range(1, len(whole.records) + 1):
-        events = [event for record in histories.resumed(world, whole.records[:kept]).records for event in record]
+        events = [event for record in histories.resumed(environment, whole.records[:kept]).records for event in record]
         begun = [event.purpose for event in events if isinstance(event, e.AuxiliaryRequested)]
         ended = [event.purpose for event in events if isinstance(event, e.AuxiliaryCompleted | e.AuxiliaryFailed)]
         assert begun == ended == ["classification"][: len(begun)], f"after record {kept}"
         assert fold(events).aux_open is None
 
 
-@given(world=histories.worlds)
-def test_a_log_reads_back_as_it_was_written(world):
-    for record in histories.play(world).records:
+@settings(deadline=None)
+@given(environment=histories.environments)
+def test_a_log_reads_back_as_it_was_written(environment):
+    for record in histories.play(environment).records:
         assert encode(read_record(encode(record))) == encode(record)
 
 
-@given(world=histories.worlds, places=st.lists(st.integers(0, 100), min_size=1, max_size=4))
-def test_events_of_a_newer_build_change_nothing_but_the_place_in_the_log(world, places):
-    events = [event for record in histories.play(world).records for event in record]
+@settings(deadline=None)
+@given(environment=histories.environments, places=st.lists(st.integers(0, 100), min_size=1, max_size=4))
+def test_events_of_a_newer_build_change_nothing_but_the_place_in_the_log(environment, places):
+    events = [event for record in histories.play(environment).records for event in record]
     values = decode(encode(events))
     for place in places:
         stranger = {**values[min(place, len(values) - 1)], "type": "job.teleported", "to": "mars"}
@@ -129,10 +132,11 @@ def test_events_of_a_newer_build_change_nothing_but_the_place_in_the_log(world, 
     assert unknown_types(values) == {"job.teleported"}
 
 
-@given(world=histories.worlds)
-def test_a_record_says_in_its_state_what_the_fold_says(world):
+@settings(deadline=None)
+@given(environment=histories.environments)
+def test_a_record_says_in_its_state_what_the_fold_says(environment):
     job, state = Job(), State.NEW
-    for record in histories.play(world).records:
+    for record in histories.play(environment).records:
         job = fold(record, job)
         state = state_after(state, record)
         if job.ended:
@@ -144,7 +148,7 @@ def test_a_record_says_in_its_state_what_the_fold_says(world):
 
 
 def test_evolve_never_changes_the_state_it_was_given():
-    played = histories.play(histories.World(replies=(histories.Reply(calls=2), histories.Reply(text="so"))))
+    played = histories.play(histories.Environment(replies=(histories.Reply(calls=2), histories.Reply(text="so"))))
     events = [event for record in played.records for event in record]
 
     states = [Job()]
@@ -155,7 +159,7 @@ def test_evolve_never_changes_the_state_it_was_given():
 
 
 def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
-    played = histories.play(histories.World(replies=(histories.Reply(calls=1), histories.Reply(text="so"))))
+    played = histories.play(histories.Environment(replies=(histories.Reply(calls=1), histories.Reply(text="so"))))
 
     seen = view(played.job)
 
@@ -164,9 +168,9 @@ def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
 
 
 def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_cancelled():
-    endless = histories.World(replies=(histories.Reply(text="half", calls=1),), max_steps=2)
+    endless = histories.Environment(replies=(histories.Reply(text="half", calls=1),), max_steps=2)
 
-    seen = [view(histories.play(world).job) for world in (endless, replace(endless, cancel_after=1))]
+    seen = [view(histories.play(environment).job) for environment in (endless, replace(endless, cancel_after=1))]
 
     assert [(job.status, job.partial, job.reason) for job in seen] == [
         ("completed", True, "the job's 2 steps are used up"),
@@ -175,7 +179,7 @@ def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_canc
 
 
 def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_is_unsettled():
-    played = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    played = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     played.begin()
     played.claim()
     named = {"purpose": "classification", "attempt_id": "default/j1/0/a1"}
@@ -189,7 +193,7 @@ def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_
 
 
 def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is():
-    played = histories.play(histories.World(replies=(histories.Reply(text="so"),), task="-"))
+    played = histories.play(histories.Environment(replies=(histories.Reply(text="so"),), task="-"))
     [failed] = [event for record in played.records for event in record if isinstance(event, e.AuxiliaryFailed)]
     lost = failed.model_copy(update={"error": Failure(code=e.LOST, message="gone")})
 
@@ -197,7 +201,7 @@ def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is
 
 
 def test_the_time_that_a_job_was_parked_is_not_its_own():
-    played = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    played = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     played.begin()
     whole = played.job.deadline
     waiting = Waiting(why="needs_decision", wait_id="1-1")
@@ -212,7 +216,7 @@ def test_the_time_that_a_job_was_parked_is_not_its_own():
 
 
 def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
-    asked = histories.Play(histories.World(replies=(histories.Reply(text="so"),)))
+    asked = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     asked.begin()
     asked.claim()
     for step, usd in enumerate((Decimal(1), None, Decimal(2)), 1):
@@ -227,11 +231,11 @@ def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
 def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
     """What is generated is what the properties above speak of."""
     recovering = histories.Reply(text="so", fails=True, recovers=True)
-    world = histories.World(
+    environment = histories.Environment(
         replies=(histories.Reply(calls=1), recovering), compacts=frozenset({2}), waits=frozenset({2})
     )
 
-    played = histories.play(world)
+    played = histories.play(environment)
 
     kinds = [event.type for record in played.records for event in record]
     assert {"context.compacted", "job.rerouted", "job.parked", "budget.raised", "job.completed"} <= set(kinds)
@@ -242,7 +246,7 @@ def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
 def test_histories_hold_corrections():
     replies = (histories.Reply(text="words"), histories.Reply(text="{}"))
 
-    played = histories.play(histories.World(replies=replies, json_only=True))
+    played = histories.play(histories.Environment(replies=replies, json_only=True))
 
     notes = [event.note.label for record in played.records for event in record if isinstance(event, e.ContextInjected)]
     assert notes == ["CORRECTION"]
