@@ -65,7 +65,7 @@ TARGETS = list(dict.fromkeys(subject.format(t=tenant) for subject in SUBJECTS fo
 
 
 @dataclass
-class World:
+class BusUsers:
     """A server with the rendered accounts, and the keys of everybody in them."""
 
     server: NatsServer
@@ -86,7 +86,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(server_dir: Path) -> Iterator[World]:
+def users(server_dir: Path) -> Iterator[BusUsers]:
     home = server_dir / "planting"
     home.mkdir()
     credentials = load_credentials(home / "keys.json", identities=[*IDENTITIES, ADMIN, ACME], roles=[])
@@ -96,14 +96,14 @@ def world(server_dir: Path) -> Iterator[World]:
     )
     server = NatsServer(home / "nats", config=minimal_config(home / "nats" / "js") + accounts)
     run(server.start())
-    world = World(server, credentials)
-    run(_declare(world))
-    yield world
+    users = BusUsers(server, credentials)
+    run(_declare(users))
+    yield users
     run(server.stop())
 
 
-async def _declare(world: World) -> None:
-    settings = BusSettings(nats_url=world.server.url, nats_seed=world.seed(ADMIN))
+async def _declare(users: BusUsers) -> None:
+    settings = BusSettings(nats_url=users.server.url, nats_seed=users.seed(ADMIN))
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
     assert [said async for said in declare(bus.js)]
     # Only the gateway may store an upload, and only retrieval reads one in bulk.
@@ -160,7 +160,7 @@ async def plant_everything(nc: Connection, who: Identity | Client) -> int:
 
 
 @asynccontextmanager
-async def witnessed(world: World, but: str) -> AsyncIterator[set[tuple[str, str]]]:
+async def witnessed(users: BusUsers, but: str) -> AsyncIterator[set[tuple[str, str]]]:
     """Where, and on which subject, somebody else hears anything: every target in the account of the streams, and all
     that each service and tenant may hear."""
     heard: set[tuple[str, str]] = set()
@@ -172,13 +172,13 @@ async def witnessed(world: World, but: str) -> AsyncIterator[set[tuple[str, str]
         await nc.subscribe(pattern, cb=on_message)
 
     async with AsyncExitStack() as stack:
-        streams = await stack.enter_async_context(world.connected(ADMIN))
+        streams = await stack.enter_async_context(users.connected(ADMIN))
         connections = [streams]
         for target in TARGETS:
             await listen(streams, STREAMS_ACCOUNT, target)
         for name, who in WHO.items():
             if name != but:
-                nc = await stack.enter_async_context(world.connected(name))
+                nc = await stack.enter_async_context(users.connected(name))
                 connections.append(nc)
                 for pattern in who.may_subscribe():
                     await listen(nc, name, pattern)
@@ -212,28 +212,28 @@ WHO = {"anonymous": ANONYMOUS, ACME: Client(ACME), **{name: IDENTITIES[name] for
 
 
 @pytest.mark.parametrize("name", WHO)
-async def test_no_answer_reaches_a_subject_that_its_asker_only_named(world: World, name: str):
+async def test_no_answer_reaches_a_subject_that_its_asker_only_named(users: BusUsers, name: str):
     who = WHO[name]
-    before = await stored(world)
-    async with world.connected(name) as nc:
+    before = await stored(users)
+    async with users.connected(name) as nc:
         if name in IDENTITIES:
             # Bytes of its own, with the headers of a record, for JetStream to deliver.
             await nc.request("$O.PAYLOADS.C.carrier", b"+TERM", timeout=2, headers=RECORD)
-        async with witnessed(world, name) as heard:
+        async with witnessed(users, name) as heard:
             assert await plant_everything(nc, who) > len(TARGETS)
             await settle(nc, who)
 
     assert {(where, subject) for where, subject in heard if not may_say(who, subject)} == set()
-    after = await stored(world)
+    after = await stored(users)
     more = {subject for subject, n in after.items() if n > before.get(subject, 0)}
     assert {subject for subject in more if not may_say(who, subject)} == set()
     assert sum(after.values()) > sum(before.values()), "what it may say itself was stored"
 
 
-async def stored(world: World) -> dict[str, int]:
+async def stored(users: BusUsers) -> dict[str, int]:
     """How many messages lie on each subject of each stream."""
     found: dict[str, int] = {}
-    async with world.connected(ADMIN) as nc:
+    async with users.connected(ADMIN) as nc:
         js = nc.jetstream()
         for stream in await js.streams_info():
             assert stream.config.name is not None
@@ -242,14 +242,14 @@ async def stored(world: World) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("reply", ["$JS.ACK.RUN.interactive.1.1.1.1.0", "_R_.abc.def"])
-async def test_the_server_refuses_its_own_reply_subjects(world: World, reply: str):
+async def test_the_server_refuses_its_own_reply_subjects(users: BusUsers, reply: str):
     """An answer there would ack another's ticket, or end another's request."""
     errors: list[str] = []
 
     async def note(error: Exception) -> None:
         errors.append(str(error))
 
-    nc = await nats.connect(world.server.url, error_cb=note)
+    nc = await nats.connect(users.server.url, error_cb=note)
     await nc.publish("jobs.submit.default", b"{}", reply=reply)
     await until(lambda: any("publish with reply" in error for error in errors), why="the server refuses it")
     await nc.close()

@@ -20,7 +20,7 @@ from wayline.testkit.fixtures import run
 
 from .prometheus import DownloadFailed, unpack
 from .questions import Json
-from .world import World, running
+from .watched_platform import WatchedPlatform, running
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -97,10 +97,10 @@ def lasting_database(postgres_server: PostgresServer) -> Iterator[Database]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(
+async def watched(
     lasting_database: Database, downloaded: Path | DownloadFailed, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[World]:
+) -> AsyncIterator[WatchedPlatform]:
     """The whole platform after a scripted run, and a Prometheus that watched it where one could be had."""
     binaries = None if isinstance(downloaded, DownloadFailed) else downloaded
-    async with running(lasting_database, tmp_path_factory.mktemp("dashboards"), binaries) as world:
-        yield world
+    async with running(lasting_database, tmp_path_factory.mktemp("dashboards"), binaries) as watched:
+        yield watched

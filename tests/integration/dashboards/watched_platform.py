@@ -62,8 +62,8 @@ PUT_ASIDE, HELD = "wayline_dead_letters_total", "jetstream_stream_total_messages
 
 
 @dataclass
-class World:
-    """What can be asked."""
+class WatchedPlatform:
+    """The platform after its script has run, and what can be asked of it."""
 
     gateway: str
     database: Database
@@ -124,7 +124,7 @@ def _says_something(asked: Question, row: dict[str, Any]) -> bool:
 
 
 @asynccontextmanager
-async def running(database: Database, directory: Path, binaries: Path | None) -> AsyncIterator[World]:
+async def running(database: Database, directory: Path, binaries: Path | None) -> AsyncIterator[WatchedPlatform]:
     """The platform, after its script has run."""
     async with AsyncExitStack() as stack:
         installation = Installation(directory / "data")
@@ -139,19 +139,21 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
         async for _ in migrate_all(place, Limits(memory=True)):
             pass
         gateway = f"http://127.0.0.1:{await _start_services(stack, place, directory)}"
-        world = World(gateway, database, place.dsn_of("wayline_grafana", GRAFANA), _until_now(datetime.now(UTC)))
+        watched = WatchedPlatform(
+            gateway, database, place.dsn_of("wayline_grafana", GRAFANA), _until_now(datetime.now(UTC))
+        )
         if binaries is not None:
             target = gateway.removeprefix("http://")
-            world.prometheus = await prometheus.start(binaries, SHIPPED, directory, targets=[target])
-            stack.push_async_callback(world.prometheus.stop)
+            watched.prometheus = await prometheus.start(binaries, SHIPPED, directory, targets=[target])
+            stack.push_async_callback(watched.prometheus.stop)
         bus = await Bus.connect(guarded.settings(ADMIN), service="test", exit_when_closed=False)
         stack.push_async_callback(bus.close)
         await _tools_are_there(bus)
         await _set_up(gateway)
         for n in range(WAVES):
-            await _play(world, bus, n)
-        world.window = _until_now(world.window.start)
-        yield world
+            await _play(watched, bus, n)
+        watched.window = _until_now(watched.window.start)
+        yield watched
 
 
 def _nobody_was_refused(guarded: Guarded) -> None:
@@ -204,17 +206,17 @@ async def _set_up(gateway: str) -> None:
             assert saved.status_code == 200, saved.text
 
 
-async def _play(world: World, bus: Bus, n: int) -> None:
+async def _play(watched: WatchedPlatform, bus: Bus, n: int) -> None:
     """Jobs that complete, pay and fail, and a message that is put aside; over when all was counted and scraped."""
-    before = await world.scrape()
+    before = await watched.scrape()
     for name, job in JOBS.items():
         body = {"agent": "assistant", "job_id": f"{name}-{n}", **job}
         await bus.js.publish("jobs.submit.default", json.dumps(body).encode())
     await bus.js.publish("jobs.submit.default", b"{not json")
 
     async def counted() -> bool:
-        now = await world.scrape()
-        [owed] = await world.fetch("SELECT sum(cost_usd)::float8 AS cost FROM tracing.ledger WHERE NOT open")
+        now = await watched.scrape()
+        [owed] = await watched.fetch("SELECT sum(cost_usd)::float8 AS cost FROM tracing.ledger WHERE NOT open")
         return (
             total(now, ENDED) - total(before, ENDED) == len(JOBS)
             and total(now, HELD, stream_name="DEAD") == n + 1
@@ -222,8 +224,8 @@ async def _play(world: World, bus: Bus, n: int) -> None:
         )
 
     await until(counted, within=RUN_WITHIN_S, why=f"the services have counted wave {n}")
-    if world.prometheus is not None:
-        await _scraped(world.prometheus, await world.scrape(), n)
+    if watched.prometheus is not None:
+        await _scraped(watched.prometheus, await watched.scrape(), n)
 
 
 async def _scraped(watching: Prometheus, samples: list[Sample], n: int) -> None:

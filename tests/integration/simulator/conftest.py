@@ -11,8 +11,8 @@ from openai import DefaultAioHttpClient as OpenAIHttp
 from wayline.simulator import Simulator, StillClock
 
 
-class World:
-    """A simulator and the clients that talk to it; the script can be changed between requests."""
+class Providers:
+    """A simulator and the SDK clients that talk to it; the script can be changed between requests."""
 
     def __init__(self, simulator: Simulator, clock: StillClock) -> None:
         self.simulator = simulator
@@ -39,9 +39,9 @@ class World:
 
 
 @pytest.fixture
-async def world():
+async def providers():
     clock = StillClock()
     async with Simulator(clock=clock) as simulator:
-        made = World(simulator, clock)
+        made = Providers(simulator, clock)
         yield made
         await made.close()

@@ -20,20 +20,20 @@ class City(BaseModel):
     people: int
 
 
-async def test_a_schema_gets_a_value_that_satisfies_it_from_every_wire_format(world):
-    one = await world.anthropic.messages.parse(
+async def test_a_schema_gets_a_value_that_satisfies_it_from_every_wire_format(providers):
+    one = await providers.anthropic.messages.parse(
         model="claude-sonnet-5-5", max_tokens=99, messages=ASK, output_format=City
     )
-    two = await world.openai.responses.parse(model="gpt-6-sol", input=ASK, text_format=City)
-    three = await world.openai.chat.completions.parse(model="local-chat", messages=ASK, response_format=City)
-    async with world.openai.responses.stream(model="gpt-6-sol", input=ASK, text_format=City) as events:
+    two = await providers.openai.responses.parse(model="gpt-6-sol", input=ASK, text_format=City)
+    three = await providers.openai.chat.completions.parse(model="local-chat", messages=ASK, response_format=City)
+    async with providers.openai.responses.stream(model="gpt-6-sol", input=ASK, text_format=City) as events:
         four = await events.get_final_response()
 
     expected = City(name="What is JetStream?", people=1)
     assert one.parsed_output == two.output_parsed == three.choices[0].message.parsed == four.output_parsed == expected
 
 
-async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(world):
+async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(providers):
     system = 'Answer with {"thinking", "action", "tool_calls", "response", "confidence"}.'
     messages: Any = [{"role": "system", "content": system}, *ASK]
     answers = []
@@ -42,8 +42,8 @@ async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(world)
         Say(text="A log.", thinking="Simple.", confidence=0.4),
         Say(text="not JSON", raw=True),
     ):
-        world.simulator.script = lambda asked, say=say: say
-        said = await world.openai.chat.completions.create(model="local-chat", messages=messages)
+        providers.simulator.script = lambda asked, say=say: say
+        said = await providers.openai.chat.completions.create(model="local-chat", messages=messages)
         answers.append(said.choices[0].message.content)
 
     first, second = json.loads(answers[0]), json.loads(answers[1])
@@ -62,70 +62,72 @@ async def test_the_json_protocol_gets_an_envelope_unless_the_reply_is_raw(world)
     ],
 )
 @pytest.mark.parametrize("stream", [True, False])
-async def test_each_provider_has_its_own_word_for_why_it_stopped(world, stop, said, stream):
-    world.simulator.script = lambda asked: Say(text="No more.", stop=stop)
+async def test_each_provider_has_its_own_word_for_why_it_stopped(providers, stop, said, stream):
+    providers.simulator.script = lambda asked: Say(text="No more.", stop=stop)
     claude: Any = {"model": "claude-sonnet-5-5", "max_tokens": 99, "messages": ASK}
     if stream:
-        async with world.anthropic.messages.stream(**claude) as events:
+        async with providers.anthropic.messages.stream(**claude) as events:
             one = await events.get_final_message()
-        raw = await world.openai.responses.create(model="gpt-6-sol", input=ASK, stream=True)
+        raw = await providers.openai.responses.create(model="gpt-6-sol", input=ASK, stream=True)
         two = [event async for event in raw][-1].response
-        async with world.openai.chat.completions.stream(model="local-chat", messages=ASK) as events:
+        async with providers.openai.chat.completions.stream(model="local-chat", messages=ASK) as events:
             three = [event async for event in events if event.type == "chunk"][-1].snapshot
     else:
-        one = await world.anthropic.messages.create(**claude)
-        two = await world.openai.responses.create(model="gpt-6-sol", input=ASK)
-        three = await world.openai.chat.completions.create(model="local-chat", messages=ASK)
+        one = await providers.anthropic.messages.create(**claude)
+        two = await providers.openai.responses.create(model="gpt-6-sol", input=ASK)
+        three = await providers.openai.chat.completions.create(model="local-chat", messages=ASK)
 
     assert (one.stop_reason, two.status, three.choices[0].finish_reason) == said
     assert (two.incomplete_details is not None) == (stop == "max_tokens")
     assert (two.output[0].content[0].type == "refusal") == (stop == "refused")
 
 
-async def test_thinking_is_streamed_as_a_summary_where_the_script_wants_it(world):
+async def test_thinking_is_streamed_as_a_summary_where_the_script_wants_it(providers):
     for summarised, event in (
         (True, "response.reasoning_summary_text.delta"),
         (False, "response.reasoning_text.delta"),
     ):
-        world.simulator.script = lambda asked, so=summarised: Say(text="a", thinking="I think.", summarised=so)
-        stream = await world.openai.responses.create(
+        providers.simulator.script = lambda asked, so=summarised: Say(text="a", thinking="I think.", summarised=so)
+        stream = await providers.openai.responses.create(
             model="gpt-6-sol", input=ASK, stream=True, reasoning={"summary": "auto"}
         )
         heard = [(e.type, e.delta) for e in [e async for e in stream] if "reasoning" in e.type and hasattr(e, "delta")]
         assert heard == [(event, "I think.")]
 
 
-async def test_openai_s_models_keep_their_thinking_unless_a_summary_is_asked_for(world):
-    world.simulator.script = lambda asked: Say(text="a", thinking="I think.")
-    said = await world.openai.responses.create(model="gpt-6-sol", input=ASK, store=False)
+async def test_openai_s_models_keep_their_thinking_unless_a_summary_is_asked_for(providers):
+    providers.simulator.script = lambda asked: Say(text="a", thinking="I think.")
+    said = await providers.openai.responses.create(model="gpt-6-sol", input=ASK, store=False)
 
     assert "I think." not in said.to_json()
     assert said.usage.output_tokens_details.reasoning_tokens == 5
     assert said.usage.output_tokens == 9
 
 
-async def test_a_script_can_fix_what_is_counted(world):
-    world.simulator.script = lambda asked: Say(text="a", output_tokens=1_234)
-    async with world.anthropic.messages.stream(model="claude-haiku-5-5", max_tokens=9, messages=ASK) as events:
+async def test_a_script_can_fix_what_is_counted(providers):
+    providers.simulator.script = lambda asked: Say(text="a", output_tokens=1_234)
+    async with providers.anthropic.messages.stream(model="claude-haiku-5-5", max_tokens=9, messages=ASK) as events:
         said = await events.get_final_message()
 
-    assert said.usage.output_tokens == world.charge.usage.output == 1_234
+    assert said.usage.output_tokens == providers.charge.usage.output == 1_234
 
 
-async def test_counting_is_what_is_charged_and_is_free(world):
+async def test_counting_is_what_is_charged_and_is_free(providers):
     prompt: Any = {"model": "claude-sonnet-5-5", "system": "Be brief.", "messages": ASK, "tools": [TOOL]}
-    counted = await world.anthropic.messages.count_tokens(**prompt)
-    said = await world.anthropic.messages.create(**prompt, max_tokens=9)
+    counted = await providers.anthropic.messages.count_tokens(**prompt)
+    said = await providers.anthropic.messages.create(**prompt, max_tokens=9)
 
     assert counted.input_tokens == said.usage.input_tokens
-    assert len(world.simulator.bill.charges) == 1
+    assert len(providers.simulator.bill.charges) == 1
 
 
-async def test_embeddings_say_the_same_in_both_encodings_and_are_charged_for(world):
+async def test_embeddings_say_the_same_in_both_encodings_and_are_charged_for(providers):
     texts = ["a", "b", "a"]
-    coded = await world.openai.embeddings.create(model="text-embedding-3-small", input=texts)
-    plain = await world.openai.embeddings.create(model="text-embedding-3-small", input=texts, encoding_format="float")
-    small = await world.openai.embeddings.create(model="text-embedding-3-small", input="a", dimensions=8)
+    coded = await providers.openai.embeddings.create(model="text-embedding-3-small", input=texts)
+    plain = await providers.openai.embeddings.create(
+        model="text-embedding-3-small", input=texts, encoding_format="float"
+    )
+    small = await providers.openai.embeddings.create(model="text-embedding-3-small", input="a", dimensions=8)
 
     vectors = [row.embedding for row in coded.data]
     assert vectors == [row.embedding for row in plain.data]
@@ -133,21 +135,23 @@ async def test_embeddings_say_the_same_in_both_encodings_and_are_charged_for(wor
     assert math.isclose(sum(x * x for x in vectors[0]), 1.0, abs_tol=1e-5)
     assert (len(vectors[0]), len(small.data[0].embedding)) == (1_536, 8)
     # 3 inputs of 4 tokens at $0.02 a million.
-    assert f"{world.simulator.bill.charges[0].usd:f}" == "0.000000240"
+    assert f"{providers.simulator.bill.charges[0].usd:f}" == "0.000000240"
 
 
-async def test_each_provider_lists_its_own_models(world):
-    anthropic = [model.id async for model in world.anthropic.models.list()]
-    others = [model.id async for model in world.openai.models.list()]
+async def test_each_provider_lists_its_own_models(providers):
+    anthropic = [model.id async for model in providers.anthropic.models.list()]
+    others = [model.id async for model in providers.openai.models.list()]
 
     assert "claude-opus-5-5" in anthropic
     assert not set(anthropic) & set(others)
-    assert (await world.anthropic.models.retrieve("claude-haiku-4-5")).max_input_tokens == 200_000
-    assert (await world.openai.models.retrieve("gpt-6-sol")).id == "gpt-6-sol"
+    assert (await providers.anthropic.models.retrieve("claude-haiku-4-5")).max_input_tokens == 200_000
+    assert (await providers.openai.models.retrieve("gpt-6-sol")).id == "gpt-6-sol"
 
 
-async def test_the_attempt_id_is_on_the_bill(world):
-    await world.openai.responses.create(model="gpt-6-sol", input="hi", extra_headers={"X-Wayline-Attempt": "j1/2/1"})
+async def test_the_attempt_id_is_on_the_bill(providers):
+    await providers.openai.responses.create(
+        model="gpt-6-sol", input="hi", extra_headers={"X-Wayline-Attempt": "j1/2/1"}
+    )
 
-    assert list(world.simulator.bill.by_attempt) == ["j1/2/1"]
-    assert world.simulator.requests[0].attempt == "j1/2/1"
+    assert list(providers.simulator.bill.by_attempt) == ["j1/2/1"]
+    assert providers.simulator.requests[0].attempt == "j1/2/1"

@@ -29,9 +29,9 @@ def text(tokens: int, letter: str = "a", **more) -> dict:
 class Talk:
     """Sends prompts and tells what was read and written, and the rest."""
 
-    def __init__(self, world) -> None:
-        self.client = world.anthropic
-        world.simulator.script = lambda asked: Say(text="fine")
+    def __init__(self, providers) -> None:
+        self.client = providers.anthropic
+        providers.simulator.script = lambda asked: Say(text="fine")
 
     async def __call__(self, *content, model="claude-sonnet-5-5", **more) -> tuple[int, int, int]:
         messages = more.pop("messages", [{"role": "user", "content": list(content)}])
@@ -41,35 +41,35 @@ class Talk:
 
 
 @pytest.fixture
-def talk(world):
-    return Talk(world)
+def talk(providers):
+    return Talk(providers)
 
 
-async def test_a_marked_prefix_is_written_once_and_then_read_at_its_price(world, talk):
+async def test_a_marked_prefix_is_written_once_and_then_read_at_its_price(providers, talk):
     system = [text(1_000, cache_control=MARK)]
 
     assert await talk(text(50), system=system) == (0, 1_000, 50)
     assert await talk(text(60, "b"), system=system) == (1_000, 0, 60)
 
     # 4 tokens of answer at $10, 50 and 60 at $2, 1,000 written at $2.50, then read at $0.10 a million.
-    written, read = world.simulator.bill.charges
+    written, read = providers.simulator.bill.charges
     assert (written.usd, read.usd) == (Decimal("0.002640000"), Decimal("0.000260000"))
-    assert world.simulator.bill.usd == Decimal("0.0029")
+    assert providers.simulator.bill.usd == Decimal("0.0029")
 
 
-async def test_an_hour_costs_more_to_write_and_is_told_apart(world, talk):
+async def test_an_hour_costs_more_to_write_and_is_told_apart(providers, talk):
     assert await talk(text(50), system=[text(1_000, cache_control=HOUR)]) == (0, 1_000, 50)
     mixed = [text(1_000, cache_control=HOUR), text(600, "b", cache_control=MARK)]
     assert await talk(text(50), system=mixed) == (1_000, 600, 50)
     both = [text(700, "c", cache_control=HOUR), text(600, "d", cache_control=MARK)]
     assert await talk(text(50), system=both) == (0, 1_300, 50)
 
-    first, second, third = (charge.usage for charge in world.simulator.bill.charges)
+    first, second, third = (charge.usage for charge in providers.simulator.bill.charges)
     assert (first.cache_write_1h, first.cache_write_5m) == (1_000, 0)
     assert (second.cache_write_1h, second.cache_write_5m) == (0, 600)
     assert (third.cache_write_1h, third.cache_write_5m) == (700, 600)
-    assert world.simulator.bill.charges[0].usd == Decimal("0.004140000")  # 1,000 at $4
-    assert world.simulator.bill.charges[2].usd == Decimal("0.004440000")  # 700 at $4, 600 at $2.50
+    assert providers.simulator.bill.charges[0].usd == Decimal("0.004140000")  # 1,000 at $4
+    assert providers.simulator.bill.charges[2].usd == Decimal("0.004440000")  # 700 at $4, 600 at $2.50
 
 
 @pytest.mark.parametrize(("model", "least"), [("claude-sonnet-5-5", 512), ("claude-haiku-4-5", 4_096)])
@@ -109,24 +109,24 @@ async def test_a_mark_on_the_way_bridges_a_long_step(talk):
     assert await talk(first, *blocks, text(10, "c", cache_control=MARK)) == (600, 200, 0)
 
 
-async def test_what_is_kept_ends_after_its_time_unless_it_is_read(world, talk):
+async def test_what_is_kept_ends_after_its_time_unless_it_is_read(providers, talk):
     system = [text(1_000, cache_control=MARK)]
     await talk(text(9), system=system)
 
     for _ in range(3):
-        world.clock.advance(299)
+        providers.clock.advance(299)
         assert await talk(text(9), system=system) == (1_000, 0, 9)
-    world.clock.advance(301)
+    providers.clock.advance(301)
     assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 
-async def test_an_hour_s_prefix_outlives_five_minutes_also_when_read_through_a_shorter_mark(world, talk):
+async def test_an_hour_s_prefix_outlives_five_minutes_also_when_read_through_a_shorter_mark(providers, talk):
     first = text(600)
     await talk({**first, "cache_control": HOUR})
 
-    world.clock.advance(3_000)
+    providers.clock.advance(3_000)
     assert await talk(first, text(100, "b", cache_control=MARK)) == (600, 100, 0)
-    world.clock.advance(3_000)
+    providers.clock.advance(3_000)
     assert await talk(first, text(100, "b", cache_control=MARK)) == (600, 100, 0)
 
 
@@ -206,48 +206,48 @@ async def test_the_top_level_marker_marks_the_last_block(talk):
     assert (await talk(*marked, cache_control=MARK))[0] == 600
 
 
-async def test_a_prefix_can_be_read_only_once_its_answer_has_begun(world):
+async def test_a_prefix_can_be_read_only_once_its_answer_has_begun(providers):
     gate = asyncio.Event()
     held = Say(text="fine", fault=Fault(hold=gate))
-    world.simulator.script = lambda asked: held
+    providers.simulator.script = lambda asked: held
     request = {
         "model": "claude-sonnet-5-5",
         "max_tokens": 99,
         "system": [text(1_000, cache_control=MARK)],
         "messages": [{"role": "user", "content": "hi"}],
     }
-    at_once = [asyncio.create_task(world.anthropic.messages.create(**request)) for _ in range(2)]
-    await until(lambda: len(world.simulator.requests) == 2, why="both requests are in")
+    at_once = [asyncio.create_task(providers.anthropic.messages.create(**request)) for _ in range(2)]
+    await until(lambda: len(providers.simulator.requests) == 2, why="both requests are in")
     gate.set()
 
     assert [(await said).usage.cache_read_input_tokens for said in at_once] == [0, 0]
-    assert (await world.anthropic.messages.create(**request)).usage.cache_read_input_tokens == 1_000
+    assert (await providers.anthropic.messages.create(**request)).usage.cache_read_input_tokens == 1_000
 
 
-async def test_what_is_refused_writes_nothing(world, talk):
+async def test_what_is_refused_writes_nothing(providers, talk):
     system = [text(1_000, cache_control=MARK)]
-    world.simulator.script = lambda asked: Say(fault=Fault(error="overloaded"))
+    providers.simulator.script = lambda asked: Say(fault=Fault(error="overloaded"))
     with pytest.raises(anthropic.APIStatusError):
         await talk(text(9), system=system)
 
-    world.simulator.script = lambda asked: Say(text="fine")
+    providers.simulator.script = lambda asked: Say(text="fine")
     assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 
-async def test_keys_share_nothing(world, talk):
+async def test_keys_share_nothing(providers, talk):
     system = [text(1_000, cache_control=MARK)]
     await talk(text(9), system=system)
     async with AnthropicHttp() as http:
-        talk.client = AsyncAnthropic(base_url=world.simulator.url, api_key="another", http_client=http)
+        talk.client = AsyncAnthropic(base_url=providers.simulator.url, api_key="another", http_client=http)
         assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 
-async def test_a_deferred_tool_is_no_part_of_the_prefix_until_it_is_found(world, talk):
-    world.simulator.script = turns(Say(tools=(("search", {}),)), Say(text="fine"))
+async def test_a_deferred_tool_is_no_part_of_the_prefix_until_it_is_found(providers, talk):
+    providers.simulator.script = turns(Say(tools=(("search", {}),)), Say(text="fine"))
     system = [text(600, cache_control=MARK)]
     hidden = {**TOOL, "name": "refund", "defer_loading": True}
     later = {**TOOL, "name": "invoice", "defer_loading": True}
-    said = await world.anthropic.messages.create(
+    said = await providers.anthropic.messages.create(
         model="claude-sonnet-5-5",
         max_tokens=99,
         system=system,
@@ -265,27 +265,27 @@ async def test_a_deferred_tool_is_no_part_of_the_prefix_until_it_is_found(world,
 
     assert read > 600
     assert rest > 20, "the definition counts where it was found"
-    offered = [[tool.name for tool in asked.tools] for asked in world.simulator.requests]
+    offered = [[tool.name for tool in asked.tools] for asked in providers.simulator.requests]
     assert offered == [["search"], ["search", "refund"]]
 
 
-async def test_max_tokens_zero_fills_the_cache_and_says_nothing(world):
+async def test_max_tokens_zero_fills_the_cache_and_says_nothing(providers):
     request = {
         "model": "claude-sonnet-5-5",
         "system": [text(1_000, cache_control=MARK)],
         "messages": [{"role": "user", "content": "hi"}],
     }
-    said = await world.anthropic.messages.create(**request, max_tokens=0)
+    said = await providers.anthropic.messages.create(**request, max_tokens=0)
 
     assert (said.content, said.stop_reason, said.usage.output_tokens) == ([], "max_tokens", 0)
-    again = await world.anthropic.messages.create(**request, max_tokens=9)
+    again = await providers.anthropic.messages.create(**request, max_tokens=9)
     assert again.usage.cache_read_input_tokens == 1_000
 
 
-async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(world, talk):
+async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(providers, talk):
     await talk(text(100_000), model="claude-haiku-5-5")
     await talk(text(100_001), model="claude-haiku-5-5")
 
-    below, above = world.simulator.bill.charges
+    below, above = providers.simulator.bill.charges
     assert below.usd == Decimal("0.010002000")  # 100,000 at $0.10 and 4 at $0.50
     assert above.usd == Decimal("0.050010500")  # 100,001 at $0.50 and 4 at $2.50

@@ -14,11 +14,11 @@ BOUND = "bound to a different conversation"
 class Chat:
     """A first exchange with thinking and a call, and the request that follows it."""
 
-    def __init__(self, world, model: str) -> None:
-        world.simulator.script = turns(
+    def __init__(self, providers, model: str) -> None:
+        providers.simulator.script = turns(
             Say(text="Looking.", tools=(("search", {}),), thinking="I must look."), Say(text="Done.", thinking="Seen.")
         )
-        self.client = world.anthropic
+        self.client = providers.anthropic
         self.request = {
             "model": model,
             "max_tokens": 2_000,
@@ -42,8 +42,8 @@ class Chat:
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-2"])
-async def test_an_unchanged_history_is_accepted_and_cache_markers_are_no_change(world, model):
-    chat = Chat(world, model)
+async def test_an_unchanged_history_is_accepted_and_cache_markers_are_no_change(providers, model):
+    chat = Chat(providers, model)
     messages = await chat.begin()
     messages[0]["content"] = [{"type": "text", "text": "What is it?", "cache_control": {"type": "ephemeral"}}]
 
@@ -51,8 +51,8 @@ async def test_an_unchanged_history_is_accepted_and_cache_markers_are_no_change(
 
 
 @pytest.mark.parametrize("edit", ["message", "system", "tools", "thinking"])
-async def test_an_edited_history_is_refused(world, edit):
-    chat = Chat(world, "claude-sonnet-5-5")
+async def test_an_edited_history_is_refused(providers, edit):
+    chat = Chat(providers, "claude-sonnet-5-5")
     messages = await chat.begin()
     changed: dict = {}
     if edit == "message":
@@ -70,23 +70,23 @@ async def test_an_edited_history_is_refused(world, edit):
     assert refused.value.body["error"]["type"] == "invalid_request_error"
 
 
-async def test_an_edit_after_the_last_thinking_is_free(world):
-    chat = Chat(world, "claude-sonnet-5-5")
+async def test_an_edit_after_the_last_thinking_is_free(providers):
+    chat = Chat(providers, "claude-sonnet-5-5")
     messages = await chat.begin()
     messages[2]["content"][0]["content"] = "Another thing."
 
     assert (await chat.go_on(messages)).stop_reason == "end_turn"
 
 
-async def test_an_older_model_s_thinking_is_not_bound(world):
-    chat = Chat(world, "claude-haiku-4-5")
+async def test_an_older_model_s_thinking_is_not_bound(providers):
+    chat = Chat(providers, "claude-haiku-4-5")
     messages = await chat.begin()
 
     assert (await chat.go_on(messages, system="Be very brief.")).stop_reason == "end_turn"
 
 
-async def test_another_model_s_thinking_is_dropped_in_silence(world):
-    chat = Chat(world, "claude-sonnet-5-5")
+async def test_another_model_s_thinking_is_dropped_in_silence(providers):
+    chat = Chat(providers, "claude-sonnet-5-5")
     messages = await chat.begin()
     messages[0]["content"] = "Edited, which would be refused if the thinking were read."
 
@@ -97,8 +97,8 @@ async def test_another_model_s_thinking_is_dropped_in_silence(world):
     assert escalated.usage.input_tokens == without.usage.input_tokens
 
 
-async def test_thinking_that_is_not_shown_comes_back_by_its_signature(world):
-    chat = Chat(world, "claude-sonnet-5-5")
+async def test_thinking_that_is_not_shown_comes_back_by_its_signature(providers):
+    chat = Chat(providers, "claude-sonnet-5-5")
     chat.request["thinking"] = {"type": "adaptive", "display": "omitted"}
     messages = await chat.begin()
 
@@ -108,8 +108,8 @@ async def test_thinking_that_is_not_shown_comes_back_by_its_signature(world):
         await chat.go_on(messages, system="Be very brief.")
 
 
-async def test_a_signature_of_nobody_s_is_refused(world):
-    chat = Chat(world, "claude-sonnet-5-5")
+async def test_a_signature_of_nobody_s_is_refused(providers):
+    chat = Chat(providers, "claude-sonnet-5-5")
     messages = await chat.begin()
     messages[1]["content"][0]["signature"] = "bm9uc2Vuc2U="
 

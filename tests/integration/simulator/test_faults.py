@@ -26,23 +26,23 @@ OUTPUT_TOKENS = 128
 
 
 @asynccontextmanager
-async def reading(world, path, **more):
+async def reading(providers, path, **more):
     """The raw response to a streamed request."""
     async with aiohttp.ClientSession(headers={"x-api-key": "k", "X-Wayline-Attempt": "j/1/1"}) as session:
         async with session.post(
-            world.simulator.url + path, json={**REQUESTS[path], "stream": True, **more}
+            providers.simulator.url + path, json={**REQUESTS[path], "stream": True, **more}
         ) as response:
             yield response
 
 
-async def settled(world):
+async def settled(providers):
     """The bill's only charge, once it is written."""
-    await until(lambda: world.simulator.bill.charges, why="the request is on the bill")
-    return world.charge
+    await until(lambda: providers.simulator.bill.charges, why="the request is on the bill")
+    return providers.charge
 
 
-def fails(world, fault: Fault, **say) -> None:
-    world.simulator.script = lambda asked: Say(text=TEXT, fault=fault, **say)
+def fails(providers, fault: Fault, **say) -> None:
+    providers.simulator.script = lambda asked: Say(text=TEXT, fault=fault, **say)
 
 
 @pytest.mark.parametrize(
@@ -55,48 +55,48 @@ def fails(world, fault: Fault, **say) -> None:
         (Fault(error="server_error"), (500, "api_error"), (500, None)),
     ],
 )
-async def test_an_error_has_the_provider_s_shape_and_costs_nothing(world, fault, one, two):
-    fails(world, fault)
+async def test_an_error_has_the_provider_s_shape_and_costs_nothing(providers, fault, one, two):
+    fails(providers, fault)
     with pytest.raises(anthropic.APIStatusError) as first:
-        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+        await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
     with pytest.raises(openai.APIStatusError) as second:
-        await world.openai.responses.create(model="gpt-6-sol", input="hi")
+        await providers.openai.responses.create(model="gpt-6-sol", input="hi")
 
     assert (first.value.status_code, first.value.body["error"]["type"]) == one
     assert (second.value.status_code, second.value.code) == two
     assert "retry-after" not in first.value.response.headers
-    assert [charge.outcome for charge in world.simulator.bill.charges] == ["refused", "refused"]
-    assert world.simulator.bill.usd == 0
+    assert [charge.outcome for charge in providers.simulator.bill.charges] == ["refused", "refused"]
+    assert providers.simulator.bill.usd == 0
 
 
-async def test_a_rate_limit_can_say_when_to_come_back(world):
-    fails(world, Fault(error="rate_limited", retry_after_s=7))
+async def test_a_rate_limit_can_say_when_to_come_back(providers):
+    fails(providers, Fault(error="rate_limited", retry_after_s=7))
     with pytest.raises(anthropic.RateLimitError) as refused:
-        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+        await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
     assert refused.value.response.headers["retry-after"] == "7"
 
 
-async def test_a_spend_cap_is_told_from_a_rate_limit_by_its_words(world):
-    fails(world, Fault(error="spend_cap"))
+async def test_a_spend_cap_is_told_from_a_rate_limit_by_its_words(providers):
+    fails(providers, Fault(error="spend_cap"))
     with pytest.raises(anthropic.RateLimitError, match="usage limits"):
-        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+        await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
     with pytest.raises(openai.RateLimitError, match="current quota"):
-        await world.openai.responses.create(model="gpt-6-sol", input="hi")
+        await providers.openai.responses.create(model="gpt-6-sol", input="hi")
 
 
 @pytest.mark.parametrize("path", REQUESTS)
 @pytest.mark.parametrize("at", [1, 700, 2_500])
-async def test_a_stream_is_cut_at_the_byte_and_what_was_said_is_charged_for(world, path, at):
-    fails(world, Fault(cut_at_byte=at))
+async def test_a_stream_is_cut_at_the_byte_and_what_was_said_is_charged_for(providers, path, at):
+    fails(providers, Fault(cut_at_byte=at))
     got = b""
-    async with reading(world, path) as response:
+    async with reading(providers, path) as response:
         assert response.status == 200
         with pytest.raises(aiohttp.ClientPayloadError):
             async for chunk in response.content.iter_any():
                 got += chunk
 
     assert len(got) == at
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usage_delivered, charge.attempt) == ("cut", False, "j/1/1")
     assert charge.usage.input == INPUT_TOKENS
     assert charge.usage.output < OUTPUT_TOKENS
@@ -106,50 +106,50 @@ async def test_a_stream_is_cut_at_the_byte_and_what_was_said_is_charged_for(worl
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-async def test_a_cut_after_the_final_usage_is_charged_as_that_says(world, path):
-    fails(world, NO_FAULT, output_tokens=999)
-    async with reading(world, path) as response:
+async def test_a_cut_after_the_final_usage_is_charged_as_that_says(providers, path):
+    fails(providers, NO_FAULT, output_tokens=999)
+    async with reading(providers, path) as response:
         whole = await response.read()
-    fails(world, Fault(cut_at_byte=len(whole) - 2), output_tokens=999)
-    async with reading(world, path) as response:
+    fails(providers, Fault(cut_at_byte=len(whole) - 2), output_tokens=999)
+    async with reading(providers, path) as response:
         with pytest.raises(aiohttp.ClientPayloadError):
             await response.read()
 
-    await until(lambda: len(world.simulator.bill.charges) == 2, why="both requests are on the bill")
+    await until(lambda: len(providers.simulator.bill.charges) == 2, why="both requests are on the bill")
     # Responses says it with its last event, which the cut falls into.
     delivered = path != "/v1/responses"
-    assert world.charge.usage_delivered == delivered
-    assert world.charge.usage.output == (999 if delivered else OUTPUT_TOKENS)
+    assert providers.charge.usage_delivered == delivered
+    assert providers.charge.usage.output == (999 if delivered else OUTPUT_TOKENS)
 
 
-async def test_an_answer_in_one_piece_is_charged_in_full_when_it_is_cut(world):
-    fails(world, Fault(cut_at_byte=100))
+async def test_an_answer_in_one_piece_is_charged_in_full_when_it_is_cut(providers):
+    fails(providers, Fault(cut_at_byte=100))
     with pytest.raises(anthropic.APIConnectionError):
-        await world.anthropic.messages.create(**REQUESTS["/v1/messages"])
+        await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
 
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("cut", False, OUTPUT_TOKENS)
 
 
-async def test_anthropic_reports_overload_inside_a_200(world):
-    fails(world, Fault(overload_after_events=6))
+async def test_anthropic_reports_overload_inside_a_200(providers):
+    fails(providers, Fault(overload_after_events=6))
     with pytest.raises(anthropic.APIStatusError) as failed:
-        async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+        async with providers.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
             await events.get_final_message()
 
     assert (failed.value.status_code, failed.value.type) == (200, "overloaded_error")
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usage_delivered) == ("failed", False)
     assert 0 < charge.usage.output < OUTPUT_TOKENS
 
 
-async def test_openai_reports_overload_inside_a_200(world):
-    fails(world, Fault(overload_after_events=6))
+async def test_openai_reports_overload_inside_a_200(providers):
+    fails(providers, Fault(overload_after_events=6))
     with pytest.raises(openai.APIError):
-        stream = await world.openai.chat.completions.create(**REQUESTS["/v1/chat/completions"], stream=True)
+        stream = await providers.openai.chat.completions.create(**REQUESTS["/v1/chat/completions"], stream=True)
         async for _ in stream:
             pass
-    stream = await world.openai.responses.create(model="gpt-6-sol", input="hi", stream=True)
+    stream = await providers.openai.responses.create(model="gpt-6-sol", input="hi", stream=True)
     kinds = []
     try:
         kinds = [event.type async for event in stream]
@@ -159,34 +159,34 @@ async def test_openai_reports_overload_inside_a_200(world):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_responses_can_say_at_its_end_that_it_failed_and_is_paid_all_the_same(world, stream):
-    fails(world, Fault(fails_at_end=True))
-    async with reading(world, "/v1/responses", stream=stream) as response:
+async def test_responses_can_say_at_its_end_that_it_failed_and_is_paid_all_the_same(providers, stream):
+    fails(providers, Fault(fails_at_end=True))
+    async with reading(providers, "/v1/responses", stream=stream) as response:
         body = await response.text()
 
     assert '"status":"failed"' in body and '"code":"server_error"' in body
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("failed", True, OUTPUT_TOKENS)
 
 
 @pytest.mark.parametrize("size", [1, 7])
-async def test_dripping_bytes_are_put_together_again(world, size):
-    fails(world, Fault(drip_bytes=size), tools=(("search", {"q": "é"}),))
-    async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+async def test_dripping_bytes_are_put_together_again(providers, size):
+    fails(providers, Fault(drip_bytes=size), tools=(("search", {"q": "é"}),))
+    async with providers.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
         said = await events.get_final_message()
-    async with world.openai.responses.stream(model="gpt-6-sol", input="hi") as events:
+    async with providers.openai.responses.stream(model="gpt-6-sol", input="hi") as events:
         answered = await events.get_final_response()
 
     assert said.content[0].text == TEXT == answered.output_text
     assert said.content[1].input == {"q": "é"}
 
 
-async def test_malformed_arguments_are_no_json(world):
-    fails(world, Fault(malformed_arguments=True), tools=(("search", {"q": "x"}),))
-    answered = await world.openai.responses.create(model="gpt-6-sol", input="hi")
-    completed = await world.openai.chat.completions.create(model="gpt-6-sol", messages=ASK)
+async def test_malformed_arguments_are_no_json(providers):
+    fails(providers, Fault(malformed_arguments=True), tools=(("search", {"q": "x"}),))
+    answered = await providers.openai.responses.create(model="gpt-6-sol", input="hi")
+    completed = await providers.openai.chat.completions.create(model="gpt-6-sol", messages=ASK)
     pieces = ""
-    async for event in await world.anthropic.messages.create(**REQUESTS["/v1/messages"], stream=True):
+    async for event in await providers.anthropic.messages.create(**REQUESTS["/v1/messages"], stream=True):
         if event.type == "content_block_delta" and event.delta.type == "input_json_delta":
             pieces += event.delta.partial_json
 
@@ -194,67 +194,67 @@ async def test_malformed_arguments_are_no_json(world):
     assert pieces == '{"q":"x"'
 
 
-async def test_arguments_can_be_scripted_as_they_are(world):
-    world.simulator.script = lambda asked: Say(tools=(("search", "{'q': x}"),))
-    answered = await world.openai.responses.create(model="gpt-6-sol", input="hi")
+async def test_arguments_can_be_scripted_as_they_are(providers):
+    providers.simulator.script = lambda asked: Say(tools=(("search", "{'q': x}"),))
+    answered = await providers.openai.responses.create(model="gpt-6-sol", input="hi")
     assert answered.output[-1].arguments == "{'q': x}"
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_missing_usage_is_charged_for_and_not_delivered(world, stream):
-    fails(world, Fault(no_usage=True))
+async def test_missing_usage_is_charged_for_and_not_delivered(providers, stream):
+    fails(providers, Fault(no_usage=True))
     for path in REQUESTS:
-        async with reading(world, path, stream=stream) as response:
+        async with reading(providers, path, stream=stream) as response:
             body = await response.text()
         assert '"output_tokens":' not in body
         assert '"completion_tokens":' not in body
 
-    for charge in world.simulator.bill.charges:
+    for charge in providers.simulator.bill.charges:
         assert (charge.outcome, charge.usage_delivered, charge.usage.output) == ("answered", False, OUTPUT_TOKENS)
         assert charge.usd > 0
 
 
-async def test_chat_without_include_usage_delivers_none(world):
-    fails(world, NO_FAULT)
-    async with reading(world, "/v1/chat/completions", stream_options=None) as response:
+async def test_chat_without_include_usage_delivers_none(providers):
+    fails(providers, NO_FAULT)
+    async with reading(providers, "/v1/chat/completions", stream_options=None) as response:
         assert '"usage"' not in await response.text()
-    assert not (await settled(world)).usage_delivered
+    assert not (await settled(providers)).usage_delivered
 
 
-async def test_a_client_that_leaves_while_it_waits_pays_nothing(world):
+async def test_a_client_that_leaves_while_it_waits_pays_nothing(providers):
     gate = asyncio.Event()
-    fails(world, Fault(hold=gate))
-    waiting = asyncio.create_task(world.anthropic.messages.create(**REQUESTS["/v1/messages"]))
-    await until(lambda: world.simulator.requests, why="the request is in")
+    fails(providers, Fault(hold=gate))
+    waiting = asyncio.create_task(providers.anthropic.messages.create(**REQUESTS["/v1/messages"]))
+    await until(lambda: providers.simulator.requests, why="the request is in")
     waiting.cancel()
 
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usd) == ("aborted", 0)
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-async def test_a_client_that_leaves_in_the_middle_pays_for_what_was_said(world, path):
+async def test_a_client_that_leaves_in_the_middle_pays_for_what_was_said(providers, path):
     gate = asyncio.Event()
-    fails(world, Fault(hold=gate, hold_at="middle"))
-    async with reading(world, path) as response:
+    fails(providers, Fault(hold=gate, hold_at="middle"))
+    async with reading(providers, path) as response:
         await response.content.readany()
 
-    charge = await settled(world)
+    charge = await settled(providers)
     assert (charge.outcome, charge.usage_delivered, charge.usage.input) == ("aborted", False, INPUT_TOKENS)
     assert 0 < charge.usage.output < OUTPUT_TOKENS
 
 
-async def test_a_held_answer_goes_on_when_it_is_released(world):
+async def test_a_held_answer_goes_on_when_it_is_released(providers):
     gate = asyncio.Event()
-    fails(world, Fault(hold=gate, hold_at="middle"))
+    fails(providers, Fault(hold=gate, hold_at="middle"))
     said = []
-    async with world.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
+    async with providers.anthropic.messages.stream(**REQUESTS["/v1/messages"]) as events:
         async for text in events.text_stream:
             said.append(text)
             gate.set()
 
     assert "".join(said) == TEXT
-    assert world.charge.usage_delivered
+    assert providers.charge.usage_delivered
 
 
 async def test_closing_ends_what_hangs():

@@ -28,18 +28,18 @@ def url(media_type: str, content: bytes) -> str:
     return f"data:{media_type};base64,{encoded(content)}"
 
 
-async def of_claude(world: Any, *content: dict[str, Any], model: str = "claude-sonnet-5-5") -> int:
+async def of_claude(providers: Any, *content: dict[str, Any], model: str = "claude-sonnet-5-5") -> int:
     """What Claude counts beside the question."""
     asked = [*content, {"type": "text", "text": "What is it?"}]
-    said = await world.anthropic.messages.create(
+    said = await providers.anthropic.messages.create(
         model=model, max_tokens=99, messages=[{"role": "user", "content": asked}]
     )
     return said.usage.input_tokens - block_tokens("What is it?")
 
 
-async def of_gpt(world: Any, *content: dict[str, Any]) -> int:
+async def of_gpt(providers: Any, *content: dict[str, Any]) -> int:
     asked = [*content, {"type": "input_text", "text": "What is it?"}]
-    said = await world.openai.responses.create(model="gpt-6-sol", input=[{"role": "user", "content": asked}])
+    said = await providers.openai.responses.create(model="gpt-6-sol", input=[{"role": "user", "content": asked}])
     return said.usage.input_tokens - block_tokens("What is it?")
 
 
@@ -52,8 +52,8 @@ async def of_gpt(world: Any, *content: dict[str, Any]) -> int:
         ("claude-haiku-4-5", (1_920, 1_080), 1_568),
     ],
 )
-async def test_an_image_is_squares_of_28_pixels_on_claude(world, model, size, tokens):
-    assert await of_claude(world, claude("image", "image/png", png(*size)), model=model) == BLOCK_TOKENS + tokens
+async def test_an_image_is_squares_of_28_pixels_on_claude(providers, model, size, tokens):
+    assert await of_claude(providers, claude("image", "image/png", png(*size)), model=model) == BLOCK_TOKENS + tokens
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ async def test_an_image_is_squares_of_28_pixels_on_claude(world, model, size, to
         ("auto", (2_560, 1_440), 4_320),
     ],
 )
-async def test_an_image_is_squares_of_32_pixels_on_openai(world, detail, size, tokens):
+async def test_an_image_is_squares_of_32_pixels_on_openai(providers, detail, size, tokens):
     image = {"type": "input_image", "image_url": url("image/png", png(*size)), "detail": detail}
 
-    assert await of_gpt(world, image) == BLOCK_TOKENS + tokens
+    assert await of_gpt(providers, image) == BLOCK_TOKENS + tokens
 
 
-async def test_a_pdf_counts_by_its_pages(world):
+async def test_a_pdf_counts_by_its_pages(providers):
     pages = pdf("One.", "Two.", "Three.")
     file = {"type": "input_file", "filename": "a.pdf", "file_data": url("application/pdf", pages)}
 
     expected = BLOCK_TOKENS + 3 * PAGE_TOKENS
-    assert await of_claude(world, claude("document", "application/pdf", pages)) == expected
-    assert await of_gpt(world, file) == expected
+    assert await of_claude(providers, claude("document", "application/pdf", pages)) == expected
+    assert await of_gpt(providers, file) == expected
 
 
 @pytest.mark.parametrize(
@@ -92,22 +92,22 @@ async def test_a_pdf_counts_by_its_pages(world):
         (claude("document", "application/pdf", pdf(*["x"] * 601)), "A maximum of 600 PDF pages"),
     ],
 )
-async def test_messages_refuses_what_is_no_image_or_pdf_that_it_takes(world, block, message):
+async def test_messages_refuses_what_is_no_image_or_pdf_that_it_takes(providers, block, message):
     with pytest.raises(anthropic.BadRequestError, match="messages.0.content.0") as refused:
-        await of_claude(world, block)
+        await of_claude(providers, block)
 
     assert message in str(refused.value)
-    assert (world.charge.outcome, world.charge.usd) == ("refused", 0)
+    assert (providers.charge.outcome, providers.charge.usd) == ("refused", 0)
 
 
-async def test_messages_takes_32_megabytes_at_once(world):
+async def test_messages_takes_32_megabytes_at_once(providers):
     padded = pdf("One.") + bytes(8 * 1024 * 1024)
 
     with pytest.raises(anthropic.APIStatusError) as refused:
-        await of_claude(world, *[claude("document", "application/pdf", padded)] * 3)
+        await of_claude(providers, *[claude("document", "application/pdf", padded)] * 3)
 
     assert (refused.value.status_code, refused.value.type) == (413, "request_too_large")
-    assert await of_claude(world, *[claude("document", "application/pdf", padded)] * 2) > 0
+    assert await of_claude(providers, *[claude("document", "application/pdf", padded)] * 2) > 0
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ async def test_messages_takes_32_megabytes_at_once(world):
         ({"type": "input_file", "file_data": url("application/pdf", pdf("x"))}, "a named PDF"),
     ],
 )
-async def test_openai_refuses_what_is_no_image_or_pdf_that_it_takes(world, part, message):
+async def test_openai_refuses_what_is_no_image_or_pdf_that_it_takes(providers, part, message):
     with pytest.raises(openai.BadRequestError, match=message):
-        await of_gpt(world, part)
+        await of_gpt(providers, part)

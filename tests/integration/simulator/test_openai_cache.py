@@ -20,9 +20,9 @@ def text(tokens: int, letter: str = "a", **more) -> dict[str, Any]:
 class Talk:
     """Sends prompts and tells what was read, what was written, and all of it."""
 
-    def __init__(self, world) -> None:
-        self.client = world.openai
-        world.simulator.script = lambda asked: Say(text="fine")
+    def __init__(self, providers) -> None:
+        self.client = providers.openai
+        providers.simulator.script = lambda asked: Say(text="fine")
 
     async def __call__(self, *content, model="gpt-6-sol", **more) -> tuple[int, int, int]:
         items: Any = [{"role": "user", "content": list(content)}]
@@ -32,17 +32,17 @@ class Talk:
 
 
 @pytest.fixture
-def talk(world):
-    return Talk(world)
+def talk(providers):
+    return Talk(providers)
 
 
-async def test_a_prompt_is_kept_in_steps_of_128_tokens_without_being_asked(world, talk):
+async def test_a_prompt_is_kept_in_steps_of_128_tokens_without_being_asked(providers, talk):
     assert await talk(text(1_200)) == (0, 1_152, 1_200)
     assert await talk(text(1_200)) == (1_152, 0, 1_200)
     assert await talk(text(1_200), text(100, "b")) == (1_152, 128, 1_300)
 
     # 1,152 written at $2.50, then read at $0.20; the rest at $2; 4 tokens of answer at $10 a million.
-    written, read, _ = world.simulator.bill.charges
+    written, read, _ = providers.simulator.bill.charges
     assert written.usd == Decimal("0.003016000")
     assert read.usd == Decimal("0.000366400")
 
@@ -80,12 +80,12 @@ async def test_a_cache_key_names_a_machine_and_machines_share_nothing(talk):
     assert (await talk(text(1_200), prompt_cache_key="one", model="gpt-6-luna"))[0] == 0
 
 
-async def test_what_is_kept_ends_after_half_an_hour_unless_it_is_read(world, talk):
+async def test_what_is_kept_ends_after_half_an_hour_unless_it_is_read(providers, talk):
     await talk(text(1_200))
     for _ in range(2):
-        world.clock.advance(1_799)
+        providers.clock.advance(1_799)
         assert (await talk(text(1_200)))[0] == 1_152
-    world.clock.advance(1_801)
+    providers.clock.advance(1_801)
     assert (await talk(text(1_200)))[0] == 0
 
 
@@ -110,27 +110,27 @@ async def test_only_the_latest_breakpoints_are_written(talk):
     assert (await talk(*marked[:2], text(50, "x"), **EXPLICIT))[0] == 2_200
 
 
-async def test_chat_completions_tell_the_same(world, talk):
+async def test_chat_completions_tell_the_same(providers, talk):
     messages: Any = [{"role": "user", "content": "a" * 4 * 1_197}]
     for expected in ((0, 1_152), (1_152, 0)):
-        said = await world.openai.chat.completions.create(model="gpt-6-luna", messages=messages)
+        said = await providers.openai.chat.completions.create(model="gpt-6-luna", messages=messages)
         read = said.usage.prompt_tokens_details
         assert (read.cached_tokens, read.cache_write_tokens, said.usage.prompt_tokens) == (*expected, 1_200)
 
 
-async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(world, talk):
+async def test_above_its_threshold_a_request_costs_the_dearer_prices_throughout(providers, talk):
     await talk(text(272_001), **EXPLICIT)
 
-    assert world.charge.usd == Decimal("1.088064000")  # 272,001 at $4 and 4 at $15
+    assert providers.charge.usd == Decimal("1.088064000")  # 272,001 at $4 and 4 at $15
 
 
-async def test_reading_an_old_breakpoint_keeps_it_on(world, talk):
+async def test_reading_an_old_breakpoint_keeps_it_on(providers, talk):
     first = text(1_100, **MARK)
     later = [text(1_100, letter, **MARK) for letter in "bcde"]
     await talk(first, **EXPLICIT)
-    world.clock.advance(1_700)
+    providers.clock.advance(1_700)
     # Four newer breakpoints are written; the first is only read.
     assert await talk(first, *later, **EXPLICIT) == (1_100, 4_400, 5_500)
-    world.clock.advance(1_700)
+    providers.clock.advance(1_700)
 
     assert (await talk(first, text(50, "x"), **EXPLICIT))[0] == 1_100

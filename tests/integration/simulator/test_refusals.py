@@ -101,19 +101,19 @@ REFUSED_MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_MESSAGES)
-async def test_messages_refuses(world, case):
+async def test_messages_refuses(providers, case):
     changed, message = REFUSED_MESSAGES[case]
     request = {"model": "claude-sonnet-5-5", "max_tokens": 1_500, "messages": ASK, **changed}
     request = {name: value for name, value in request.items() if value is not None}
 
     with pytest.raises(anthropic.BadRequestError) as refused:
-        await world.anthropic.post("/v1/messages", body=request, cast_to=object)
+        await providers.anthropic.post("/v1/messages", body=request, cast_to=object)
 
     error = refused.value.body
     assert (error["type"], error["error"]["type"]) == ("error", "invalid_request_error")
     assert message.casefold() in error["error"]["message"].casefold()
-    assert (world.charge.outcome, world.charge.usd, world.charge.status) == ("refused", 0, 400)
-    assert not world.simulator.requests
+    assert (providers.charge.outcome, providers.charge.usd, providers.charge.status) == ("refused", 0, 400)
+    assert not providers.simulator.requests
 
 
 @pytest.mark.parametrize(
@@ -127,38 +127,40 @@ async def test_messages_refuses(world, case):
     ],
 )
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "search"}])
-async def test_only_some_models_can_be_made_to_call_a_tool(world, model, taken, choice):
+async def test_only_some_models_can_be_made_to_call_a_tool(providers, model, taken, choice):
     request = {"model": model, "max_tokens": 99, "messages": ASK, "tools": [TOOL], "tool_choice": choice}
     if taken:
-        assert (await world.anthropic.messages.create(**request)).content
+        assert (await providers.anthropic.messages.create(**request)).content
         return
     with pytest.raises(anthropic.BadRequestError, match="tool_choice"):
-        await world.anthropic.messages.create(**request)
+        await providers.anthropic.messages.create(**request)
 
 
-async def test_a_system_message_may_follow_the_user_s(world):
+async def test_a_system_message_may_follow_the_user_s(providers):
     for messages in ([*ASK, NOTE], [*ASK, NOTE, *said("x", "ho")[1:], *ASK]):
-        said_back = await world.anthropic.messages.create(model="claude-sonnet-5-5", max_tokens=9, messages=messages)
+        said_back = await providers.anthropic.messages.create(
+            model="claude-sonnet-5-5", max_tokens=9, messages=messages
+        )
         assert said_back.stop_reason == "end_turn"
 
 
-async def test_an_unknown_model_is_not_found(world):
+async def test_an_unknown_model_is_not_found(providers):
     with pytest.raises(anthropic.NotFoundError) as one:
-        await world.anthropic.messages.create(model="claude-none", max_tokens=9, messages=ASK)
+        await providers.anthropic.messages.create(model="claude-none", max_tokens=9, messages=ASK)
     with pytest.raises(openai.NotFoundError) as two:
-        await world.openai.chat.completions.create(model="gpt-none", messages=ASK)
+        await providers.openai.chat.completions.create(model="gpt-none", messages=ASK)
     with pytest.raises(openai.BadRequestError) as three:
-        await world.openai.responses.create(model="gpt-none", input="hi")
+        await providers.openai.responses.create(model="gpt-none", input="hi")
     with pytest.raises(openai.NotFoundError):
-        await world.openai.embeddings.create(model="gpt-6-sol", input="hi")
+        await providers.openai.embeddings.create(model="gpt-6-sol", input="hi")
     with pytest.raises(anthropic.NotFoundError):
-        await world.anthropic.messages.create(model="gpt-6-sol", max_tokens=9, messages=ASK)
+        await providers.anthropic.messages.create(model="gpt-6-sol", max_tokens=9, messages=ASK)
 
     assert one.value.body["error"] == {"type": "not_found_error", "message": "model: claude-none"}
     assert two.value.code == three.value.code == "model_not_found"
 
 
-async def test_without_a_key_nobody_is_served_but_by_a_local_model(world):
+async def test_without_a_key_nobody_is_served_but_by_a_local_model(providers):
     async with aiohttp.ClientSession() as session:
         for path, model, status in (
             ("/v1/messages", "claude-sonnet-5-5", 401),
@@ -166,7 +168,7 @@ async def test_without_a_key_nobody_is_served_but_by_a_local_model(world):
             ("/v1/chat/completions", "local-chat", 200),
         ):
             body = {"model": model, "messages": ASK, "max_tokens": 9}
-            async with session.post(world.simulator.url + path, json=body) as response:
+            async with session.post(providers.simulator.url + path, json=body) as response:
                 assert response.status == status
 
 
@@ -216,16 +218,16 @@ REFUSED_RESPONSES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_RESPONSES)
-async def test_responses_refuses(world, case):
+async def test_responses_refuses(providers, case):
     changed, message = REFUSED_RESPONSES[case]
 
     with pytest.raises(openai.BadRequestError) as refused:
         body = {"model": "gpt-6-sol", "input": ASK, **changed}
-        await world.openai.post("/responses", body=body, cast_to=object)
+        await providers.openai.post("/responses", body=body, cast_to=object)
 
     assert message in refused.value.body["message"]
     assert set(refused.value.body) == {"message", "type", "param", "code"}
-    assert (world.charge.outcome, world.charge.usd) == ("refused", 0)
+    assert (providers.charge.outcome, providers.charge.usd) == ("refused", 0)
 
 
 CHAT_TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
@@ -253,29 +255,29 @@ REFUSED_CHAT: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_CHAT)
-async def test_chat_completions_refuses(world, case):
+async def test_chat_completions_refuses(providers, case):
     changed, message = REFUSED_CHAT[case]
 
     with pytest.raises(openai.BadRequestError) as refused:
         body = {"model": "gpt-6-sol", "messages": ASK, **changed}
-        await world.openai.post("/chat/completions", body=body, cast_to=object)
+        await providers.openai.post("/chat/completions", body=body, cast_to=object)
 
     assert message in refused.value.body["message"]
 
 
-async def test_chat_completions_takes_function_tools_without_reasoning_and_from_local_models(world):
+async def test_chat_completions_takes_function_tools_without_reasoning_and_from_local_models(providers):
     for model, more in (
         ("gpt-6-sol", {"reasoning_effort": "none", "temperature": 0.7}),
         ("local-chat", {"max_tokens": 9}),
     ):
-        said_back = await world.openai.chat.completions.create(model=model, messages=ASK, tools=[CHAT_TOOL], **more)
+        said_back = await providers.openai.chat.completions.create(model=model, messages=ASK, tools=[CHAT_TOOL], **more)
         assert said_back.choices[0].finish_reason == "tool_calls"
 
 
 @pytest.mark.parametrize(
     "changed", [{"input": []}, {"input": ""}, {"dimensions": 9_999}, {"encoding_format": "hex"}, {"input": ["a", ""]}]
 )
-async def test_embeddings_refuses(world, changed):
+async def test_embeddings_refuses(providers, changed):
     with pytest.raises(openai.BadRequestError):
         body = {"model": "text-embedding-3-small", "input": "a", **changed}
-        await world.openai.post("/embeddings", body=body, cast_to=object)
+        await providers.openai.post("/embeddings", body=body, cast_to=object)

@@ -27,7 +27,7 @@ from wayline.testkit import until
 
 
 @dataclass
-class World:
+class EmbeddedBus:
     """An embedded bus as `wayline up` starts it."""
 
     settings: Settings
@@ -67,7 +67,7 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedBus]:
     settings = Settings(data_dir=tmp_path, nats_port=free_port())
     installation = Installation(tmp_path)
     installation.prepare()
@@ -81,7 +81,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     )
     async for _ in declare(admin.js):
         pass
-    yield World(settings, installation, server, place, admin)
+    yield EmbeddedBus(settings, installation, server, place, admin)
     await admin.close()
     await server.kill()
 
@@ -97,19 +97,19 @@ def _told(errors: list[str], what: str) -> bool:
     return any(what in error for error in errors)
 
 
-async def test_a_new_tenants_credential_works_at_once_and_for_that_tenant_only(world: World):
-    async with world.connected("before", None) as (before, _):
-        seed = await world.create("shop", "acme", "submit", "signal", "follow")
+async def test_a_new_tenants_credential_works_at_once_and_for_that_tenant_only(embedded: EmbeddedBus):
+    async with embedded.connected("before", None) as (before, _):
+        seed = await embedded.create("shop", "acme", "submit", "signal", "follow")
 
-        async with world.connected("shop", seed) as (nc, errors):
+        async with embedded.connected("shop", seed) as (nc, errors):
             live, others = await nc.subscribe("live.acme.*"), await nc.subscribe("live.default.*")
             inbox = await nc.subscribe(reply := nc.new_inbox())
             ack = await nc.jetstream().publish("jobs.submit.acme", b"{}")
             signalled = await nc.jetstream().publish("signals.acme.j1", b"{}")
-            await world.admin.js.publish("events.default.j1", b"theirs")
-            await world.admin.js.publish("events.acme.j1", b"mine")
-            await world.admin.nc.publish(f"inbox.default.{reply.removeprefix('_INBOX.')}", b"theirs")
-            await world.admin.nc.publish(f"inbox.acme.{reply.removeprefix('_INBOX.')}", b"mine")
+            await embedded.admin.js.publish("events.default.j1", b"theirs")
+            await embedded.admin.js.publish("events.acme.j1", b"mine")
+            await embedded.admin.nc.publish(f"inbox.default.{reply.removeprefix('_INBOX.')}", b"theirs")
+            await embedded.admin.nc.publish(f"inbox.acme.{reply.removeprefix('_INBOX.')}", b"mine")
 
             assert (ack.stream, signalled.stream) == ("SUBMIT", "SIGNALS")
             assert (await live.next_msg(timeout=5)).data == b"mine"
@@ -120,7 +120,7 @@ async def test_a_new_tenants_credential_works_at_once_and_for_that_tenant_only(w
             assert others.pending_msgs == 0
         # Whoever was there before has noticed nothing.
         assert (await before.jetstream().publish("jobs.submit.default", b"{}")).stream == "SUBMIT"
-    assert world.lost.count("before") <= 1
+    assert embedded.lost.count("before") <= 1
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,12 @@ async def test_a_new_tenants_credential_works_at_once_and_for_that_tenant_only(w
         ("follow", [], ["jobs.submit.acme", "signals.acme.j1"]),
     ],
 )
-async def test_a_scope_allows_what_it_names_and_no_more(world: World, scope: str, may: list[str], may_not: list[str]):
-    seed = await world.create("one", "acme", scope)
+async def test_a_scope_allows_what_it_names_and_no_more(
+    embedded: EmbeddedBus, scope: str, may: list[str], may_not: list[str]
+):
+    seed = await embedded.create("one", "acme", scope)
 
-    async with world.connected("one", seed) as (nc, errors):
+    async with embedded.connected("one", seed) as (nc, errors):
         await nc.subscribe("live.acme.*")
         for subject in may:
             assert (await nc.jetstream().publish(subject, b"{}")).seq
@@ -142,28 +144,28 @@ async def test_a_scope_allows_what_it_names_and_no_more(world: World, scope: str
         assert _told(errors, 'subscription to "live.acme.*"') == (scope != "follow")
 
 
-async def test_a_revoked_credential_is_cut_off_and_others_go_on(world: World):
-    seed, other = await world.create("shop", "acme", "submit"), await world.create("till", "acme", "submit")
+async def test_a_revoked_credential_is_cut_off_and_others_go_on(embedded: EmbeddedBus):
+    seed, other = await embedded.create("shop", "acme", "submit"), await embedded.create("till", "acme", "submit")
 
-    async with world.connected("shop", seed) as (nc, _), world.connected("till", other) as (till, _):
-        await world.revoke("shop")
+    async with embedded.connected("shop", seed) as (nc, _), embedded.connected("till", other) as (till, _):
+        await embedded.revoke("shop")
         await until(lambda: nc.is_closed, why="the revoked client is cut off")
 
         assert (await till.jetstream().publish("jobs.submit.acme", b"{}")).seq
-        assert "till" not in world.lost
+        assert "till" not in embedded.lost
     with pytest.raises(Error, match="Authorization"):
-        async with world.connected("shop", seed):
+        async with embedded.connected("shop", seed):
             pass
 
 
-async def test_services_stay_connected_while_credentials_come_and_go(world: World):
+async def test_services_stay_connected_while_credentials_come_and_go(embedded: EmbeddedBus):
     router = await Bus.connect(
-        BusSettings(nats_url=world.server.url, nats_seed=world.place.seed_of("router")),
+        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.place.seed_of("router")),
         service="router",
         exit_when_closed=False,
     )
     tracing = await Bus.connect(
-        BusSettings(nats_url=world.server.url, nats_seed=world.place.seed_of("tracing"), nats_accounts=True),
+        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.place.seed_of("tracing"), nats_accounts=True),
         service="tracing",
         exit_when_closed=False,
     )
@@ -171,8 +173,8 @@ async def test_services_stay_connected_while_credentials_come_and_go(world: Worl
     router.reconnected.append(lambda: again.append("router"))
     tracing.reconnected.append(lambda: again.append("tracing"))
 
-    await world.create("shop", "acme", "submit")
-    await world.revoke("shop")
+    await embedded.create("shop", "acme", "submit")
+    await embedded.revoke("shop")
 
     assert (await router.js.stream_info("EVENTS")).config.name == "EVENTS"
     assert (await tracing.js.stream_info("EVENTS")).config.name == "EVENTS"
@@ -181,22 +183,22 @@ async def test_services_stay_connected_while_credentials_come_and_go(world: Worl
     await tracing.close()
 
 
-async def test_credentials_outlive_a_server_that_dies(world: World):
-    seed = await world.create("shop", "acme", "submit")
-    await world.server.kill()
-    await world.server.start()
+async def test_credentials_outlive_a_server_that_dies(embedded: EmbeddedBus):
+    seed = await embedded.create("shop", "acme", "submit")
+    await embedded.server.kill()
+    await embedded.server.start()
 
-    async with world.connected("shop", seed) as (nc, _):
+    async with embedded.connected("shop", seed) as (nc, _):
         assert (await nc.jetstream().publish("jobs.submit.acme", b"{}")).stream == "SUBMIT"
 
 
-async def test_seeds_are_kept_nowhere_and_files_are_the_owners(world: World):
-    seed = await world.create("shop", "acme", "submit")
-    files = [path for path in world.installation.root.rglob("*") if path.is_file()]
+async def test_seeds_are_kept_nowhere_and_files_are_the_owners(embedded: EmbeddedBus):
+    seed = await embedded.create("shop", "acme", "submit")
+    files = [path for path in embedded.installation.root.rglob("*") if path.is_file()]
 
     assert [path for path in files if seed.encode() in path.read_bytes()] == []
-    assert os.stat(world.installation.clients).st_mode & 0o077 == 0
-    assert [one.name for one in bus_access.kept(world.settings)] == ["shop"]
+    assert os.stat(embedded.installation.clients).st_mode & 0o077 == 0
+    assert [one.name for one in bus_access.kept(embedded.settings)] == ["shop"]
 
 
 @pytest.mark.parametrize(
