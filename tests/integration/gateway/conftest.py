@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -12,13 +11,11 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wayline.chassis import Bus, Service, topology
-from wayline.gateway.adapters.http_server import HttpServer
-from wayline.gateway.app import SCHEMA, build, migrations
+from wayline.chassis import Bus, Service
+from wayline.chassis.topology import Limits
 from wayline.gateway.settings import Settings
-from wayline.store import Store, migrate
-from wayline.testkit import Database
-from wayline.testkit.guarded import ADMIN, Guarded
+from wayline.testkit import Database, Platform
+from wayline.testkit.guarded import Guarded
 
 from .others import Others
 
@@ -47,75 +44,36 @@ class Running:
         await self.service.stop(5)
 
 
-@dataclass
-class World:
-    """The servers a gateway needs, and everything that runs against them."""
-
-    nats: Guarded
-    dsn: str
-    running: list[Running] = field(default_factory=list)
-
-    async def gateway(self, **settings: Any) -> Running:
-        """Start a gateway on a free port."""
-        service = await build(
-            Settings(**{"http_port": 0, **settings}),
-            bus_settings=self.nats.settings("gateway", postgres_dsn=self.dsn),
-        )
-        spans = InMemorySpanExporter()
-        service.telemetry.add_processor(SimpleSpanProcessor(spans))
-        try:
-            await service.start()
-        except BaseException:
-            await service.stop(0)
-            raise
-        part = service.parts[0]
-        assert isinstance(part, HttpServer)
-        started = Running(service, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{part.port}", timeout=30), spans)
-        self.running.append(started)
-        return started
-
-    async def store(self) -> Store:
-        """The gateway's own tables."""
-        return await Store.connect(self.dsn, schema=SCHEMA, queries=migrations().parent / "queries.sql")
+async def start_gateway(platform: Platform, **settings: Any) -> Running:
+    """Start a gateway on a free port, and connect to it."""
+    service = await platform.start("gateway", gateway=Settings(**{"http_port": 0, **settings}))
+    spans = InMemorySpanExporter()
+    service.telemetry.add_processor(SimpleSpanProcessor(spans))
+    return Running(service, await platform.http(timeout_s=30), spans)
 
 
 @pytest.fixture
-async def nats(guarded_nats: Guarded) -> Guarded:
-    """A bus of the test's own with every stream."""
-    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="migrate", exit_when_closed=False)
-    async for _ in topology.declare(bus.js, topology.Limits(submit_max_per_tenant=SUBMIT_MAX, memory=True)):
-        pass
-    await bus.close()
-    return guarded_nats
+async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[Platform]:
+    limits = Limits(submit_max_per_tenant=SUBMIT_MAX, memory=True)
+    async with Platform.open(guarded_nats, database, limits=limits) as platform:
+        yield platform
 
 
 @pytest.fixture
-async def world(nats: Guarded, database: Database) -> AsyncIterator[World]:
-    await migrate(database.dsn, schema=SCHEMA, role="wayline_gateway", password="secret", directory=migrations())
-    world = World(nats, database.as_role("wayline_gateway", "secret"))
-    yield world
-    async with AsyncExitStack() as ends:
-        for running in world.running:
-            ends.push_async_callback(running.stop)
-
-
-@pytest.fixture
-async def gateway(world: World) -> Running:
+async def gateway(platform: Platform) -> Running:
     """One gateway without API keys, on the loopback interface."""
-    return await world.gateway()
+    return await start_gateway(platform)
 
 
 @pytest.fixture
-async def bus(nats: Guarded) -> AsyncIterator[Bus]:
+async def bus(platform: Platform) -> Bus:
     """The bus as the other services see it."""
-    bus = await Bus.connect(nats.settings(ADMIN), service="others", exit_when_closed=False)
-    yield bus
-    await bus.close()
+    return platform.bus
 
 
 @pytest.fixture
-async def others(bus: Bus, nats: Guarded) -> AsyncIterator[Others]:
+async def others(platform: Platform) -> AsyncIterator[Others]:
     """The services behind the gateway; they answer what the test tells them to."""
-    others = Others(bus, nats)
+    others = Others(platform.bus, platform.nats)
     yield others
     await others.stop()

@@ -12,8 +12,9 @@ from wayline.embedded import free_port
 from wayline.gateway.adapters import keys as remembered
 from wayline.gateway.adapters.keys import create_key, revoke_key
 from wayline.gateway.errors import NoKeys, PortTaken
+from wayline.testkit import Platform
 
-from .conftest import Running, World
+from .conftest import Running, start_gateway
 from .story import Story
 
 JOB = {"agent": "assistant", "input": "hello"}
@@ -30,10 +31,10 @@ async def test_without_any_key_this_machine_is_the_tenant_default(gateway: Runni
 
 
 async def test_the_first_key_closes_the_door_and_revoking_it_does_not_open_it(
-    world: World, gateway: Running, monkeypatch: pytest.MonkeyPatch
+    platform: Platform, gateway: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(remembered, "FRESH_S", 0.0)
-    store = await world.store()
+    store = await platform.store("gateway")
     before = await gateway.client.post("/v1/jobs", json=JOB)
     secret = await create_key(store, "acme", "laptop")
     nobody = await gateway.client.post("/v1/jobs", json=JOB)
@@ -47,12 +48,12 @@ async def test_the_first_key_closes_the_door_and_revoking_it_does_not_open_it(
     assert (nobody.json()["code"], nobody.headers["www-authenticate"]) == ("unauthorized", "Bearer")
 
 
-async def test_wrong_expired_and_foreign_keys_are_refused_alike(world: World):
-    store = await world.store()
+async def test_wrong_expired_and_foreign_keys_are_refused_alike(platform: Platform):
+    store = await platform.store("gateway")
     good = await create_key(store, "acme", "laptop")
     expired = await create_key(store, "acme", "old", expires_at=datetime.now(UTC) - timedelta(seconds=1))
     await store.close()
-    gateway = await world.gateway()
+    gateway = await start_gateway(platform)
     forged = good[:-1] + ("A" if good[-1] != "A" else "B")
 
     answers = [
@@ -65,11 +66,11 @@ async def test_wrong_expired_and_foreign_keys_are_refused_alike(world: World):
     }
 
 
-async def test_a_key_does_only_what_its_scopes_say(world: World):
-    store = await world.store()
+async def test_a_key_does_only_what_its_scopes_say(platform: Platform):
+    store = await platform.store("gateway")
     reader = bearer(await create_key(store, "acme", "dashboard", scopes=("read",)))
     await store.close()
-    gateway = await world.gateway()
+    gateway = await start_gateway(platform)
 
     read = await gateway.client.get("/v1/jobs/x", headers=reader)
     write = await gateway.client.post("/v1/jobs", json=JOB, headers=reader)
@@ -79,11 +80,11 @@ async def test_a_key_does_only_what_its_scopes_say(world: World):
     assert "lacks the scope 'write'" in write.json()["detail"]
 
 
-async def test_another_tenants_things_do_not_exist(world: World, bus: Bus):
-    store = await world.store()
+async def test_another_tenants_things_do_not_exist(platform: Platform, bus: Bus):
+    store = await platform.store("gateway")
     acme, globex = [bearer(await create_key(store, tenant, "t")) for tenant in ("acme", "globex")]
     await store.close()
-    gateway = await world.gateway()
+    gateway = await start_gateway(platform)
     await Story(bus, "acme", "told").tell()
     story = Story(bus, "acme", "parked")
     await story.begin()
@@ -116,34 +117,34 @@ async def test_an_open_door_is_not_open_to_web_pages_of_other_sites(header: dict
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
-async def test_it_does_not_listen_beyond_this_machine_without_a_key(world: World):
+async def test_it_does_not_listen_beyond_this_machine_without_a_key(platform: Platform):
     with pytest.raises(NoKeys, match=r"refusing to listen on 0\.0\.0\.0 .* WAYLINE_HTTP_HOST"):
-        await world.gateway(http_host="0.0.0.0")
-    store = await world.store()
+        await start_gateway(platform, http_host="0.0.0.0")
+    store = await platform.store("gateway")
     secret = await create_key(store, "acme", "laptop")
     await store.close()
 
-    gateway = await world.gateway(http_host="0.0.0.0")
+    gateway = await start_gateway(platform, http_host="0.0.0.0")
 
     assert (await gateway.client.get("/v1/jobs/x")).status_code == 401
     assert (await gateway.client.get("/v1/jobs/x", headers=bearer(secret))).status_code == 404
 
 
-async def test_a_taken_port_is_said_plainly(world: World):
+async def test_a_taken_port_is_said_plainly(platform: Platform):
     port = free_port()
-    await world.gateway(http_port=port)
+    await start_gateway(platform, http_port=port)
 
     with pytest.raises(PortTaken, match=rf"cannot listen on 127\.0\.0\.1:{port} .*WAYLINE_HTTP_PORT"):
-        await world.gateway(http_port=port)
+        await start_gateway(platform, http_port=port)
 
 
-async def test_metrics_need_an_operators_key_where_keys_are_needed(world: World, gateway: Running):
-    store = await world.store()
+async def test_metrics_need_an_operators_key_where_keys_are_needed(platform: Platform, gateway: Running):
+    store = await platform.store("gateway")
     opened = await gateway.client.get("/metrics")
     admin = await create_key(store, "acme", "admin", scopes=("read", "write", "admin"))
     operator = await create_key(store, "default", "prometheus", scopes=("operator",))
     await store.close()
-    keyed = await world.gateway()
+    keyed = await start_gateway(platform)
 
     answers = [
         await keyed.client.get("/metrics"),

@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from wayline.chassis import Bus
+from wayline.testkit import Platform
 
-from .conftest import Running, World
+from .conftest import Running, start_gateway
 from .others import Others
 from .story import Story
 
@@ -61,11 +62,11 @@ async def test_generated_clients_get_the_names_of_the_code(gateway: Running):
 @pytest.mark.timeout(RUN_MAX_S + 60)
 @pytest.mark.parametrize("paths", [DECIDED_HERE, pytest.param("^/", marks=pytest.mark.slow)])
 async def test_nothing_that_can_be_sent_makes_it_fail_or_break_its_word(
-    paths: str, world: World, bus: Bus, others: Others
+    paths: str, platform: Platform, bus: Bus, others: Others
 ):
     await others.answer_everything()
     await Story(bus, "default", "told").tell()
-    gateway = await world.gateway(wait_max_s=0.05)
+    gateway = await start_gateway(platform, wait_max_s=0.05)
 
     run = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "run", f"{gateway.url}/openapi.json"),

@@ -13,9 +13,9 @@ import httpx2
 from wayline.chassis import Bus
 from wayline.journal import JobLog
 from wayline.telemetry import metrics
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
-from .conftest import Running, World
+from .conftest import Running, start_gateway
 from .story import Story
 
 
@@ -163,8 +163,8 @@ async def test_the_same_events_as_a_json_list(gateway: Running, bus: Bus):
     assert empty.json() == []
 
 
-async def test_one_follower_too_many_is_asked_to_wait(world: World, bus: Bus):
-    gateway = await world.gateway(streams_max=1)
+async def test_one_follower_too_many_is_asked_to_wait(platform: Platform, bus: Bus):
+    gateway = await start_gateway(platform, streams_max=1)
     await Story(bus, "default", "j1").begin()
     first = listen(gateway.client, "j1")
     await anext(first)

@@ -16,8 +16,9 @@ from wayline.gateway.adapters import keys as remembered
 from wayline.gateway.adapters import router as asked
 from wayline.gateway.adapters.keys import create_key
 from wayline.store import Store
+from wayline.testkit import Platform
 
-from .conftest import Running, World
+from .conftest import Running, start_gateway
 from .others import Others
 
 JOB = {"agent": "assistant", "input": "hello"}
@@ -36,8 +37,8 @@ def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def store(world: World) -> AsyncIterator[Store]:
-    store = await world.store()
+async def store(platform: Platform) -> AsyncIterator[Store]:
+    store = await platform.store("gateway")
     yield store
     await store.close()
 
@@ -162,9 +163,9 @@ async def test_a_key_expires(gateway: Running, tenants: dict[str, Tenant], store
     assert [before.status_code, after.status_code] == [404, 401]
 
 
-async def test_a_tenant_has_only_so_many_valid_keys(world: World, tenants: dict[str, Tenant], store: Store):
+async def test_a_tenant_has_only_so_many_valid_keys(platform: Platform, tenants: dict[str, Tenant], store: Store):
     operator = bearer(await create_key(store, "default", "operator"))
-    gateway = await world.gateway(keys_max=1)
+    gateway = await start_gateway(platform, keys_max=1)
 
     first, second = [
         await gateway.client.post("/v1/keys", json={"name": "x", "tenant": "acme"}, headers=operator) for _ in range(2)

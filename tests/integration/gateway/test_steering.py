@@ -10,8 +10,9 @@ from wayline.chassis import Bus
 from wayline.contracts.jobs import Answer, Cancel, RaiseBudget, Signal
 from wayline.gateway.adapters import signals as counted
 from wayline.gateway.adapters.keys import create_key
+from wayline.testkit import Platform
 
-from .conftest import Running, World
+from .conftest import Running, start_gateway
 from .story import Story
 
 
@@ -79,14 +80,14 @@ async def test_a_decision_is_answered_while_the_job_waits_for_it_and_not_else(ga
 
 
 async def test_a_tenant_with_its_share_of_signals_is_told_so_and_another_is_not(
-    world: World, bus: Bus, monkeypatch: pytest.MonkeyPatch
+    platform: Platform, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", "10")
     monkeypatch.setattr(counted, "COUNTED_AGAIN_S", 0.0)
-    store = await world.store()
+    store = await platform.store("gateway")
     acme, globex = [bearer(await create_key(store, tenant, "t")) for tenant in ("acme", "globex")]
     await store.close()
-    gateway = await world.gateway()
+    gateway = await start_gateway(platform)
     for tenant in ("acme", "globex"):
         await Story(bus, tenant, "running").begin()
 

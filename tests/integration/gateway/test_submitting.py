@@ -19,10 +19,9 @@ from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
 from wayline.telemetry import Telemetry
-from wayline.testkit import until
-from wayline.testkit.guarded import Guarded
+from wayline.testkit import Platform, until
 
-from .conftest import SUBMIT_MAX, Running, World
+from .conftest import SUBMIT_MAX, Running, start_gateway
 from .story import Story
 
 JOB = {"agent": "assistant", "input": "What moves the sea?"}
@@ -53,12 +52,12 @@ async def test_a_submitted_job_is_on_the_bus_and_queued_before_its_log_exists(ga
     assert (seen["status"], seen["agent"], seen["session_id"]) == ("queued", "assistant", "s1")
 
 
-async def test_the_same_key_is_the_same_job_also_after_a_restart(world: World, gateway: Running, bus: Bus):
+async def test_the_same_key_is_the_same_job_also_after_a_restart(platform: Platform, gateway: Running, bus: Bus):
     key = {"Idempotency-Key": "order-1"}
     first = await gateway.client.post("/v1/jobs", json=JOB, headers=key)
     again = await gateway.client.post("/v1/jobs", json=JOB, headers=key)
     await gateway.service.stop(0)
-    fresh = await world.gateway()
+    fresh = await start_gateway(platform)
     later = await fresh.client.post("/v1/jobs", json=JOB, headers=key)
 
     assert [answer.status_code for answer in (first, again, later)] == [202, 202, 202]
@@ -89,9 +88,11 @@ async def test_twenty_requests_with_one_key_at_once_are_one_job(
     assert [job.job_id for job in await queued(bus)] == [answers[0].json()["job_id"]]
 
 
-async def test_a_crash_before_the_publish_leaves_nothing_that_looks_accepted(world: World, gateway: Running, bus: Bus):
+async def test_a_crash_before_the_publish_leaves_nothing_that_looks_accepted(
+    platform: Platform, gateway: Running, bus: Bus
+):
     """What a gateway leaves behind that was killed between writing the key down and publishing."""
-    store = await world.store()
+    store = await platform.store("gateway")
     job = SubmitJob(tenant="default", job_id="job_before", agent=JOB["agent"], input=JOB["input"])
     await Submissions(store).claim(job, key="order-1")
     await store.close()
@@ -127,11 +128,11 @@ async def test_a_job_id_that_came_by_the_bus_is_known_from_its_log(gateway: Runn
     assert await queued(bus) == []
 
 
-async def test_two_tenants_may_use_the_same_job_id_at_the_same_moment(world: World, bus: Bus):
-    store = await world.store()
+async def test_two_tenants_may_use_the_same_job_id_at_the_same_moment(platform: Platform, bus: Bus):
+    store = await platform.store("gateway")
     secrets = [await create_key(store, tenant, "test") for tenant in ("acme", "globex")]
     await store.close()
-    gateway = await world.gateway()
+    gateway = await start_gateway(platform)
 
     answers = await asyncio.gather(
         *(
@@ -161,19 +162,19 @@ async def test_a_full_stream_is_a_429_that_passes_without_help(gateway: Running,
 
 
 async def test_a_bus_that_is_away_is_a_503_and_comes_back(
-    gateway: Running, nats: Guarded, bus: Bus, monkeypatch: pytest.MonkeyPatch
+    gateway: Running, platform: Platform, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(submitting, "SUBMIT_WITHIN_S", 0.2)
 
     async def is_ready() -> bool:
         return (await gateway.client.get("/health/ready")).status_code == 200
 
-    await nats.server.stop()
+    await platform.nats.server.stop()
     await until(lambda: not gateway.bus.nc.is_connected, why="the gateway to notice")
 
     away = await gateway.client.post("/v1/jobs", json=JOB)
     unready = await gateway.client.get("/health/ready")
-    await nats.server.start()
+    await platform.nats.server.start()
     await until(lambda: gateway.bus.nc.is_connected, why="the gateway to be back")
     await until(lambda: bus.nc.is_connected, why="the test to be back")
     # They were in memory.
@@ -247,20 +248,20 @@ async def test_a_partial_answer_is_shown_with_the_limit_that_made_it_so(gateway:
 
 
 async def test_an_accepted_job_is_said_to_be_though_the_bus_went_away_meanwhile(
-    gateway: Running, bus: Bus, nats: Guarded
+    gateway: Running, bus: Bus, platform: Platform
 ):
     waiting = asyncio.create_task(gateway.client.post("/v1/jobs?wait=2", json=JOB))
     await until(lambda: queued(bus), why="the job to be on the bus")
-    await nats.server.stop()
+    await platform.nats.server.stop()
     answer = await waiting
-    await nats.server.start()
+    await platform.nats.server.start()
     await until(lambda: gateway.bus.nc.is_connected and bus.nc.is_connected, why="both to be back")
 
     assert (answer.status_code, answer.json().get("status")) == (202, "queued")
 
 
-async def test_waiting_is_bounded(world: World, bus: Bus):
-    gateway = await world.gateway(wait_max_s=0.1)
+async def test_waiting_is_bounded(platform: Platform, bus: Bus):
+    gateway = await start_gateway(platform, wait_max_s=0.1)
 
     answer = await gateway.client.post("/v1/jobs?wait=3600", json=JOB)
 
@@ -321,11 +322,11 @@ class OtherHeader(TextMapPropagator):
         raise AssertionError("nothing is sent over HTTP here")
 
 
-async def test_a_caller_in_a_configured_propagators_header_is_only_a_link(world: World, bus: Bus):
+async def test_a_caller_in_a_configured_propagators_header_is_only_a_link(platform: Platform, bus: Bus):
     before = propagate.get_global_textmap()
     propagate.set_global_textmap(OtherHeader())
     try:
-        gateway = await world.gateway()
+        gateway = await start_gateway(platform)
         theirs = ids.trace_id("victim", "job")
 
         await gateway.client.post("/v1/jobs", json=JOB, headers={"b3": f"{theirs}-00f067aa0ba902b7"})

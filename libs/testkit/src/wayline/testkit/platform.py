@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import asyncpg
 import httpx2
@@ -59,14 +59,15 @@ class Platform:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, nats_server: Guarded, database: Database | None = None, *, limits: Limits = QUICK
-    ) -> AsyncIterator[Platform]:
-        """Connect and declare the streams; at the end stop all that was started."""
+        cls, nats_server: Guarded, database: Database | None = None, *, limits: Limits | None = QUICK
+    ) -> AsyncIterator[Self]:
+        """Connect and declare the streams, none where there are no limits; at the end stop all that was started."""
         async with AsyncExitStack() as stack:
             bus = await Bus.connect(nats_server.settings(ADMIN), service="test", exit_when_closed=False)
             stack.push_async_callback(bus.close)
-            async for _ in declare(bus.js, limits):
-                pass
+            if limits is not None:
+                async for _ in declare(bus.js, limits):
+                    pass
             client = await nats.connect(nats_server.url)
             stack.push_async_callback(client.close)
             platform = cls(nats_server, database, bus, client, stack)
