@@ -8,7 +8,7 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,15 @@ import pytest
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from wayline.chassis import Bus, Failpoint, Service
+from wayline.chassis import Failpoint, Service
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply, VoidTool
-from wayline.store import Record, Store, migrate
-from wayline.testkit import Database, until
+from wayline.store import Record, Store
+from wayline.testkit import Database, Platform, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.fixtures import run
-from wayline.testkit.guarded import ADMIN, Guarded
-from wayline.tool_registry.app import HERE, SCHEMA, build, migrations
+from wayline.testkit.guarded import Guarded
 from wayline.tool_registry.settings import Settings
 
 LEASE_S = 0.9
@@ -44,28 +43,18 @@ class Registry:
         await self.service.stop(grace_s)
 
 
-@dataclass
-class World:
-    """One bus, one ledger, and whoever works on them."""
+class RegistryPlatform(Platform):
+    """A platform for registries: one ledger, the tools' servers, and what an executor asks."""
 
-    nats: Guarded
     dsn: str
-    bus: Bus
-    store: Store
+    ledger: Store
+    """The tables of calls."""
     effects: EffectsServer
     """Shared by the session: not to be killed. Calls are told apart by the tenant in their key."""
     tenant: str
     tmp_path: Path
-    servers: list[EffectsServer] = field(default_factory=list)
-    registries: list[Registry] = field(default_factory=list)
-    processes: list[asyncio.subprocess.Process] = field(default_factory=list)
-    others: list[Bus] = field(default_factory=list)
-
-    async def connect(self, identity: str) -> Bus:
-        """The bus as another service sees it."""
-        bus = await Bus.connect(self.nats.settings(identity), service=identity, exit_when_closed=False)
-        self.others.append(bus)
-        return bus
+    servers: list[EffectsServer]
+    processes: list[asyncio.subprocess.Process]
 
     def settings(self, servers: tuple[dict[str, Any], ...] | None = None, **more: Any) -> dict[str, Any]:
         return {
@@ -82,15 +71,13 @@ class World:
 
     async def registry(self, *servers: dict[str, Any], **settings: Any) -> Registry:
         """Start a registry here; without servers, it has the effects server."""
-        service = await build(
-            Settings.model_validate(self.settings(servers or None, **settings)),
-            bus_settings=self.nats.settings("tool_registry", postgres_dsn=self.dsn),
-        )
+        chosen = Settings.model_validate(self.settings(servers or None, **settings))
+        service = await self.build("tool_registry", chosen)
         spans = InMemorySpanExporter()
         service.telemetry.add_processor(SimpleSpanProcessor(spans))
         await service.start()
-        self.registries.append(Registry(service, spans))
-        return self.registries[-1]
+        self.running.append(service)
+        return Registry(service, spans)
 
     async def process(self, failpoint: Failpoint | None = None, **settings: Any) -> asyncio.subprocess.Process:
         """Start a registry as a process; it hears when this returns."""
@@ -119,7 +106,8 @@ class World:
         """What the shared server's tools did in this test, as `(tool, key)`."""
         return [(tool, key) for tool, key in self.effects.calls() if key.startswith(f"{self.tenant}/")]
 
-    def count(self, tool: str) -> int:
+    def times_acted(self, tool: str) -> int:
+        """Count how often a tool of the shared server acted in this test."""
         return sum(1 for acted, _ in self.acted() if acted == tool)
 
     async def hears(self) -> bool:
@@ -163,8 +151,8 @@ class World:
         await self.bus.send(CancelTool(tenant=self.tenant, key=key))
 
     async def resolve(self, key: str, outcome: str, content: str = "") -> ToolReply:
-        said = {"tenant": self.tenant, "key": key, "outcome": outcome, "content": content}
-        return await self.bus.ask(ResolveTool(**said), ToolReply)
+        values: dict[str, Any] = {"tenant": self.tenant, "key": key, "outcome": outcome, "content": content}
+        return await self.bus.ask(ResolveTool(**values), ToolReply)
 
     async def void(self, ask: CallTool) -> ToolReply:
         """Have a call ended for good, as the executor does when its job ends."""
@@ -173,7 +161,7 @@ class World:
 
     async def row(self, key: str) -> Record | None:
         """The ledger's row as it is."""
-        return await self.store.fetchrow(self.tenant, "SELECT * FROM calls WHERE key = $1", key)
+        return await self.ledger.fetchrow(self.tenant, "SELECT * FROM calls WHERE key = $1", key)
 
     async def until_state(self, key: str, state: str) -> None:
         async def is_so() -> bool:
@@ -181,12 +169,6 @@ class World:
             return row is not None and row["state"] == state
 
         await until(is_so, why=f"{key} is {state}")
-
-
-@pytest.fixture
-async def dsn(database: Database) -> str:
-    await migrate(database.dsn, schema=SCHEMA, role="tool_registry", password="secret", directory=migrations())
-    return database.as_role("tool_registry", "secret")
 
 
 @pytest.fixture(scope="session")
@@ -198,21 +180,18 @@ def effects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EffectsServer]
 
 
 @pytest.fixture
-async def world(guarded_nats: Guarded, dsn: str, effects: EffectsServer, tmp_path: Path) -> AsyncIterator[World]:
-    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="test", exit_when_closed=False)
-    store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql")
-    tenant = f"t-{secrets.token_hex(4)}"
-    world = World(guarded_nats, dsn, bus, store, effects, tenant, tmp_path)
-    yield world
-    for process in world.processes:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    for registry in world.registries:
-        await registry.stop()
-    for server in world.servers:
-        server.kill()
-    for other in world.others:
-        await other.close()
-    await bus.close()
-    await store.close()
+async def platform(
+    guarded_nats: Guarded, database: Database, effects: EffectsServer, tmp_path: Path
+) -> AsyncIterator[RegistryPlatform]:
+    async with RegistryPlatform.open(guarded_nats, database, limits=None) as platform:
+        platform.dsn = await platform.migrate("tool_registry")
+        platform.ledger = await platform.store("tool_registry", max_size=10)
+        platform.effects, platform.tenant, platform.tmp_path = effects, f"t-{secrets.token_hex(4)}", tmp_path
+        platform.servers, platform.processes = [], []
+        yield platform
+        for process in platform.processes:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        for server in platform.servers:
+            server.kill()

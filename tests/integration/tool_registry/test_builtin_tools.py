@@ -9,26 +9,26 @@ from wayline.contracts.knowledge import Hit, SearchKnowledge, SearchResult
 from wayline.contracts.tools import Effect, ListTools, ToolList
 
 
-async def hear_searches(world, on_search) -> None:
+async def hear_searches(platform, on_search) -> None:
     """Stand in for retrieval on the bus."""
-    bus = await world.connect("retrieval")
+    bus = await platform.connect("retrieval")
     await bus.nc.subscribe("retrieval.search.*", cb=on_search)
     await bus.settled()
 
 
-async def answer_searches(world, result: SearchResult, asked: list[SearchKnowledge]) -> None:
+async def answer_searches(platform, result: SearchResult, asked: list[SearchKnowledge]) -> None:
 
     async def on_search(message: Msg) -> None:
         asked.append(SearchKnowledge.from_wire(message.data, message.subject))
         await message.respond(result.model_dump_json().encode())
 
-    await hear_searches(world, on_search)
+    await hear_searches(platform, on_search)
 
 
-async def test_a_listing_names_the_built_in_tools_and_their_effect(world):
-    await world.registry()
+async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
+    await platform.registry()
 
-    listed = await world.bus.ask(ListTools(tenant=world.tenant, patterns=("*_*e*",)), ToolList)
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("*_*e*",)), ToolList)
 
     own = [tool for tool in listed.tools if tool.server == "builtin"]
     assert [(tool.name, tool.effect) for tool in own] == [
@@ -38,16 +38,16 @@ async def test_a_listing_names_the_built_in_tools_and_their_effect(world):
     assert set(own[1].input_schema["properties"]) == {"query", "top_k", "document_ids"}
 
 
-async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(world):
-    await world.registry()
+async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(platform):
+    await platform.registry()
     asked: list[SearchKnowledge] = []
     hit = Hit(chunk_id="c1", document_id="d1", document="Guide", text="Tea is brewed at 80 degrees.", score=1)
-    await answer_searches(world, SearchResult(hits=(hit,), mode="hybrid"), asked)
+    await answer_searches(platform, SearchResult(hits=(hit,), mode="hybrid"), asked)
 
-    reply = await world.once(world.ask("search_knowledge", {"query": "tea", "top_k": 3, "document_ids": ["d1"]}))
+    reply = await platform.once(platform.ask("search_knowledge", {"query": "tea", "top_k": 3, "document_ids": ["d1"]}))
 
     assert (asked[0].tenant, asked[0].query, asked[0].top_k, asked[0].filter.document_ids) == (
-        world.tenant,
+        platform.tenant,
         "tea",
         3,
         ("d1",),
@@ -58,47 +58,47 @@ async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citatio
     assert (reply.size_bytes, reply.tokens) == (len(reply.content), -(-len(reply.content) // 4))
 
 
-async def test_a_search_while_retrieval_is_away_is_tried_three_times_and_then_unavailable(world):
-    await world.registry()
+async def test_a_search_while_retrieval_is_away_is_tried_three_times_and_then_unavailable(platform):
+    await platform.registry()
 
-    reply = await world.once(world.ask("search_knowledge", {"query": "tea"}))
+    reply = await platform.once(platform.ask("search_knowledge", {"query": "tea"}))
 
     assert reply.error is not None
     assert (reply.error.code, reply.attempts) == ("unavailable", 3)
     assert "knowledge base" in reply.error.message
 
 
-async def test_the_time_is_told_in_a_zone_and_a_wrong_zone_says_what_would_be_right(world):
-    await world.registry()
+async def test_the_time_is_told_in_a_zone_and_a_wrong_zone_says_what_would_be_right(platform):
+    await platform.registry()
 
-    told = await world.once(world.ask("get_current_time", {"timezone": "Europe/Zurich"}))
-    wrong = await world.once(world.ask("get_current_time", {"timezone": "Mars"}, job="j2"))
+    told = await platform.once(platform.ask("get_current_time", {"timezone": "Europe/Zurich"}))
+    wrong = await platform.once(platform.ask("get_current_time", {"timezone": "Mars"}, job="j2"))
 
     assert told.status == "success"
     assert wrong.error is not None
     assert "no IANA time zone" in wrong.error.message
 
 
-async def test_reads_leave_no_row_in_the_ledger(world):
-    await world.registry()
-    ask = world.ask("get_current_time")
+async def test_reads_leave_no_row_in_the_ledger(platform):
+    await platform.registry()
+    ask = platform.ask("get_current_time")
 
-    await world.once(ask)
+    await platform.once(ask)
 
-    assert await world.row(ask.key) is None
+    assert await platform.row(ask.key) is None
 
 
-async def test_a_search_hangs_under_the_call_in_one_trace_and_no_span_holds_content(world):
-    registry = await world.registry()
+async def test_a_search_hangs_under_the_call_in_one_trace_and_no_span_holds_content(platform):
+    registry = await platform.registry()
     traceparents: list[str] = []
 
     async def on_search(message: Msg) -> None:
         traceparents.append((message.headers or {})["traceparent"])
         await message.respond(SearchResult(hits=(), mode="hybrid").model_dump_json().encode())
 
-    await hear_searches(world, on_search)
+    await hear_searches(platform, on_search)
 
-    await world.once(world.ask("search_knowledge", {"query": "a secret question"}))
+    await platform.once(platform.ask("search_knowledge", {"query": "a secret question"}))
 
     spans = {span.name: span for span in registry.spans.get_finished_spans()}
     call, consumer = spans["tools/call search_knowledge"], spans["process tools.call.{tenant}"]

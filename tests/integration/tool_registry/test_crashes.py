@@ -28,33 +28,33 @@ ACTED, FINISHED = Failpoint.REGISTRY_EFFECT_AFTER, Failpoint.REGISTRY_FINISH_AFT
     ],
     ids=str,
 )
-async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(world, tool, point, status, acted):
-    doomed = await world.process(point)
-    ask = world.ask(f"effects__{tool}")
+async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(platform, tool, point, status, acted):
+    doomed = await platform.process(point)
+    ask = platform.ask(f"effects__{tool}")
     with pytest.raises(Retry):
-        await world.once(ask, timeout_s=2)
+        await platform.once(ask, timeout_s=2)
     assert await doomed.wait() == -9
 
-    await world.registry()
-    reply = await world.call(ask)
+    await platform.registry()
+    reply = await platform.call(ask)
 
     assert reply.status == status
-    assert world.acted() == [(tool, ask.key)] * acted
+    assert platform.acted() == [(tool, ask.key)] * acted
 
 
-async def test_a_kill_in_the_middle_of_calls_repeats_no_once_and_no_reconcile_tool(world):
-    slow = await world.server(delay_ms=4_000)
-    doomed = await world.process(servers=(slow.settings(),))
+async def test_a_kill_in_the_middle_of_calls_repeats_no_once_and_no_reconcile_tool(platform):
+    slow = await platform.server(delay_ms=4_000)
+    doomed = await platform.process(servers=(slow.settings(),))
     tools = ("pay_once", "put_idempotent", "book_reconcile")
-    asks = {tool: world.ask(f"effects__{tool}", job=tool) for tool in tools}
-    asking = [asyncio.create_task(world.once(ask, timeout_s=1)) for ask in asks.values()]
+    asks = {tool: platform.ask(f"effects__{tool}", job=tool) for tool in tools}
+    asking = [asyncio.create_task(platform.once(ask, timeout_s=1)) for ask in asks.values()]
     for ask in asks.values():
-        await until(lambda key=ask.key: world.row(key), why="the call has begun")
+        await until(lambda key=ask.key: platform.row(key), why="the call has begun")
     doomed.kill()
     await asyncio.wait(asking)
 
-    await world.registry(slow.settings())
-    replies = {tool: await world.call(ask) for tool, ask in asks.items()}
+    await platform.registry(slow.settings())
+    replies = {tool: await platform.call(ask) for tool, ask in asks.items()}
 
     assert {tool: reply.status for tool, reply in replies.items()} == {
         "pay_once": "unknown",

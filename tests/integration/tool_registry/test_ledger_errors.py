@@ -43,7 +43,7 @@ BEGIN
     END LOOP;
     RETURN true;
 END $$;
-GRANT USAGE ON SCHEMA faults TO tool_registry;
+GRANT USAGE ON SCHEMA faults TO wayline_tool_registry;
 CREATE POLICY faults ON tools.calls AS RESTRICTIVE USING (faults.pass(key)) WITH CHECK (faults.pass(key));
 """
 
@@ -52,7 +52,7 @@ CREATE POLICY faults ON tools.calls AS RESTRICTIVE USING (faults.pass(key)) WITH
 class Faults:
     """Errors that the ledger's statements are to meet."""
 
-    world: Any
+    platform: Any
     admin: asyncpg.Connection
     planned: int = 0
 
@@ -61,7 +61,7 @@ class Faults:
         self.planned += 1
         counter = f"faults.hits_{self.planned}"
         await self.admin.execute(f"CREATE SEQUENCE {counter}")
-        sql = getattr(self.world.store.sql, statement)
+        sql = getattr(self.platform.ledger.sql, statement)
         await self.admin.execute(
             "INSERT INTO faults.planned VALUES ($1, $2, $3, $4, $5)", key, sql, state, counter, times
         )
@@ -73,25 +73,25 @@ class Faults:
 
 
 @pytest.fixture
-async def faults(world, database: Database):
+async def faults(platform, database: Database):
     admin = await asyncpg.connect(database.dsn)
     await admin.execute(INJECTOR)
-    yield Faults(world, admin)
+    yield Faults(platform, admin)
     await admin.close()
 
 
-async def a_key_each(world, tool: str) -> dict[str, Any]:
-    return {state: world.ask(f"effects__{tool}", job=f"j-{state}") for state in STATES}
+async def a_key_each(platform, tool: str) -> dict[str, Any]:
+    return {state: platform.ask(f"effects__{tool}", job=f"j-{state}") for state in STATES}
 
 
-async def told(world, asks: dict[str, Any]) -> dict[str, str]:
+async def told(platform, asks: dict[str, Any]) -> dict[str, str]:
     """What the caller of each key is told in the end."""
-    replies = await asyncio.gather(*(world.call(ask) for ask in asks.values()))
+    replies = await asyncio.gather(*(platform.call(ask) for ask in asks.values()))
     return {state: reply.status for state, reply in zip(asks, replies, strict=True)}
 
 
-def acted(world, asks: dict[str, Any]) -> dict[str, int]:
-    keys = [key for _, key in world.acted()]
+def acted(platform, asks: dict[str, Any]) -> dict[str, int]:
+    keys = [key for _, key in platform.acted()]
     return {state: keys.count(ask.key) for state, ask in asks.items()}
 
 
@@ -101,107 +101,107 @@ def everywhere(value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("tool", ["pay_once", "put_idempotent", "book_reconcile"])
 @pytest.mark.parametrize("statement", ["begin", "finish"])
-async def test_an_error_around_the_effect_is_waited_out(world, faults, statement, tool):
-    await world.registry(lease_s=60)
-    asks = await a_key_each(world, tool)
+async def test_an_error_around_the_effect_is_waited_out(platform, faults, statement, tool):
+    await platform.registry(lease_s=60)
+    asks = await a_key_each(platform, tool)
     for state, ask in asks.items():
         await faults.plan(statement, state, ask.key)
 
-    assert await told(world, asks) == everywhere("success")
-    assert acted(world, asks) == everywhere(1)
+    assert await told(platform, asks) == everywhere("success")
+    assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
 
-async def test_an_error_while_the_stored_result_is_looked_for_is_waited_out(world, faults):
-    await world.registry(lease_s=60)
-    asks = await a_key_each(world, "pay_once")
-    await told(world, asks)
+async def test_an_error_while_the_stored_result_is_looked_for_is_waited_out(platform, faults):
+    await platform.registry(lease_s=60)
+    asks = await a_key_each(platform, "pay_once")
+    await told(platform, asks)
     for state, ask in asks.items():
         await faults.plan("find", state, ask.key)
 
-    assert await told(world, asks) == everywhere("success")
-    assert acted(world, asks) == everywhere(1)
+    assert await told(platform, asks) == everywhere("success")
+    assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
 
-async def test_an_error_while_the_lease_is_renewed_is_waited_out(world, faults):
-    slow = await world.server(delay_ms=1_500)
-    await world.registry(slow.settings())
-    asks = await a_key_each(world, "pay_once")
+async def test_an_error_while_the_lease_is_renewed_is_waited_out(platform, faults):
+    slow = await platform.server(delay_ms=1_500)
+    await platform.registry(slow.settings())
+    asks = await a_key_each(platform, "pay_once")
     for state, ask in asks.items():
         await faults.plan("renew", state, ask.key)
 
-    assert await told(world, asks) == everywhere("success")
+    assert await told(platform, asks) == everywhere("success")
     assert {ask.key: slow.count("pay_once", ask.key) for ask in asks.values()} == {a.key: 1 for a in asks.values()}
     assert await faults.met() == len(STATES)
 
 
-async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(world, faults, monkeypatch):
+async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(platform, faults, monkeypatch):
     monkeypatch.setattr(effect_call, "RECORD_WAIT_S", 0)
-    await world.registry()
-    asks = await a_key_each(world, "pay_once")
+    await platform.registry()
+    asks = await a_key_each(platform, "pay_once")
     for state, ask in asks.items():
         await faults.plan("finish", state, ask.key, times=FOR_EVER)
 
-    assert await told(world, asks) == everywhere("unknown")
-    assert acted(world, asks) == everywhere(1)
+    assert await told(platform, asks) == everywhere("unknown")
+    assert acted(platform, asks) == everywhere(1)
 
 
-async def test_an_error_while_a_cut_call_is_noted_as_unknown_is_waited_out(world, faults):
-    slow = await world.server(delay_ms=30_000)
-    await world.registry(slow.settings(timeout_s=1), lease_s=60)
-    asks = await a_key_each(world, "pay_once")
+async def test_an_error_while_a_cut_call_is_noted_as_unknown_is_waited_out(platform, faults):
+    slow = await platform.server(delay_ms=30_000)
+    await platform.registry(slow.settings(timeout_s=1), lease_s=60)
+    asks = await a_key_each(platform, "pay_once")
     for state, ask in asks.items():
         await faults.plan("disown", state, ask.key)
 
-    assert await told(world, asks) == everywhere("unknown")
+    assert await told(platform, asks) == everywhere("unknown")
     assert await faults.met() == len(STATES)
 
 
-async def left_behind(world, asks: dict[str, Any], effect: str) -> None:
+async def left_behind(platform, asks: dict[str, Any], effect: str) -> None:
     """Keys whose holder is gone and whose lease has run out."""
     for ask in asks.values():
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, "gone", -1, ask.deadline)
-        await world.store.fetchval(world.tenant, world.store.sql.begin, *row)
+        await platform.ledger.fetchval(platform.tenant, platform.ledger.sql.begin, *row)
 
 
-async def test_an_error_while_a_dead_once_call_is_given_up_is_waited_out(world, faults):
-    await world.registry()
-    asks = await a_key_each(world, "pay_once")
-    await left_behind(world, asks, "once")
+async def test_an_error_while_a_dead_once_call_is_given_up_is_waited_out(platform, faults):
+    await platform.registry()
+    asks = await a_key_each(platform, "pay_once")
+    await left_behind(platform, asks, "once")
     for state, ask in asks.items():
         await faults.plan("give_up", state, ask.key)
 
-    assert await told(world, asks) == everywhere("unknown")
-    assert acted(world, asks) == everywhere(0)
+    assert await told(platform, asks) == everywhere("unknown")
+    assert acted(platform, asks) == everywhere(0)
     assert await faults.met() == len(STATES)
 
 
-async def test_an_error_while_a_dead_lease_is_taken_is_waited_out(world, faults):
-    await world.registry()
-    asks = await a_key_each(world, "put_idempotent")
-    await left_behind(world, asks, "idempotent")
+async def test_an_error_while_a_dead_lease_is_taken_is_waited_out(platform, faults):
+    await platform.registry()
+    asks = await a_key_each(platform, "put_idempotent")
+    await left_behind(platform, asks, "idempotent")
     for state, ask in asks.items():
         await faults.plan("take", state, ask.key)
 
-    assert await told(world, asks) == everywhere("success")
-    assert acted(world, asks) == everywhere(1)
+    assert await told(platform, asks) == everywhere("success")
+    assert acted(platform, asks) == everywhere(1)
     assert await faults.met() == len(STATES)
 
 
 @pytest.mark.parametrize("statement", ["resolve", "stored"])
-async def test_an_error_while_a_decision_is_written_down_is_said_to_pass(world, faults, statement):
-    await world.registry(lease_s=60)
-    asks = await a_key_each(world, "pay_once")
+async def test_an_error_while_a_decision_is_written_down_is_said_to_pass(platform, faults, statement):
+    await platform.registry(lease_s=60)
+    asks = await a_key_each(platform, "pay_once")
     if statement == "stored":
-        await told(world, asks)
+        await told(platform, asks)
     for state, ask in asks.items():
         await faults.plan(statement, state, ask.key)
 
     async def resolved(key: str) -> ToolReply:
         for _ in range(ASKED_AGAIN_MAX):
             try:
-                return await world.resolve(key, "succeeded", "it was paid")
+                return await platform.resolve(key, "succeeded", "it was paid")
             except Retry:
                 continue
         raise AssertionError(f"{key} was never resolved")
@@ -212,14 +212,14 @@ async def test_an_error_while_a_decision_is_written_down_is_said_to_pass(world, 
     assert await faults.met() == len(STATES)
 
 
-async def test_a_defect_after_the_effect_leaves_a_once_call_unknown(world, monkeypatch):
-    await world.registry()
-    ask = world.ask("effects__pay_once")
+async def test_a_defect_after_the_effect_leaves_a_once_call_unknown(platform, monkeypatch):
+    await platform.registry()
+    ask = platform.ask("effects__pay_once")
 
     def broken(*args: Any, **kwargs: Any) -> ToolReply:
         raise TypeError("a reply that nobody foresaw")
 
     monkeypatch.setattr("wayline.tool_registry.bound_tool.reply_of", broken)
 
-    assert (await world.call(ask)).status == "unknown"
-    assert [key for _, key in world.acted()] == [ask.key]
+    assert (await platform.call(ask)).status == "unknown"
+    assert [key for _, key in platform.acted()] == [ask.key]

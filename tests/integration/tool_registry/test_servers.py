@@ -105,53 +105,53 @@ anyio.run(main)
 """
 
 
-def program(world, name: str, text: str, **more) -> dict:
+def program(platform, name: str, text: str, **more) -> dict:
     """A server that is a program of the test's own."""
-    file = world.tmp_path / f"{name}.py"
+    file = platform.tmp_path / f"{name}.py"
     file.write_text(text)
     return {"name": name, "command": sys.executable, "args": [str(file)], **more}
 
 
-async def connected(world, *names: str) -> None:
+async def connected(platform, *names: str) -> None:
     async def are_listed() -> bool:
-        listed = await world.bus.ask(ListTools(tenant=world.tenant), ToolList)
+        listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
         return set(names) <= {tool.server for tool in listed.tools}
 
     await until(are_listed, within=20, why=f"{names} are connected")
 
 
-async def test_a_server_that_is_down_fails_its_own_tools_and_no_others(world):
+async def test_a_server_that_is_down_fails_its_own_tools_and_no_others(platform):
     down = {"name": "down", "url": "http://127.0.0.1:9/mcp"}
-    await world.registry(down, world.effects.settings())
+    await platform.registry(down, platform.effects.settings())
 
     gone, fine = await asyncio.gather(
-        world.call(world.ask("down__thing")), world.call(world.ask("effects__pay_once", job="j2"))
+        platform.call(platform.ask("down__thing")), platform.call(platform.ask("effects__pay_once", job="j2"))
     )
 
     assert gone.error is not None
     assert (gone.error.code, fine.status) == ("unavailable", "success")
 
 
-async def test_a_server_that_is_down_is_named_beside_the_tools(world):
-    await world.registry({"name": "down", "url": "http://127.0.0.1:9/mcp"}, world.effects.settings())
+async def test_a_server_that_is_down_is_named_beside_the_tools(platform):
+    await platform.registry({"name": "down", "url": "http://127.0.0.1:9/mcp"}, platform.effects.settings())
 
-    listed = await world.bus.ask(ListTools(tenant=world.tenant), ToolList)
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
 
     assert [server.name for server in listed.away] == ["down"]
     assert listed.away[0].why
 
 
-async def test_a_server_that_crashed_and_came_back_is_used_again(world):
-    server = await world.server()
-    await world.registry(server.settings())
-    assert (await world.call(world.ask("effects__look_read", job="j1"))).status == "success"
+async def test_a_server_that_crashed_and_came_back_is_used_again(platform):
+    server = await platform.server()
+    await platform.registry(server.settings())
+    assert (await platform.call(platform.ask("effects__look_read", job="j1"))).status == "success"
 
     server.kill()
-    gone = await world.call(world.ask("effects__pay_once", job="j2"))
+    gone = await platform.call(platform.ask("effects__pay_once", job="j2"))
     await server.start()
 
     async def works_again() -> bool:
-        reply = await world.call(world.ask("effects__pay_once", job=f"j{len(tries)}"))
+        reply = await platform.call(platform.ask("effects__pay_once", job=f"j{len(tries)}"))
         tries.append(reply)
         return reply.status == "success"
 
@@ -162,11 +162,11 @@ async def test_a_server_that_crashed_and_came_back_is_used_again(world):
     assert "effects__pay_once" not in {reply.status for reply in tries}
 
 
-async def test_a_once_call_whose_server_dies_under_it_is_unknown(world):
-    slow = await world.server(delay_ms=30_000)
-    await world.registry(slow.settings())
-    ask = world.ask("effects__pay_once")
-    calling = asyncio.create_task(world.call(ask))
+async def test_a_once_call_whose_server_dies_under_it_is_unknown(platform):
+    slow = await platform.server(delay_ms=30_000)
+    await platform.registry(slow.settings())
+    ask = platform.ask("effects__pay_once")
+    calling = asyncio.create_task(platform.call(ask))
     await until(lambda: slow.has_begun("pay_once", ask.key), why="the call has reached the server")
 
     slow.kill()
@@ -174,17 +174,17 @@ async def test_a_once_call_whose_server_dies_under_it_is_unknown(world):
     assert (await calling).status == "unknown"
 
 
-async def test_a_server_on_a_pipe_is_started_again_after_a_crash(world):
-    await world.registry(program(world, "pipe", STDIO_SERVER))
-    await connected(world, "pipe")
-    first = await world.call(world.ask("pipe__pid", job="j1"))
+async def test_a_server_on_a_pipe_is_started_again_after_a_crash(platform):
+    await platform.registry(program(platform, "pipe", STDIO_SERVER))
+    await connected(platform, "pipe")
+    first = await platform.call(platform.ask("pipe__pid", job="j1"))
 
-    crashed = await world.call(world.ask("pipe__crash", job="j2"))
-    await connected(world, "pipe")
+    crashed = await platform.call(platform.ask("pipe__crash", job="j2"))
+    await connected(platform, "pipe")
     replies = []
 
     async def answers() -> bool:
-        replies.append(await world.call(world.ask("pipe__pid", job=f"again-{len(replies)}")))
+        replies.append(await platform.call(platform.ask("pipe__pid", job=f"again-{len(replies)}")))
         return replies[-1].status == "success"
 
     await until(answers, within=20, why="the program runs again")
@@ -193,23 +193,23 @@ async def test_a_server_on_a_pipe_is_started_again_after_a_crash(world):
     assert replies[-1].content != first.content
 
 
-async def test_a_result_with_a_nul_character_is_stored_and_given_again(world):
-    await world.registry(program(world, "pipe", STDIO_SERVER))
-    await connected(world, "pipe")
-    ask = world.ask("pipe__nul")
+async def test_a_result_with_a_nul_character_is_stored_and_given_again(platform):
+    await platform.registry(program(platform, "pipe", STDIO_SERVER))
+    await connected(platform, "pipe")
+    ask = platform.ask("pipe__nul")
 
-    replies = [await world.call(ask), await world.call(ask)]
+    replies = [await platform.call(ask), await platform.call(ask)]
 
     assert [(reply.content, reply.repeated) for reply in replies] == [("a\0b", False), ("a\0b", True)]
 
 
-async def test_a_silent_server_is_taken_at_its_worst_and_its_citations_are_not_believed(world):
-    await world.registry(program(world, "bad", BAD_SCHEMA_SERVER))
-    await connected(world, "bad")
-    listed = await world.bus.ask(ListTools(tenant=world.tenant, patterns=("bad__*",)), ToolList)
+async def test_a_silent_server_is_taken_at_its_worst_and_its_citations_are_not_believed(platform):
+    await platform.registry(program(platform, "bad", BAD_SCHEMA_SERVER))
+    await connected(platform, "bad")
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bad__*",)), ToolList)
 
-    reply = await world.call(world.ask("bad__good"))
-    far = await world.call(world.ask("bad__far", {"a": 1}, job="j2"))
+    reply = await platform.call(platform.ask("bad__good"))
+    far = await platform.call(platform.ask("bad__far", {"a": 1}, job="j2"))
 
     assert [(tool.name, tool.effect) for tool in listed.tools] == [
         ("bad__far", Effect.ONCE),
@@ -220,39 +220,39 @@ async def test_a_silent_server_is_taken_at_its_worst_and_its_citations_are_not_b
     assert far.error.code == "invalid_arguments"
 
 
-async def test_a_broken_connection_harms_only_the_call_on_it(world):
-    async with flaky_wire(world.effects.port, breaks_on=b"poison") as port:
-        server = {**world.effects.settings(), "url": f"http://127.0.0.1:{port}/mcp"}
-        await world.registry(server)
-        await connected(world, "effects")
+async def test_a_broken_connection_harms_only_the_call_on_it(platform):
+    async with flaky_wire(platform.effects.port, breaks_on=b"poison") as port:
+        server = {**platform.effects.settings(), "url": f"http://127.0.0.1:{port}/mcp"}
+        await platform.registry(server)
+        await connected(platform, "effects")
 
         fine, broken = await asyncio.gather(
-            world.call(world.ask("effects__pay_once", job="fine")),
-            world.call(world.ask("effects__pay_once", job="poison")),
+            platform.call(platform.ask("effects__pay_once", job="fine")),
+            platform.call(platform.ask("effects__pay_once", job="poison")),
         )
 
     assert (fine.status, broken.status) == ("success", "unknown")
 
 
 @pytest.mark.parametrize("size", [100, 1_000_000])
-async def test_an_answer_above_the_limit_is_a_failure_that_says_so(world, size):
+async def test_an_answer_above_the_limit_is_a_failure_that_says_so(platform, size):
     text = STDIO_SERVER.replace('return "a\\x00b"', f'return "x" * {size}')
-    await world.registry(program(world, "pipe", text), result_max_bytes=1_000)
-    await connected(world, "pipe")
+    await platform.registry(program(platform, "pipe", text), result_max_bytes=1_000)
+    await connected(platform, "pipe")
 
-    reply = await world.call(world.ask("pipe__nul"))
+    reply = await platform.call(platform.ask("pipe__nul"))
 
     assert reply.status == ("success" if size < 1_000 else "failed")
     assert reply.error is None or "above the limit of 1000" in reply.error.message
 
 
-async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_asks_again(world):
+async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_asks_again(platform):
     content = png(640, 480).ljust(100_000, b"\xa5")
-    await world.registry(program(world, "camera", CAMERA_SERVER))
-    (world.tmp_path / "camera.png").write_bytes(content)
-    await connected(world, "camera")
+    await platform.registry(program(platform, "camera", CAMERA_SERVER))
+    (platform.tmp_path / "camera.png").write_bytes(content)
+    await connected(platform, "camera")
 
-    replies = [await world.call(world.ask("camera__shot")) for _ in range(2)]
+    replies = [await platform.call(platform.ask("camera__shot")) for _ in range(2)]
 
     for reply in replies:
         assert (reply.status, reply.content) == ("success", "Here it is.\n[image image/png, 640x480]")
@@ -261,8 +261,8 @@ async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_as
     assert [reply.repeated for reply in replies] == [False, True]
 
 
-async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(world, monkeypatch):
-    begun, probed, learn = world.tmp_path / "busy.begun", asyncio.Event(), McpServer._learn
+async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(platform, monkeypatch):
+    begun, probed, learn = platform.tmp_path / "busy.begun", asyncio.Event(), McpServer._learn
     learned: list[str] = []
 
     async def unanswered(self, client) -> None:
@@ -275,68 +275,68 @@ async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_
         raise TimeoutError
 
     monkeypatch.setattr(McpServer, "_learn", unanswered)
-    await world.registry(program(world, "busy", ONE_AT_A_TIME_SERVER), probe_every_s=0.05)
-    await connected(world, "busy")
+    await platform.registry(program(platform, "busy", ONE_AT_A_TIME_SERVER), probe_every_s=0.05)
+    await connected(platform, "busy")
 
-    calling = asyncio.create_task(world.call(world.ask("busy__block")))
+    calling = asyncio.create_task(platform.call(platform.ask("busy__block")))
     await until(probed.is_set, within=20, why="the busy server is asked for its tools")
-    (world.tmp_path / "busy.go").touch()
+    (platform.tmp_path / "busy.go").touch()
 
     assert (await calling).content == "done"
 
 
-async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(world, monkeypatch):
+async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(platform, monkeypatch):
     monkeypatch.setattr(mcp_server, "OVERTIME_S", 0.1)
-    busy = program(world, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
-    await world.registry(busy)
-    await connected(world, "busy")
-    blocked = asyncio.create_task(world.call(world.ask("busy__block", job="j1")))
-    await until((world.tmp_path / "busy.begun").exists, within=20, why="the server is busy")
+    busy = program(platform, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
+    await platform.registry(busy)
+    await connected(platform, "busy")
+    blocked = asyncio.create_task(platform.call(platform.ask("busy__block", job="j1")))
+    await until((platform.tmp_path / "busy.begun").exists, within=20, why="the server is busy")
 
-    act = await world.call(world.ask("busy__act", job="j2"))
-    (world.tmp_path / "busy.go").touch()
+    act = await platform.call(platform.ask("busy__act", job="j2"))
+    (platform.tmp_path / "busy.go").touch()
 
     assert (await blocked).status == "success"
     assert (act.status, act.error.code if act.error else None) == ("failed", "unavailable")
-    assert not (world.tmp_path / "busy.acted").exists()
+    assert not (platform.tmp_path / "busy.acted").exists()
 
 
-async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(world):
+async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(platform):
     async with old_server(OldServer(answer="x" * 3_000_000)) as url:
-        await world.registry({"name": "old", "url": url}, result_max_bytes=1_000)
-        await connected(world, "old")
+        await platform.registry({"name": "old", "url": url}, result_max_bytes=1_000)
+        await connected(platform, "old")
 
-        reply = await world.call(world.ask("old__act"))
+        reply = await platform.call(platform.ask("old__act"))
 
     assert reply.error is not None
     assert "3000000 bytes is above the limit of 1000" in reply.error.message
 
 
-async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(world, monkeypatch):
+async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(platform, monkeypatch):
     monkeypatch.setattr(mcp_server, "LEAVE_S", 0.2)
     old = OldServer()
     async with old_server(old) as url:
-        await world.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)
-        await connected(world, "old")
+        await platform.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)
+        await connected(platform, "old")
         old.hangs = True
         await until(old.left.is_set, within=20, why="the registry leaves")
         old.hangs, before = False, old.sessions
 
         await until(lambda: old.sessions > before, within=20, why="the registry comes back")
-        await connected(world, "old")
+        await connected(platform, "old")
 
-        assert (await world.call(world.ask("old__act"))).status == "success"
+        assert (await platform.call(platform.ask("old__act"))).status == "success"
 
 
-async def test_a_servers_headers_go_with_every_request_and_into_no_log_and_no_span(world, caplog, capfd):
+async def test_a_servers_headers_go_with_every_request_and_into_no_log_and_no_span(platform, caplog, capfd):
     old, secret = OldServer(key="s3cret-of-the-server"), "s3cret-of-the-server"
     async with old_server(old) as url:
         settings = {"name": "old", "url": url, "headers": {"X-Api-Key": secret}, "effects": {"act": "once"}}
-        registry = await world.registry(settings)
-        await connected(world, "old")
-        called = await world.call(world.ask("old__act"))
+        registry = await platform.registry(settings)
+        await connected(platform, "old")
+        called = await platform.call(platform.ask("old__act"))
         old.key = "another"
-        refused = await world.call(world.ask("old__act", step=2))
+        refused = await platform.call(platform.ask("old__act", step=2))
 
     assert called.status == "success"
     assert old.refused > 0 and refused.status != "success"

@@ -49,7 +49,7 @@ class Tills:
 class Holder:
     """One key's holder, stalled just before it binds the tool the `stalls_at`th time."""
 
-    world: Any
+    platform: Any
     effect: Effect
     server: Tills
     stalls_at: int = 0
@@ -61,8 +61,8 @@ class Holder:
     def __post_init__(self) -> None:
         definition = ToolDefinition(name="till", effect=self.effect)
         self._bound = BoundTool(Tool(definition, "till", (), "till", False), self.server, Telemetry("test"), 1_000)
-        self.ledger = PostgresLedger(self.world.store, lease_s=self.lease_s)
-        self.effect_call = EffectCall(self.world.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
+        self.ledger = PostgresLedger(self.platform.ledger, lease_s=self.lease_s)
+        self.effect_call = EffectCall(self.platform.ask("till"), self._bind, self.ledger, attempts_max=3, join_s=0.2)
 
     async def _bind(self) -> BoundTool:
         self.bound += 1
@@ -75,21 +75,21 @@ class Holder:
         return await self.effect_call.reply()
 
 
-async def lease_ran_out(world) -> None:
+async def lease_ran_out(platform) -> None:
     sql = "SELECT count(*) FROM calls WHERE lease_until < clock_timestamp()"
-    await until(lambda: world.store.fetchval(world.tenant, sql), why="the lease has run out")
+    await until(lambda: platform.ledger.fetchval(platform.tenant, sql), why="the lease has run out")
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
-async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_have_it(world, effect):
+async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_have_it(platform, effect):
     server = Tills()
     server.go.set()
-    sleeper = Holder(world, effect, server, stalls_at=2)
+    sleeper = Holder(platform, effect, server, stalls_at=2)
     sleeping = asyncio.create_task(sleeper.reply())
     await sleeper.stalled.wait()
-    await lease_ran_out(world)
+    await lease_ran_out(platform)
 
-    other = await Holder(world, effect, server).reply()
+    other = await Holder(platform, effect, server).reply()
     sleeper.woken.set()
     own = await sleeping
 
@@ -99,15 +99,17 @@ async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
-async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sent(world, effect):
+async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sent(platform, effect):
     slow, fast = Tills(opening=asyncio.Event()), Tills()
     for server in (slow, fast):
         server.go.set()
-    sleeper = Holder(world, effect, slow, lease_s=600)
+    sleeper = Holder(platform, effect, slow, lease_s=600)
     sleeping = asyncio.create_task(sleeper.reply())
     await slow.asked.wait()
-    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
-    other = await Holder(world, effect, fast).reply()
+    await platform.ledger.execute(
+        platform.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'"
+    )
+    other = await Holder(platform, effect, fast).reply()
 
     # As after a freeze: its lease is as old as it is by the ledger's clock.
     sleeper.ledger.lease_s = 0
@@ -119,29 +121,31 @@ async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sen
     assert own.status == other.status == ("unknown" if effect is Effect.ONCE else "success")
 
 
-async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_others_result(world):
+async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_others_result(platform):
     slow, fast = Tills(), Tills()
     fast.go.set()
-    first = Holder(world, Effect.IDEMPOTENT, slow)
+    first = Holder(platform, Effect.IDEMPOTENT, slow)
     running = asyncio.create_task(first.reply())
     await until(lambda: slow.effects, why="the first holder has sent its request")
     expire = "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'"
-    await world.store.execute(world.tenant, expire)
+    await platform.ledger.execute(platform.tenant, expire)
 
-    second = await Holder(world, Effect.IDEMPOTENT, fast).reply()
+    second = await Holder(platform, Effect.IDEMPOTENT, fast).reply()
 
     assert second.status == "success"
     assert await running == second.model_copy(update={"repeated": True})
     assert not slow.go.is_set()
 
 
-async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_others(world):
+async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_others(platform):
     slow, other = Tills(), Tills(effects=10)
     # So long a lease that the first holder does not notice by itself.
-    first = asyncio.create_task(Holder(world, Effect.IDEMPOTENT, slow, lease_s=600).reply())
+    first = asyncio.create_task(Holder(platform, Effect.IDEMPOTENT, slow, lease_s=600).reply())
     await until(lambda: slow.effects, why="the first holder has sent its request")
-    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
-    second = asyncio.create_task(Holder(world, Effect.IDEMPOTENT, other).reply())
+    await platform.ledger.execute(
+        platform.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'"
+    )
+    second = asyncio.create_task(Holder(platform, Effect.IDEMPOTENT, other).reply())
     await until(lambda: other.effects == 11, why="the second holder has sent its request")
 
     slow.go.set()
@@ -152,10 +156,10 @@ async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_o
     assert (await second).content == "effect 11"
 
 
-async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(world, monkeypatch):
+async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(platform, monkeypatch):
     server = Tills()
     server.go.set()
-    holder = Holder(world, Effect.ONCE, server)
+    holder = Holder(platform, Effect.ONCE, server)
     begin = holder.ledger.begin
 
     async def begin_and_lose_the_answer(*args: Any, **kwargs: Any) -> None:
@@ -169,10 +173,10 @@ async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(
     assert server.effects == 1
 
 
-async def test_an_outcome_is_held_until_the_ledger_takes_it(world, monkeypatch):
+async def test_an_outcome_is_held_until_the_ledger_takes_it(platform, monkeypatch):
     server = Tills()
     server.go.set()
-    holder = Holder(world, Effect.ONCE, server)
+    holder = Holder(platform, Effect.ONCE, server)
     finish, lost = holder.ledger.finish, []
 
     async def finish_the_third_time(*args: Any) -> bool:
@@ -187,9 +191,9 @@ async def test_an_outcome_is_held_until_the_ledger_takes_it(world, monkeypatch):
     assert server.effects == 1
 
 
-async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(world, monkeypatch):
+async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(platform, monkeypatch):
     server = Tills()
-    holder = Holder(world, Effect.ONCE, server)
+    holder = Holder(platform, Effect.ONCE, server)
 
     async def away(*args: Any, **kwargs: Any) -> None:
         raise LedgerUnavailable(OSError("it is away"))
@@ -202,7 +206,7 @@ async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(wo
     assert server.effects == 0
 
 
-async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(world, monkeypatch):
+async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(platform, monkeypatch):
     server = Tills()
 
     async def cut(*args: Any, **kwargs: Any) -> None:
@@ -210,9 +214,11 @@ async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(world, mo
         raise Cut("the connection broke")
 
     monkeypatch.setattr(server, "call", cut)
-    before = await Holder(world, Effect.IDEMPOTENT, server, lease_s=600).reply()
+    before = await Holder(platform, Effect.IDEMPOTENT, server, lease_s=600).reply()
     effects_before = server.effects
-    await world.store.execute(world.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'")
-    await Holder(world, Effect.IDEMPOTENT, server, lease_s=600).reply()
+    await platform.ledger.execute(
+        platform.tenant, "UPDATE calls SET lease_until = clock_timestamp() - interval '1 hour'"
+    )
+    await Holder(platform, Effect.IDEMPOTENT, server, lease_s=600).reply()
 
     assert (before.status, effects_before, server.effects) == ("in_progress", 1, 2)

@@ -18,83 +18,83 @@ from wayline.testkit import until
         ("look_read", "failed", "cancelled"),
     ],
 )
-async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(world, tool, status, code):
-    slow = await world.server(delay_ms=30_000)
-    registries = await asyncio.gather(world.registry(slow.settings()), world.registry(slow.settings()))
-    ask = world.ask(f"effects__{tool}")
-    calling = asyncio.create_task(world.call(ask))
+async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(platform, tool, status, code):
+    slow = await platform.server(delay_ms=30_000)
+    registries = await asyncio.gather(platform.registry(slow.settings()), platform.registry(slow.settings()))
+    ask = platform.ask(f"effects__{tool}")
+    calling = asyncio.create_task(platform.call(ask))
     await until(lambda: any(ask.key in _requests(r) for r in registries), why="a replica sent the request")
 
-    await world.cancel(ask.key)
+    await platform.cancel(ask.key)
     reply = await calling
 
     assert (reply.status, reply.error.code if reply.error else None) == (status, code)
     assert slow.calls() == []
 
 
-async def test_a_cancelled_call_stays_cancelled_for_whoever_asks_again(world):
-    slow = await world.server(delay_ms=30_000)
-    registry = await world.registry(slow.settings())
-    ask = world.ask("effects__put_idempotent")
-    calling = asyncio.create_task(world.call(ask))
+async def test_a_cancelled_call_stays_cancelled_for_whoever_asks_again(platform):
+    slow = await platform.server(delay_ms=30_000)
+    registry = await platform.registry(slow.settings())
+    ask = platform.ask("effects__put_idempotent")
+    calling = asyncio.create_task(platform.call(ask))
     await until(lambda: ask.key in _requests(registry), why="the request is out")
-    await world.cancel(ask.key)
+    await platform.cancel(ask.key)
     await calling
 
-    again = await world.call(ask)
+    again = await platform.call(ask)
 
     assert again.error is not None
     assert (again.error.code, again.repeated) == ("cancelled", True)
 
 
-async def test_another_tenants_cancel_is_not_heard(world):
-    slow = await world.server(delay_ms=30_000)
-    registry = await world.registry(slow.settings())
-    foreign, own = world.ask("effects__put_idempotent"), world.ask("effects__put_idempotent", job="j2")
-    calling, other = (asyncio.create_task(world.call(ask)) for ask in (foreign, own))
+async def test_another_tenants_cancel_is_not_heard(platform):
+    slow = await platform.server(delay_ms=30_000)
+    registry = await platform.registry(slow.settings())
+    foreign, own = platform.ask("effects__put_idempotent"), platform.ask("effects__put_idempotent", job="j2")
+    calling, other = (asyncio.create_task(platform.call(ask)) for ask in (foreign, own))
     await until(lambda: {foreign.key, own.key} <= set(_requests(registry)), why="both requests are out")
 
-    tenant, world.tenant = world.tenant, "intruder"
-    await world.cancel(foreign.key)
-    world.tenant = tenant
+    tenant, platform.tenant = platform.tenant, "intruder"
+    await platform.cancel(foreign.key)
+    platform.tenant = tenant
     # Cancels are heard in their order: once the second has acted, the first was heard.
-    await world.cancel(own.key)
+    await platform.cancel(own.key)
 
     assert (await other).error is not None
     assert not calling.done()
     assert foreign.key in _requests(registry)
-    await world.cancel(foreign.key)
+    await platform.cancel(foreign.key)
     await calling
 
 
-async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(world):
-    slow = await world.server(delay_ms=30_000)
-    await world.registry(slow.settings(timeout_s=1), lease_s=600)
-    ask = world.ask("effects__pay_once")
+async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(platform):
+    slow = await platform.server(delay_ms=30_000)
+    await platform.registry(slow.settings(timeout_s=1), lease_s=600)
+    ask = platform.ask("effects__pay_once")
 
-    reply = await world.call(ask)
+    reply = await platform.call(ask)
 
-    row = await world.row(ask.key)
+    row = await platform.row(ask.key)
     assert reply.status == "unknown"
     assert row is not None
     assert row["state"] == "unknown"
 
 
-async def test_an_idempotent_tool_that_does_not_answer_is_tried_again_until_a_person_must_decide(world):
-    slow = await world.server(delay_ms=30_000)
-    await world.registry(slow.settings(timeout_s=1), attempts_max=2)
-    ask = world.ask("effects__put_idempotent")
+async def test_an_idempotent_tool_that_does_not_answer_is_tried_again_until_a_person_must_decide(platform):
+    slow = await platform.server(delay_ms=30_000)
+    await platform.registry(slow.settings(timeout_s=1), attempts_max=2)
+    ask = platform.ask("effects__put_idempotent")
 
-    reply = await world.call(ask)
+    reply = await platform.call(ask)
 
     assert (reply.status, reply.attempts) == ("unknown", 2)
 
 
-async def test_a_read_that_takes_too_long_is_tried_three_times_and_then_timed_out(world):
-    slow = await world.server(delay_ms=30_000)
-    registry = await world.registry(slow.settings(timeout_s=1))
+async def test_a_read_that_takes_too_long_is_tried_three_times_and_then_timed_out(platform):
+    slow = await platform.server(delay_ms=30_000)
+    registry = await platform.registry(slow.settings(timeout_s=1))
 
-    reply = await world.call(world.ask("effects__look_read"))
+    reply = await platform.call(platform.ask("effects__look_read"))
 
     attempts = [s for s in registry.spans.get_finished_spans() if s.name == "tools/call look_read"]
     assert reply.error is not None
@@ -102,76 +102,74 @@ async def test_a_read_that_takes_too_long_is_tried_three_times_and_then_timed_ou
     assert [span.attributes["wayline.attempt"] for span in attempts] == [1, 2, 3]
 
 
-async def test_a_tools_own_waits_between_reads_win_over_the_services(world):
-    slow = await world.server(delay_ms=30_000)
+async def test_a_tools_own_waits_between_reads_win_over_the_services(platform):
+    slow = await platform.server(delay_ms=30_000)
     server = slow.settings(timeout_s=1, tools={"look_read": {"retry_after_s": []}})
-    await world.registry(server)
+    await platform.registry(server)
 
-    reply = await world.call(world.ask("effects__look_read"))
+    reply = await platform.call(platform.ask("effects__look_read"))
 
     assert reply.attempts == 1
 
 
-async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(world):
-    slow = await world.server(delay_ms=4_000)
-    await world.registry(slow.settings(), answer_within_s=0.4)
-    ask = world.ask("effects__look_read")
+async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(platform):
+    slow = await platform.server(delay_ms=4_000)
+    await platform.registry(slow.settings(), answer_within_s=0.4)
+    ask = platform.ask("effects__look_read")
 
-    first = await world.once(ask)
-    reply = await world.call(ask)
+    first = await platform.once(ask)
+    reply = await platform.call(ask)
 
     assert (first.status, reply.status) == ("in_progress", "success")
     assert slow.count("look_read") == 1
 
 
-async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(world):
-    slow = await world.server(delay_ms=4_000)
-    await world.registry(slow.settings(), answer_within_s=0.4)
-    ask = world.ask("effects__look_read")
-    assert (await world.once(ask)).status == "in_progress"
+async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(platform):
+    slow = await platform.server(delay_ms=4_000)
+    await platform.registry(slow.settings(), answer_within_s=0.4)
+    ask = platform.ask("effects__look_read")
+    assert (await platform.once(ask)).status == "in_progress"
     await until(lambda: slow.count("look_read") == 1, why="the tool has answered")
 
-    assert (await world.call(ask)).status == "success"
+    assert (await platform.call(ask)).status == "success"
     assert slow.count("look_read") == 1
 
 
-async def test_an_answer_that_is_kept_for_its_caller_takes_no_slot(world):
-    slow = await world.server(delay_ms=4_000)
-    await world.registry(slow.settings(), answer_within_s=0.4, calls_max=1)
-    ask = world.ask("effects__look_read")
-    assert (await world.once(ask)).status == "in_progress"
+async def test_an_answer_that_is_kept_for_its_caller_takes_no_slot(platform):
+    slow = await platform.server(delay_ms=4_000)
+    await platform.registry(slow.settings(), answer_within_s=0.4, calls_max=1)
+    ask = platform.ask("effects__look_read")
+    assert (await platform.once(ask)).status == "in_progress"
     await until(lambda: slow.count("look_read") == 1, why="the tool has answered")
 
-    assert (await world.call(world.ask("get_current_time", job="j2"))).status == "success"
+    assert (await platform.call(platform.ask("get_current_time", job="j2"))).status == "success"
 
 
-async def test_a_shutdown_lets_a_call_end_and_answers_it(world):
-    registry = await world.registry()
-    ask = world.ask("effects__pay_once")
-    asking = asyncio.create_task(world.once(ask))
+async def test_a_shutdown_lets_a_call_end_and_answers_it(platform):
+    registry = await platform.registry()
+    ask = platform.ask("effects__pay_once")
+    asking = asyncio.create_task(platform.once(ask))
     await until(lambda: ask.key in _requests(registry), why="the request is out")
 
-    world.registries.remove(registry)
     await registry.stop(grace_s=5)
 
-    row = await world.row(ask.key)
+    row = await platform.row(ask.key)
     assert (await asking).status in {"success", "in_progress"}
     assert row is not None
     assert row["state"] == "finished"
 
 
-async def test_a_shutdown_without_patience_leaves_the_outcome_of_a_once_call_unknown(world):
-    slow = await world.server(delay_ms=30_000)
-    registry = await world.registry(slow.settings())
-    ask = world.ask("effects__pay_once")
-    asking = asyncio.create_task(world.once(ask, timeout_s=3))
+async def test_a_shutdown_without_patience_leaves_the_outcome_of_a_once_call_unknown(platform):
+    slow = await platform.server(delay_ms=30_000)
+    registry = await platform.registry(slow.settings())
+    ask = platform.ask("effects__pay_once")
+    asking = asyncio.create_task(platform.once(ask, timeout_s=3))
     await until(lambda: ask.key in _requests(registry), why="the request is out")
 
-    world.registries.remove(registry)
     await registry.stop(grace_s=0)
     await asyncio.wait({asking})
 
-    row = await world.row(ask.key)
+    row = await platform.row(ask.key)
     assert row is not None
     assert row["state"] == "unknown"
     assert asking.exception() is None or isinstance(asking.exception(), Retry)
