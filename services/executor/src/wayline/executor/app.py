@@ -70,7 +70,7 @@ async def build(
 
 
 def configured(settings: Settings, *, executor: str) -> ProviderList:
-    """What this process can call, for whoever asks: a host at most of each address, and no key."""
+    """Return what this process can call, for whoever asks: a host at most of each address, and no key."""
     found = [
         Provider(name=name, host=urlsplit(endpoint.base_url).hostname or "", keyed=endpoint.api_key is not None)
         for name, endpoint in settings.endpoints().items()
@@ -79,7 +79,7 @@ def configured(settings: Settings, *, executor: str) -> ProviderList:
 
 
 def providers(settings: Settings) -> dict[str, Model]:
-    """The models this process can call, by provider."""
+    """Return the models this process can call, by provider."""
     found: dict[str, Model] = {PROVIDER: OfflineModel()}
     for name, endpoint in settings.endpoints().items():
         found[name] = ADAPTERS[name](endpoint)

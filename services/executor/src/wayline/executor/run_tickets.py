@@ -136,7 +136,7 @@ class Lane:
                 await message.nak(delay=error.after_s)
 
     async def _heard(self, message: Msg) -> RunJob | None:
-        """What a ticket says; None: it has been dealt with."""
+        """Read what a ticket says; None: it has been dealt with."""
         delivery = Delivery.of(message)
         held = self._held.get(delivery.sequence)
         if held is not None:
@@ -206,7 +206,7 @@ class Lane:
                     return None
 
     async def _claim(self, jobs: JobLog, head: Head, ticket: Ticket, message: Msg) -> HeldJob | None:
-        """The job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
+        """Return the job as it will be held; None: there is nothing to hold, and the ticket has been dealt with."""
         attempt = 1 if head.state is not State.ACTIVE else head.attempt + 1
         if attempt > CLAIMS_MAX:
             await self._give_up(jobs, head, ticket, message, attempt)
@@ -230,7 +230,7 @@ class Lane:
         return HeldJob(self._bus, ticket, message, writer, draining=self._draining, heartbeats=self._heartbeats)
 
     async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
-        """All that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
+        """Read all that happened to a job until now. Raises _Unreadable where this build does not understand it all."""
         records = [head.values] if head.state is State.NEW else await jobs.records(head.sequence)
         unknown = unknown_types([value for record in records for value in record])
         if unknown:
@@ -249,7 +249,7 @@ class Lane:
     def _claiming(
         self, jobs: JobLog, head: Head, job: Job, ticket: Ticket, attempt: int
     ) -> tuple[LogWriter, list[e.Event]]:
-        """A log writer whose first record claims the job, and the events that say so."""
+        """Return a log writer whose first record claims the job, and the events that say so."""
         writer = LogWriter(jobs, head, job)
         claim: dict[str, Any] = {"owner": ticket.owner, "attempt": attempt, "epoch": head.epoch + 1}
         writer.claim(**claim)

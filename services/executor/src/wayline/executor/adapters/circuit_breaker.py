@@ -27,7 +27,7 @@ class CircuitBreaker:
         return self._open_until is None
 
     def enter(self, now: float) -> float:
-        """0.0: go on, and say how it ended; else the seconds after which to ask again."""
+        """Return 0.0 where a call may go on and say how it ended, else the seconds after which to ask again."""
         if self._open_until is None:
             return 0.0
         if now < self._open_until:
@@ -38,7 +38,7 @@ class CircuitBreaker:
         return 0.0
 
     def failed(self, now: float) -> float | None:
-        """A call failed; the time until which the breaker is open, where that has just been decided."""
+        """Count a failed call; return the time until which the breaker is open, where that has just been decided."""
         if self._open_until is not None:
             if now < self._open_until:
                 # Begun before it opened: that is known by now.
@@ -49,14 +49,14 @@ class CircuitBreaker:
         return self.open(now + OPEN_S) if recent else None
 
     def succeeded(self, now: float) -> bool:
-        """A call went well; whether that has closed the breaker."""
+        """Count a call that went well; return whether that has closed the breaker."""
         if self._open_until is None or now < self._open_until:
             return False
         self.close()
         return True
 
     def left(self) -> None:
-        """A call ended without saying anything about the provider: the next one may probe."""
+        """Let the next call probe: this one ended without telling anything of the provider."""
         self._probe_until = 0.0
 
     def open(self, until: float) -> float:

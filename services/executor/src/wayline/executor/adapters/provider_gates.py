@@ -86,7 +86,7 @@ class ProviderGates:
             await self._heard.unsubscribe()
 
     async def enter(self, name: str) -> Shut | None:
-        """None: call the model, and `leave` once when that is over; else why not, and for how long."""
+        """Return why a model may not be called, and for how long; None: call it, and `leave` once when that is over."""
         if _local(name):
             return None
         gate = self._gate(subject(name))
@@ -103,7 +103,7 @@ class ProviderGates:
         await self.leave(passage.name, error=passage.error, spoke=passage.spoke)
 
     async def leave(self, name: str, *, error: ModelError | None = None, spoke: bool = False) -> None:
-        """How a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""
+        """Take how a call ended: in an error, with a message (`spoke`), or cut off by ourselves."""
         if _local(name):
             return
         gate, now = self._gate(subject(name)), self._clock()
@@ -122,7 +122,7 @@ class ProviderGates:
             await self.well(name)
 
     async def well(self, name: str) -> None:
-        """A model has begun to answer: nobody need wait for the end of a probe that writes for minutes."""
+        """Take that a model has begun to answer: nobody need wait for the end of a probe that writes for minutes."""
         if _local(name):
             return
         now = self._clock()

@@ -89,17 +89,8 @@ class ToolRegistry:
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
         assert call.key is not None and call.span is not None
-        request = CallTool(
-            tenant=job.tenant,
-            key=call.key,
-            job_id=job.job_id,
-            step=job.step,
-            call=call.wanted.call,
-            tool=call.meant.tool,
-            arguments=fitted(job, call),
-            deadline=datetime.now(UTC) + timedelta(seconds=timeout_s),
-            user_id=job.submitted.user_id if job.submitted else None,
-        )
+        user_id = job.submitted.user_id if job.submitted else None
+        request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id)
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:
@@ -139,16 +130,7 @@ class ToolRegistry:
         if call.decision is not None and call.decision.outcome != "retry":
             return await self._resolved(job, call, call.decision)
         assert call.key is not None
-        void = VoidTool(
-            tenant=job.tenant,
-            key=call.key,
-            job_id=job.job_id,
-            step=job.step,
-            call=call.wanted.call,
-            tool=call.meant.tool,
-            arguments=fitted(job, call),
-            deadline=datetime.now(UTC) + timedelta(seconds=SETTLE_WAIT_S),
-        )
+        void = VoidTool(**_call_fields(job, call, within_s=SETTLE_WAIT_S))
         give_up = ResolveTool(tenant=job.tenant, key=call.key, outcome="failed", content=NOBODY_KNOWS)
         may_begin_s = SETTLE_UNKNOWN_S if call.decision_id else max(SETTLE_SILENT_S, timeout_s + SETTLE_WAIT_S)
         waited = Waited()
@@ -181,6 +163,20 @@ class ToolRegistry:
             if decision.outcome == "succeeded":
                 return ToolReply(status="success", content=decision.content)
             return _unknown()
+
+
+def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
+    """Return what every request about a call says of it."""
+    return {
+        "tenant": job.tenant,
+        "key": call.key,
+        "job_id": job.job_id,
+        "step": job.step,
+        "call": call.wanted.call,
+        "tool": call.meant.tool,
+        "arguments": fitted(job, call),
+        "deadline": datetime.now(UTC) + timedelta(seconds=within_s),
+    }
 
 
 def _unknown() -> ToolReply:

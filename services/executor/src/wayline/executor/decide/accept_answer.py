@@ -26,7 +26,7 @@ PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 
 def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
-    """What a message without tool calls means; `more`: there is a step left to mend it in."""
+    """Return what a message without tool calls means; `more`: there is a step left to mend it in."""
     if job.stop_reason == "refused":
         assert job.route is not None
         # The model's own decision, not a breakdown: another model is not asked to go against it.
@@ -44,7 +44,7 @@ def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
 
 
 def _cut(job: Job) -> str | None:
-    """Why an answer is not whole; None: it is."""
+    """Return why an answer is not whole; None: it is."""
     why, room = CUT.get(job.stop_reason), job.asked.room_tokens if job.asked else None
     if job.stop_reason != "max_tokens" or room is None:
         return why
@@ -52,7 +52,7 @@ def _cut(job: Job) -> str | None:
 
 
 def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
-    """A stronger model for a step that was weak, where the agent lets the router choose."""
+    """Choose a stronger model for a step that was weak, where the agent lets the router choose."""
     assert job.config is not None
     routing = job.config.routing
     if routing.mode != "auto" or job.escalated:
@@ -80,7 +80,7 @@ def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
 
 
 def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
-    """What is wrong with an answer, in words for its model."""
+    """Return what is wrong with an answer, in words for its model."""
     assert job.config is not None
     offered = [tool.name for tool in job.tools or ()]
     if job.card.tools == "json" and (words := needs_correction(said, offered)):
@@ -105,7 +105,7 @@ def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: b
 
 
 def _corrections(job: Job, wrong: Wrong) -> int:
-    """How often in a row the model was told that this is wrong."""
+    """Count how often in a row the model was told that this is wrong."""
     told, corrected = 0, False
     for message in reversed(job.messages[:-1]):
         if isinstance(message, NoteMessage):

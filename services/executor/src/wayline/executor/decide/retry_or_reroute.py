@@ -37,7 +37,7 @@ _ADVICE = {
 
 
 def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail:
-    """Again after a wait where that can help, else with another model, else not at all."""
+    """Try again after a wait where that can help, else with another model, else not at all."""
     code = failed.error.code
     if code == e.LOST:
         # The call was not at fault. A call that kills each of its holders ends the job as a crash loop.
@@ -54,7 +54,7 @@ def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail
 
 
 def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Fail | None:
-    """What to do about a model that may not be called for a while; None: wait."""
+    """Choose what to do about a model that may not be called for a while; None: wait."""
     assert job.route is not None
     said = f"{job.route.name} {why}"
     if waited_s + wait_s > _wait_max_s(job):
@@ -101,7 +101,7 @@ def _unfit(job: Job, code: str) -> Iterator[str]:
 
 
 def _wait_max_s(job: Job) -> float:
-    """How long the job may wait at most: its own time ends too."""
+    """Return how long the job may wait at most: its own time ends too."""
     if job.at is None or job.deadline is None:
         return WAIT_MAX_S
     return min(WAIT_MAX_S, (job.deadline - job.at) / timedelta(seconds=1))

@@ -31,7 +31,7 @@ PROTOCOL_TOKENS_MAX = 500
 
 
 def most_tokens(request: ModelRequest, prefix: Sequence[Segment], *, on: ModelCard | None = None) -> int:
-    """The most tokens that a prompt can turn out to have, `on` its own model or another; `prefix` is its parts."""
+    """Return the most tokens that a prompt can have, `on` its own model or another; `prefix` is its parts."""
     card = on or request.card
     estimated = pieces = beside = 0
     for part in prefix:
@@ -113,7 +113,7 @@ def unsettled(
 
 
 def unseen(worst_usd: Decimal | None) -> Bounds:
-    """Between what a call can have cost of which nobody saw anything."""
+    """Return the bounds of a call's cost of which nobody saw anything."""
     return Bounds(lower_usd=None if worst_usd is None else Decimal(0), upper_usd=worst_usd)
 
 
@@ -125,7 +125,7 @@ class Need:
 
 
 def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
-    """What to ask for before a call; None: it is held, or nothing has to be."""
+    """Return what to ask for before a call; None: it is held, or nothing has to be."""
     if job.held_usd is None or worst_usd == 0:
         return None
     if worst_usd is None or job.spent_usd is None:
@@ -135,7 +135,7 @@ def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
 
 
 def would_wait(job: Job) -> bool:
-    """Whether the job parks where a budget has no room for its next call."""
+    """Return whether the job parks where a budget has no room for its next call."""
     assert job.submitted is not None
     return job.submitted.options.at_cap == "park" and not job.unanswered
 
@@ -149,7 +149,7 @@ def when_refused(
     prefix: Sequence[Segment],
     expires_at: datetime,
 ) -> Reroute | Park | Complete | Fail:
-    """What the job does where its budget has no room for its next call."""
+    """Choose what the job does where its budget has no room for its next call."""
     if worst_usd is None or job.spent_usd is None:
         name = request.card.name
         message = (
@@ -164,7 +164,7 @@ def when_refused(
 def _cheaper(
     job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal, prefix: Sequence[Segment]
 ) -> Reroute | None:
-    """A cheaper model for what is left of a budget, where the agent lets the router choose so."""
+    """Choose a cheaper model for what is left of a budget, where the agent lets the router choose so."""
     assert job.config is not None and job.route is not None
     routing, effort = job.config.routing, job.config.effort
     if routing.mode != "auto" or not routing.budget_aware:
@@ -192,7 +192,7 @@ def _cheaper(
 
 
 def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: datetime) -> Park | Complete | Fail:
-    """What the job chose to do at its cap: to wait, or to end with what it has."""
+    """Do what the job chose at its cap: to wait, or to end with what it has."""
     reason = no_room(job, refused, worst_usd)
     if would_wait(job):
         # A wait of its own each time: what was scheduled for an earlier one must not end this one.
@@ -202,7 +202,7 @@ def _at_cap(job: Job, refused: Extended, *, worst_usd: Decimal, expires_at: date
 
 
 def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
-    """Which budget a call does not fit into."""
+    """Name the budget that a call does not fit into."""
     return f"{_named(job, refused)} has no room for a call of up to {dollars(worst_usd)}"
 
 

@@ -47,7 +47,7 @@ class Verdict(StrEnum):
 
 
 def judge(head: Head | None, ticket: Ticket) -> Verdict:
-    """What to do with a ticket, given the log's last record."""
+    """Choose what to do with a ticket, given the log's last record."""
     if head is None:
         return Verdict.STALE
     if head.state is State.ENDED:
@@ -80,7 +80,7 @@ def wrote_nothing_at_all(head: Head, ticket: Ticket) -> bool:
 
 
 def _silent(head: Head, ticket: Ticket) -> int:
-    """Deliveries of this ticket since the last one that left something in the log."""
+    """Count deliveries of this ticket since the last one that left something in the log."""
     return ticket.delivery - 1 - (head.owner_delivery if head.owner_ticket == ticket.sequence else 0)
 
 

@@ -64,7 +64,7 @@ class HeldJob:
         self._subject = f"events.{ticket.tenant}.{ticket.job_id}"
 
     def adopt(self, message: Msg) -> None:
-        """A redelivery of the ticket we live on: beat and ack with the new message, no new claim."""
+        """Take a redelivery of our ticket: beat and ack with the new message, no new claim."""
         self.message = message
 
     @property
@@ -80,7 +80,7 @@ class HeldJob:
         return self._bus.stored.is_over(self.ticket.tenant)
 
     def tell(self) -> None:
-        """There may be a new signal."""
+        """Take the hint that there may be a new signal."""
         self._told = True
         self.wake()
 

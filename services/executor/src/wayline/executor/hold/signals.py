@@ -12,7 +12,7 @@ from wayline.journal import bulk_read, leader_read
 
 
 async def newest(bus: Bus, tenant: str, job_id: str) -> int:
-    """The stream sequence of a job's last signal, 0 when it has none; a leader read."""
+    """Return the stream sequence of a job's last signal, 0 when it has none; a leader read."""
     last = await leader_read(bus, "SIGNALS", f"signals.{tenant}.{job_id}")
     return last.sequence if last else 0
 

@@ -35,13 +35,13 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 
 
 def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """A call's tools: those of the job's first call for good, because they are the head of every prefix."""
+    """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
     assert job.config is not None
     return pin(job.config.tools, listed) if job.tools is None else job.tools
 
 
 def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], prints: Prints) -> dict[str, Any]:
-    """What the log says of a prompt whose segments `prints` has just made, beside the call before it.
+    """Return what the log says of a prompt whose segments `prints` has just made, beside the call before it.
 
     As fields of `ModelRequested`.
     """

@@ -38,7 +38,7 @@ class Prompt:
 
 
 def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Prompt:
-    """The job's next prompt, from its state alone; `tools` where its first call has not fixed them yet.
+    """Return the job's next prompt, from its state alone; `tools` where its first call has not fixed them yet.
 
     Nothing here depends on when or where it runs, and nothing is spliced in: what changes is appended to the log first.
     """
