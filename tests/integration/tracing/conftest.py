@@ -23,32 +23,28 @@ from wayline.contracts.tools import Effect, ToolError
 from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.journal import Head, State, encode
 from wayline.journal.record import state_after
-from wayline.store import Store, migrate
+from wayline.store import Store
 from wayline.telemetry import Home, Telemetry
 from wayline.telemetry.otlp import encode_spans
-from wayline.testkit import Database, until
-from wayline.testkit.guarded import ADMIN, Guarded
-from wayline.tracing.app import HERE, SCHEMA, build, migrations
+from wayline.testkit import Database, Platform, until
+from wayline.testkit.guarded import Guarded
 from wayline.tracing.settings import Settings
 
-ROLE, PASSWORD = "wayline_tracing", "secret"
 QUICK = Settings(linger_ms=5, gauges_every_s=0.1)
 
 
-@dataclass
-class Platform:
-    """Where tracing runs: its bus, its database, and a client's view of both."""
+class TracingPlatform(Platform):
+    """A platform for tracing: its tables, and what a client reads of them."""
 
-    bus: Bus
+    tables: Store
     settings: BusSettings
-    store: Store
-    database: Database
+    """How tracing connects."""
 
     async def trace(self, job_id: str, *, tenant: str = "acme") -> Trace:
         return await self.bus.ask(GetTrace(tenant=tenant, job_id=job_id), Trace)
 
     async def rows(self, sql: str) -> list[dict[str, Any]]:
-        async with self.store.system() as conn:
+        async with self.tables.system() as conn:
             return [dict(row) for row in await conn.fetch(sql)]
 
     async def seq(self, job_id: str) -> int:
@@ -60,8 +56,8 @@ class Platform:
         await self.bus.store("telemetry.traces", body, {})
         return body
 
-    async def drained(self) -> None:
-        """Until tracing has acked everything there is."""
+    async def wait_until_read(self) -> None:
+        """Wait until tracing has acked everything there is."""
 
         async def idle() -> bool:
             for consumer in (topology.EVENTS_TRACING, topology.TELEMETRY_TRACING):
@@ -74,37 +70,25 @@ class Platform:
 
 
 @pytest.fixture
-async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[Platform]:
-    await migrate(database.dsn, schema=SCHEMA, role=ROLE, password=PASSWORD, directory=migrations())
-    dsn = database.as_role(ROLE, PASSWORD)
-    settings = guarded_nats.settings("tracing", postgres_dsn=dsn, drain_grace_s=2)
-    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="gateway", exit_when_closed=False)
-    async for _ in topology.declare(bus.js):
-        pass
-    store = await Store.connect(dsn, schema=SCHEMA, queries=HERE / "queries.sql", max_size=2)
-    yield Platform(bus, settings, store, database)
-    await store.close()
-    await bus.close()
+async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[TracingPlatform]:
+    async with TracingPlatform.open(guarded_nats, database, limits=topology.Limits()) as platform:
+        dsn = await platform.migrate("tracing")
+        platform.settings = guarded_nats.settings("tracing", postgres_dsn=dsn, drain_grace_s=2)
+        platform.tables = await platform.store("tracing")
+        yield platform
 
 
 Start = Callable[..., Awaitable[Service]]
 
 
 @pytest.fixture
-async def start(platform: Platform) -> AsyncIterator[Start]:
-    """Start tracing, as often as a test likes; all are stopped after it."""
-    running: list[Service] = []
+def start(platform: TracingPlatform) -> Start:
+    """Start tracing, as often as a test likes."""
 
     async def begin(settings: Settings = QUICK) -> Service:
-        service = await build(settings, bus_settings=platform.settings)
-        running.append(service)
-        await service.start()
-        return service
+        return await platform.start("tracing", tracing=settings)
 
-    yield begin
-    for service in running:
-        if not service.bus.nc.is_closed:
-            await service.stop(1)
+    return begin
 
 
 AS_RECORD = {h.RECORD: Head(0, State.ACTIVE, 1, "x").header()}

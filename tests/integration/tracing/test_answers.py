@@ -20,14 +20,14 @@ from wayline.contracts.traces import (
 )
 from wayline.testkit import until
 
-from .conftest import Log, Platform, Start
+from .conftest import Log, Start, TracingPlatform
 
 
-async def test_another_tenants_ids_are_not_found(platform: Platform, start: Start):
+async def test_another_tenants_ids_are_not_found(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     await Log(platform.bus, tenant="globex", job_id="theirs").whole()
-    await platform.drained()
+    await platform.wait_until_read()
     ours = (await platform.trace("j1")).trace_id
 
     for asked, replies in (
@@ -44,25 +44,25 @@ async def test_another_tenants_ids_are_not_found(platform: Platform, start: Star
     assert sum(row.calls for row in costs.rows) == 3
 
 
-async def test_two_tenants_jobs_of_one_name_are_two_jobs(platform: Platform, start: Start):
+async def test_two_tenants_jobs_of_one_name_are_two_jobs(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     await Log(platform.bus, tenant="globex").whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     ours, theirs = await platform.trace("j1"), await platform.trace("j1", tenant="globex")
     assert ours.trace_id != theirs.trace_id
     assert (ours.totals.spans, theirs.totals.spans) == (6, 6)
 
 
-async def test_jobs_are_listed_newest_first_page_by_page(platform: Platform, start: Start):
+async def test_jobs_are_listed_newest_first_page_by_page(platform: TracingPlatform, start: Start):
     await start()
     for number in range(5):
         log = Log(platform.bus, job_id=f"j{number}")
         # Three of them began at the same moment: the id decides.
         log.at = log.at.replace(second=0) if number < 3 else log.at
         await log.append(log.submitted(), log.failed() if number == 4 else log.routed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     seen: list[str] = []
     cursor = None
@@ -82,10 +82,10 @@ async def test_jobs_are_listed_newest_first_page_by_page(platform: Platform, sta
     assert refused.value.code == "invalid_cursor"
 
 
-async def test_a_listed_job_is_what_the_fold_says(platform: Platform, start: Start):
+async def test_a_listed_job_is_what_the_fold_says(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     (job,) = (await platform.bus.ask(ListJobs(tenant="acme"), JobPage)).jobs
     assert job.status == Status.COMPLETED
@@ -96,12 +96,12 @@ async def test_a_listed_job_is_what_the_fold_says(platform: Platform, start: Sta
     assert (job.answer, job.partial, job.reason) == ("because", False, None)
 
 
-async def test_a_listed_job_says_why_it_is_not_all_that_was_asked_for(platform: Platform, start: Start):
+async def test_a_listed_job_says_why_it_is_not_all_that_was_asked_for(platform: TracingPlatform, start: Start):
     await start()
     cut, cancelled = Log(platform.bus, job_id="j1"), Log(platform.bus, job_id="j2")
     await cut.append(cut.submitted(), cut.routed(), cut.completed("half", partial=True, reason="3 steps are used up"))
     await cancelled.append(cancelled.submitted(), cancelled.routed(), cancelled.cancelled())
-    await platform.drained()
+    await platform.wait_until_read()
 
     page = await platform.bus.ask(ListJobs(tenant="acme"), JobPage)
     assert {(job.job_id, job.partial, job.reason) for job in page.jobs} == {
@@ -110,7 +110,7 @@ async def test_a_listed_job_says_why_it_is_not_all_that_was_asked_for(platform: 
     }
 
 
-async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform: Platform, start: Start):
+async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     log = Log(platform.bus, job_id="j2")
@@ -118,7 +118,7 @@ async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, "so", cost=None), log.completed())
     running = Log(platform.bus, job_id="j3")
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
-    await platform.drained()
+    await platform.wait_until_read()
 
     async def table(*group_by: str) -> list[tuple[tuple[str, ...], int, int, Decimal]]:
         asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by})
@@ -134,7 +134,7 @@ async def test_costs_are_grouped_and_unknown_ones_are_counted_not_added(platform
     assert (await platform.trace("j2")).totals.cost_usd is None
 
 
-async def test_the_gauges_say_what_the_ledger_and_the_bus_say(platform: Platform, start: Start):
+async def test_the_gauges_say_what_the_ledger_and_the_bus_say(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
 

@@ -20,7 +20,7 @@ from wayline.contracts.traces import CostRow, CostTable, GetCosts, JobPage, List
 from wayline.journal import fold, view
 from wayline.testkit import until
 
-from .conftest import Log, Platform, Start, flat
+from .conftest import Log, Start, TracingPlatform, flat
 
 USD = Decimal
 
@@ -93,12 +93,12 @@ class Spender(Log):
         )
 
 
-async def rows(platform: Platform, *group_by: str, tz: str = "UTC") -> list[CostRow]:
+async def rows(platform: TracingPlatform, *group_by: str, tz: str = "UTC") -> list[CostRow]:
     asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by, "tz": tz})
     return list((await platform.bus.ask(asked, CostTable)).rows)
 
 
-async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platform: Platform, start: Start):
+async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.aside("classification", "0.0004"))
@@ -108,7 +108,7 @@ async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platfo
     await log.append(log.asks(1, 4), log.hears(1, 4, saved="0.0005"))
     await log.append(log.asked_tool(1), log.tool_answered(1, cost="0.01"), log.asks(2), log.hears(2, saved="-0.0002"))
     await log.append(log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     shown = view(fold(log.told))
     assert shown.costs == JobCosts(
@@ -134,13 +134,13 @@ async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platfo
     assert trace.totals.calls_unsettled == 2
 
 
-async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Platform, start: Start):
+async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.aside("embedding", "0.0004"))
     await log.append(log.claimed(), log.asks(1), log.hears(1), log.asked_tool(1), log.tool_answered(1, cost="0.01"))
     await log.append(log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     kinds = {row.group["kind"]: row.cost_usd for row in await rows(platform, "kind")}
     assert kinds == {"model": USD("0.001"), "tool": USD("0.01"), "aux": USD("0.0004")}
@@ -149,18 +149,18 @@ async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Platfo
     assert row.cache_read_share == round(4 / 13, 6)
 
 
-async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: Platform, start: Start):
+async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus, at=datetime(2026, 3, 28, 23, 30, tzinfo=UTC))
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.hears(1), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert [row.group["day"] for row in await rows(platform, "day")] == ["2026-03-28"]
     assert [row.group["day"] for row in await rows(platform, "day", tz="Europe/Berlin")] == ["2026-03-29"]
 
 
 async def test_an_unknown_zone_is_refused_whatever_is_asked_and_though_nothing_was_spent(
-    platform: Platform, start: Start
+    platform: TracingPlatform, start: Start
 ):
     await start()
 
@@ -172,41 +172,45 @@ async def test_an_unknown_zone_is_refused_whatever_is_asked_and_though_nothing_w
     assert {await refused("day"), await refused("model")} == {"unknown_timezone"}
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.hears(1), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
     assert {await refused("day"), await refused("model")} == {"unknown_timezone"}
     assert await rows(platform, "model", tz="Europe/Berlin") != []
 
 
-async def test_a_call_that_was_refused_outright_costs_nothing_and_is_not_unknown(platform: Platform, start: Start):
+async def test_a_call_that_was_refused_outright_costs_nothing_and_is_not_unknown(
+    platform: TracingPlatform, start: Start
+):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.loses(1), log.asks(1, 2))
     await log.append(log.hears(1, 2, cost=None), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     [row] = await rows(platform, "model")
     assert (row.calls, row.calls_unknown, row.calls_unsettled, row.cost_usd) == (2, 1, 0, 0)
 
 
-async def test_an_unknown_bound_makes_the_upper_bound_unknown(platform: Platform, start: Start):
+async def test_an_unknown_bound_makes_the_upper_bound_unknown(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1, worst=None), log.cancelled())
-    await platform.drained()
+    await platform.wait_until_read()
 
     [row] = await rows(platform, "model")
     assert (row.calls_unsettled, row.unsettled_lower_usd, row.unsettled_upper_usd) == (1, 0, None)
     assert (await platform.trace("j1")).totals.cost_usd == 0
 
 
-async def test_sums_are_the_same_in_the_log_the_ledger_the_spans_and_the_metric(platform: Platform, start: Start):
+async def test_sums_are_the_same_in_the_log_the_ledger_the_spans_and_the_metric(
+    platform: TracingPlatform, start: Start
+):
     """Of random jobs with retries, cuts, aborts, auxiliary calls and dead holders."""
     await start()
     chance = random.Random(20261122)
     logs = [Spender(platform.bus, job_id=f"r{n}") for n in range(40)]
     for log in logs:
         await live(log, chance)
-    await platform.drained()
+    await platform.wait_until_read()
 
     total = sum((view(fold(log.told)).cost_usd or USD(0) for log in logs), USD(0))
     ledger = sum((row.cost_usd for row in await rows(platform, "model", "tool", "kind")), USD(0))
@@ -264,7 +268,7 @@ def unsettled_calls(log: Spender) -> set[str]:
 
 @pytest.mark.parametrize(("upper", "unsettled"), [("0.002", 1), (None, 0)], ids=["cut", "refused"])
 async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_may_be_billed(
-    platform: Platform, start: Start, upper: str | None, unsettled: int
+    platform: TracingPlatform, start: Start, upper: str | None, unsettled: int
 ):
     await start()
     log = Spender(platform.bus)
@@ -272,7 +276,7 @@ async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_
     await log.append(log.claimed(), log.asks_aside("classification", "0.002"))
     await log.append(log.loses_aside("classification", upper), log.asks(1))
     await log.append(log.hears(1), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     found = {row.group["kind"]: row for row in await rows(platform, "kind")}
     shown = view(fold(log.told))
@@ -284,14 +288,14 @@ async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_
 
 
 async def test_the_total_counts_groups_that_are_cut_off(
-    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("wayline.tracing.handlers.COST_ROWS_MAX", 2)
     await start()
     for number in range(5):
         log = Spender(platform.bus, job_id=f"j{number}")
         await log.append(log.submitted(), log.routed(), log.aside("classification", f"0.00{number}"))
-    await platform.drained()
+    await platform.wait_until_read()
 
     table = await platform.bus.ask(GetCosts(tenant="acme", group_by=("job",)), CostTable)
 

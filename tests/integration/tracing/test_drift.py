@@ -14,18 +14,18 @@ from wayline.chassis.topology import EVENTS_TRACING
 from wayline.testkit import until
 from wayline.tracing.batches import ALONE_TRIES
 
-from .conftest import QUICK, Log, Platform, Start
+from .conftest import QUICK, Log, Start, TracingPlatform
 
 CHECKING = QUICK.model_copy(update={"drift_every_s": 0.05})
 NEVER_CHECKING = QUICK.model_copy(update={"drift_every_s": 3_600})
 ALL = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
 
 
-async def rows(platform: Platform) -> list[list[dict[str, Any]]]:
+async def rows(platform: TracingPlatform) -> list[list[dict[str, Any]]]:
     return [sorted(await platform.rows(statement), key=str) for statement in ALL]
 
 
-async def letters(platform: Platform) -> int:
+async def letters(platform: TracingPlatform) -> int:
     return (await platform.bus.js.stream_info("DEAD")).state.messages
 
 
@@ -35,7 +35,7 @@ def mended(drift: str) -> float:
 
 
 @pytest.fixture
-async def admin(platform: Platform) -> AsyncIterator[asyncpg.Connection]:
+async def admin(platform: TracingPlatform) -> AsyncIterator[asyncpg.Connection]:
     conn = await asyncpg.connect(platform.database.dsn)
     yield conn
     await conn.close()
@@ -57,7 +57,7 @@ async def refuse(admin: asyncpg.Connection, state: str) -> None:
 
 @pytest.mark.parametrize("state", ["53100", "53200", "25006", "57014", "58030"])
 async def test_a_record_that_postgres_has_no_room_for_waits(
-    platform: Platform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, state: str
+    platform: TracingPlatform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, state: str
 ):
     monkeypatch.setattr("wayline.tracing.batches.RETRY_S", 0.01)
     await refuse(admin, state)
@@ -70,25 +70,25 @@ async def test_a_record_that_postgres_has_no_room_for_waits(
     await until(refused_often, why="it was tried more often than a bad one may be")
     info = await platform.bus.js.consumer_info(EVENTS_TRACING.stream, EVENTS_TRACING.name)
     await admin.execute("DROP TRIGGER refuse ON tracing.jobs")
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (info.num_redelivered, await letters(platform)) == (0, 0)
     assert await platform.seq("j1") == 10
 
 
 async def test_what_was_put_aside_is_projected_by_itself(
-    platform: Platform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+    platform: TracingPlatform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("wayline.tracing.batches.ALONE_TRIES", 1)
     await start(CHECKING)
     await Log(platform.bus, job_id="well").whole()
-    await platform.drained()
+    await platform.wait_until_read()
     await refuse(admin, "XX000")
     before = mended("behind")
     await Log(platform.bus, job_id="j1").whole()
     running = Log(platform.bus, job_id="running")
     await running.append(running.submitted(), running.routed(), running.claimed(), running.asked_model(1))
-    await platform.drained()
+    await platform.wait_until_read()
     assert await letters(platform) == 7
     assert await platform.rows("SELECT job_id FROM jobs") == [{"job_id": "well"}]
 
@@ -112,14 +112,14 @@ async def test_what_was_put_aside_is_projected_by_itself(
         "DELETE FROM jobs; DELETE FROM steps; DELETE FROM ledger",
     ],
 )
-async def test_rows_that_are_lost_come_back(platform: Platform, start: Start, loss: str):
+async def test_rows_that_are_lost_come_back(platform: TracingPlatform, start: Start, loss: str):
     await start(CHECKING)
     for job_id in ("j1", "j2"):
         await Log(platform.bus, job_id=job_id).whole()
-    await platform.drained()
+    await platform.wait_until_read()
     before = await rows(platform)
 
-    async with platform.store.system() as conn:
+    async with platform.tables.system() as conn:
         await conn.execute(loss)
 
     async def the_same() -> bool:
@@ -128,7 +128,7 @@ async def test_rows_that_are_lost_come_back(platform: Platform, start: Start, lo
     await until(the_same, why="the tables are as they were")
 
 
-async def test_tables_that_are_right_are_left_alone(platform: Platform, start: Start):
+async def test_tables_that_are_right_are_left_alone(platform: TracingPlatform, start: Start):
     service = await start(NEVER_CHECKING)
     for number in range(5):
         await Log(platform.bus, job_id=f"j{number}").whole()
@@ -137,7 +137,7 @@ async def test_tables_that_are_right_are_left_alone(platform: Platform, start: S
     refused = Log(platform.bus, job_id="refused")
     await refused.append(refused.submitted(), refused.failed())
     await platform.bus.store("events.acme.foreign", b"{}", {})
-    await platform.drained()
+    await platform.wait_until_read()
     found = {drift: mended(drift) for drift in ("behind", "incomplete")}
     [check] = [part for part in service.parts if getattr(part, "_what", "") == "drift check"]
 
@@ -147,13 +147,13 @@ async def test_tables_that_are_right_are_left_alone(platform: Platform, start: S
     assert {drift: mended(drift) for drift in ("behind", "incomplete")} == found
 
 
-async def test_records_that_are_not_acked_yet_are_not_missing(platform: Platform, start: Start):
+async def test_records_that_are_not_acked_yet_are_not_missing(platform: TracingPlatform, start: Start):
     quick = replace(EVENTS_TRACING, ack_wait_s=30)
     await platform.bus.js.add_consumer("EVENTS", quick.config())
     await start(CHECKING.model_copy(update={"linger_ms": 600}))
     before = mended("behind")
 
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert mended("behind") == before

@@ -12,14 +12,14 @@ from wayline.store import rls_gaps
 from wayline.telemetry import Home
 from wayline.tracing.adapters.tables import PostgresTables
 
-from .conftest import QUICK, ExportedSpans, Log, Platform, Start, flat, outline
+from .conftest import QUICK, ExportedSpans, Log, Start, TracingPlatform, flat, outline
 
 
 def at_tool(tenant: str = "acme", job_id: str = "j1") -> Home:
     return Home.of(tenant, job_id, ids.tool_span(tenant, job_id, 1, "1"))
 
 
-async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform, start: Start):
+async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     registry = ExportedSpans("tool_registry")
@@ -27,7 +27,7 @@ async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform,
         pass
     await platform.send_spans(registry.finished)
     await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
@@ -40,39 +40,39 @@ async def test_a_leaf_hangs_under_the_span_it_was_made_under(platform: Platform,
     assert {span.service for span in flat(trace.root)} == {"executor", "tool-registry"}
 
 
-async def test_a_trace_says_what_has_not_arrived_yet(platform: Platform, start: Start):
+async def test_a_trace_says_what_has_not_arrived_yet(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
     before = await platform.trace("j1")
     registry = ExportedSpans("tool_registry")
     with registry.handling(at_tool()), registry.telemetry.calling("tools/call search"):
         pass
     call, handled = registry.finished
     await platform.send_spans([call])
-    await platform.drained()
+    await platform.wait_until_read()
     between = await platform.trace("j1")
     await platform.send_spans([handled])
-    await platform.drained()
+    await platform.wait_until_read()
     after = await platform.trace("j1")
 
     assert [trace.totals.missing for trace in (before, between, after)] == [1, 1, 0]
 
 
-async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: Platform, start: Start):
+async def test_a_leaf_that_came_before_its_log_is_its_jobs_too(platform: TracingPlatform, start: Start):
     await start()
     registry = ExportedSpans()
     with registry.handling(at_tool()):
         pass
     await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert "      process tools.call.{tenant}" in outline((await platform.trace("j1")).root)
 
 
-async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: Platform, start: Start):
+async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     registry = ExportedSpans()
@@ -81,7 +81,7 @@ async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: Platform, 
             pass
         # Killed here: the handling span, its parent, is never exported.
         await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
@@ -90,7 +90,7 @@ async def test_a_span_whose_parent_died_hangs_at_its_anchor(platform: Platform, 
     assert orphan.parent_span_id == ids.tool_span("acme", "j1", 1, "1")
 
 
-async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform: Platform, start: Start):
+async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     nowhere = Home(ids.trace_id("acme", "j1"), "ab" * 8)
@@ -98,14 +98,16 @@ async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform:
     with registry.handling(nowhere):
         pass
     await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
     assert [span.name for span in trace.root.children] == ["step 1", "step 2", "process tools.call.{tenant}"]
 
 
-async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_else(platform: Platform, start: Start):
+async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_else(
+    platform: TracingPlatform, start: Start
+):
     await start()
     retrieval = ExportedSpans("retrieval")
     with retrieval.telemetry.span("index a document", attributes={"wayline.tenant": "acme"}):
@@ -113,7 +115,7 @@ async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_el
     with retrieval.telemetry.span("nobody's"):
         pass
     await platform.send_spans(retrieval.finished)
-    await platform.drained()
+    await platform.wait_until_read()
     named, nobodys = (f"{span.context.trace_id:032x}" for span in retrieval.finished)
 
     trace = await platform.bus.ask(GetTrace(tenant="acme", trace_id=named), Trace)
@@ -124,7 +126,7 @@ async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_el
         assert refused.value.code == "not_found"
 
 
-async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(platform: Platform, start: Start):
+async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(platform: TracingPlatform, start: Start):
     await Log(platform.bus).whole()
     registry = ExportedSpans()
     with registry.handling(at_tool()):
@@ -132,14 +134,14 @@ async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(pl
     await platform.bus.store("telemetry.traces", b"\xff\xffnot protobuf", {})
     await platform.send_spans(registry.finished)
     await start(QUICK.model_copy(update={"linger_ms": 200}))
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (await platform.trace("j1")).totals.spans == 7
     dead = await platform.bus.js.get_msg("DEAD", 1)
     assert (dead.headers or {})["Wayline-Dead-Code"] == "invalid_spans"
 
 
-async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: Platform, start: Start):
+async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
     registry = ExportedSpans()
@@ -148,7 +150,7 @@ async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: Platfo
             pass
     for begin in range(0, 5_000, 500):
         await platform.send_spans(registry.finished[begin : begin + 500])
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
@@ -156,15 +158,15 @@ async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: Platfo
     assert len(flat(trace.root)) == 5_006
 
 
-async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform: Platform, start: Start):
+async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     log.at -= timedelta(days=3)
     await log.whole()
-    await platform.drained()
+    await platform.wait_until_read()
     assert (await platform.trace("j1")).totals.spans == 6
 
-    await PostgresTables(platform.store, spans_days=1).keep_spans()
+    await PostgresTables(platform.tables, spans_days=1).keep_spans()
 
     assert await platform.rows("SELECT 1 FROM spans") == []
     trace = await platform.trace("j1")
@@ -179,38 +181,38 @@ async def test_old_days_are_dropped_and_later_spans_of_them_are_counted(platform
     late = Log(platform.bus, job_id="j2")
     late.at -= timedelta(days=9)
     await late.whole()
-    await platform.drained()
+    await platform.wait_until_read()
     assert dropped() == before + 6
     assert len(await platform.rows("SELECT 1 FROM steps WHERE job_id = 'j2'")) == 2
 
 
-async def test_a_window_that_another_replica_moved_on_stops_nothing(platform: Platform, start: Start):
+async def test_a_window_that_another_replica_moved_on_stops_nothing(platform: TracingPlatform, start: Start):
     await start()
     # The service still believes in seven days.
-    await PostgresTables(platform.store, spans_days=1).keep_spans()
+    await PostgresTables(platform.tables, spans_days=1).keep_spans()
     log = Log(platform.bus)
     log.at -= timedelta(days=4)
     await log.whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert await platform.rows("SELECT status FROM jobs") == [{"status": "completed"}]
 
 
-async def test_rows_past_their_time_are_deleted(platform: Platform, start: Start):
+async def test_rows_past_their_time_are_deleted(platform: TracingPlatform, start: Start):
     await start()
     old, new = Log(platform.bus, job_id="old"), Log(platform.bus, job_id="new")
     old.at -= timedelta(days=401)
     await old.whole()
     await new.whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
-    await PostgresTables(platform.store, spans_days=7).forget(days=400)
+    await PostgresTables(platform.tables, spans_days=7).forget(days=400)
 
     for table in ("jobs", "steps", "ledger"):
         assert {row["job_id"] for row in await platform.rows(f"SELECT job_id FROM {table}")} == {"new"}
 
 
-async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform, start: Start):
+async def test_every_table_and_partition_is_guarded_by_tenant(platform: TracingPlatform, start: Start):
     await start()
     import asyncpg
 
@@ -221,9 +223,9 @@ async def test_every_table_and_partition_is_guarded_by_tenant(platform: Platform
     assert partitions == QUICK.spans_days + 3
 
 
-async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(platform: Platform, start: Start):
+async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(platform: TracingPlatform, start: Start):
     await start()
-    await PostgresTables(platform.store, spans_days=20).keep_spans()
+    await PostgresTables(platform.tables, spans_days=20).keep_spans()
     import asyncpg
 
     conn = await asyncpg.connect(platform.database.dsn)
@@ -242,7 +244,7 @@ async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(pl
 
 
 async def test_a_service_is_known_by_our_name_whatever_its_user_calls_it(
-    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OTEL_SERVICE_NAME", "agents")
     await start()
@@ -251,7 +253,7 @@ async def test_a_service_is_known_by_our_name_whatever_its_user_calls_it(
     with registry.handling(at_tool()):
         pass
     await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 

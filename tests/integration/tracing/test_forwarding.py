@@ -23,7 +23,7 @@ from wayline.tracing.adapters.otlp_exporter import is_wanted, make_exporter
 from wayline.tracing.rows import SpanRow, as_json
 from wayline.tracing.settings import Settings
 
-from .conftest import QUICK, Log, Platform, Start
+from .conftest import QUICK, Log, Start, TracingPlatform
 from .receivers import Received, over_grpc, over_http
 
 TRACE = bytes(range(16))
@@ -338,7 +338,9 @@ async def test_closing_drops_and_counts_what_a_stuck_collector_left(receiver: Re
     assert dropped("forward") - before >= 2
 
 
-async def test_a_jobs_tree_is_forwarded_with_its_services_leaves(platform: Platform, start: Start, receiver: Received):
+async def test_a_jobs_tree_is_forwarded_with_its_services_leaves(
+    platform: TracingPlatform, start: Start, receiver: Received
+):
     await start()
     await Log(platform.bus).whole()
     await platform.bus.store("telemetry.traces", batch(leaf()), {})
@@ -355,9 +357,9 @@ async def test_a_jobs_tree_is_forwarded_with_its_services_leaves(platform: Platf
     assert receiver.spans()[ids.tool_span("acme", "j1", 1, "1")][1].parent_span_id
 
 
-async def test_a_collector_that_is_away_stops_nothing(platform: Platform, start: Start):
+async def test_a_collector_that_is_away_stops_nothing(platform: TracingPlatform, start: Start):
     await start(QUICK.model_copy(update={"otlp_endpoint": "http://127.0.0.1:9"}))
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (await platform.trace("j1")).root.status == "ok"

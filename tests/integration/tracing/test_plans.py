@@ -8,7 +8,7 @@ import pytest
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.rows import JobRow, LedgerRow, SpanRow, StepRow
 
-from .conftest import Platform
+from .conftest import TracingPlatform
 
 JOBS = 5_000
 # A session plans a statement anew five times and then keeps one plan for all values.
@@ -38,13 +38,13 @@ FROM pg_stat_user_tables WHERE relid = 'tracing.ledger'::regclass
 READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
 
 
-async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(platform: Platform):
-    tables = PostgresTables(platform.store, spans_days=7)
+async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(platform: TracingPlatform):
+    tables = PostgresTables(platform.tables, spans_days=7)
     admin = await asyncpg.connect(platform.database.dsn)
     keys = [("acme", "j1"), ("acme", "j2"), ("acme", "unknown")]
 
     async def scanned() -> int:
-        async with platform.store.system() as conn:
+        async with platform.tables.system() as conn:
             await conn.execute("SELECT pg_stat_force_next_flush()")
         return await admin.fetchval(READ)
 
@@ -63,21 +63,21 @@ async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(p
     await admin.close()
 
 
-async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platform: Platform):
+async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platform: TracingPlatform):
     admin = await asyncpg.connect(platform.database.dsn)
     asked = ("t7", ["model"], None, 2_000, "UTC")
 
     async def read() -> int:
-        async with platform.store.system() as conn:
+        async with platform.tables.system() as conn:
             await conn.execute("SELECT pg_stat_force_next_flush()")
         return await admin.fetchval(LEDGER_READ)
 
     for _ in range(2 * UNTIL_KEPT):
-        assert await platform.store.fetch("t7", platform.store.sql.costs, *asked) == []
+        assert await platform.tables.fetch("t7", platform.tables.sql.costs, *asked) == []
     await admin.execute(SPENT, TENANTS * SPENT_EACH, TENANTS)
     before = await read()
 
-    total, group = await platform.store.fetch("t7", platform.store.sql.costs, *asked)
+    total, group = await platform.tables.fetch("t7", platform.tables.sql.costs, *asked)
 
     assert (total["calls"], group["calls"]) == (SPENT_EACH, SPENT_EACH)
     assert await read() - before <= SPENT_EACH
@@ -87,7 +87,9 @@ async def test_the_costs_of_a_tenant_are_found_without_reading_the_others(platfo
 @pytest.mark.parametrize(
     ("row", "kind"), [(JobRow, "job_row_2"), (StepRow, "step_row"), (LedgerRow, "ledger_row"), (SpanRow, "span_row")]
 )
-async def test_a_row_has_the_fields_of_its_type_in_their_order(platform: Platform, row: type[NamedTuple], kind: str):
+async def test_a_row_has_the_fields_of_its_type_in_their_order(
+    platform: TracingPlatform, row: type[NamedTuple], kind: str
+):
     columns = await platform.rows(
         f"SELECT attname FROM pg_attribute WHERE attrelid = 'tracing.{kind}'::regclass ORDER BY attnum"
     )

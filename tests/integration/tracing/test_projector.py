@@ -17,17 +17,17 @@ from wayline.tracing.projection.job_projection import JobProjection
 from wayline.tracing.projector import Projector, parse
 from wayline.tracing.trace_tenants import TraceTenants
 
-from .conftest import AS_RECORD, QUICK, Log, Platform, Start, flat, outline
+from .conftest import AS_RECORD, QUICK, Log, Start, TracingPlatform, flat, outline
 
 TABLES = ("jobs", "steps", "ledger", "spans")
 
 
-async def everything(platform: Platform) -> dict[str, list[dict[str, Any]]]:
+async def everything(platform: TracingPlatform) -> dict[str, list[dict[str, Any]]]:
     """All rows of all tables, in an order of their own."""
     return {name: sorted(await platform.rows(f"SELECT * FROM {name}"), key=str) for name in TABLES}
 
 
-async def deliver_again(platform: Platform) -> None:
+async def deliver_again(platform: TracingPlatform) -> None:
     """Forget what was acked: every record of the stream comes once more."""
     await platform.bus.js.delete_consumer("EVENTS", "tracing")
     await platform.bus.js.add_consumer("EVENTS", EVENTS_TRACING.config())
@@ -37,10 +37,10 @@ def counted(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
-async def test_a_job_becomes_one_tree_with_derived_ids(platform: Platform, start: Start):
+async def test_a_job_becomes_one_tree_with_derived_ids(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
@@ -69,10 +69,10 @@ async def test_a_job_becomes_one_tree_with_derived_ids(platform: Platform, start
     assert {span.status for span in flat(trace.root)} == {"ok"}
 
 
-async def test_totals_are_the_ledgers_and_parents_add_nothing(platform: Platform, start: Start):
+async def test_totals_are_the_ledgers_and_parents_add_nothing(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
 
@@ -86,10 +86,10 @@ async def test_totals_are_the_ledgers_and_parents_add_nothing(platform: Platform
     ]
 
 
-async def test_steps_say_what_was_thought_asked_and_found(platform: Platform, start: Start):
+async def test_steps_say_what_was_thought_asked_and_found(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     steps = await platform.bus.ask(GetSteps(tenant="acme", job_id="j1"), StepList)
 
@@ -99,10 +99,10 @@ async def test_steps_say_what_was_thought_asked_and_found(platform: Platform, st
     assert [step.status for step in steps.steps] == ["success", "success"]
 
 
-async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(platform: Platform, start: Start):
+async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(platform: TracingPlatform, start: Start):
     service = await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
     before = await everything(platform)
     ended = counted("wayline_jobs_ended_total", outcome="completed", agent="assistant")
     tokens = counted(
@@ -114,7 +114,7 @@ async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(p
     await service.stop(1)
     await deliver_again(platform)
     await start()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert await everything(platform) == before
     assert counted("wayline_jobs_ended_total", outcome="completed", agent="assistant") == ended
@@ -129,12 +129,12 @@ async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(p
     )
 
 
-async def test_an_open_step_is_seen_and_its_end_lands_on_the_same_spans(platform: Platform, start: Start):
+async def test_an_open_step_is_seen_and_its_end_lands_on_the_same_spans(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1))
-    await platform.drained()
+    await platform.wait_until_read()
 
     running = await platform.trace("j1")
     assert [(span.name, span.status, span.duration_ms) for span in flat(running.root)] == [
@@ -145,13 +145,13 @@ async def test_an_open_step_is_seen_and_its_end_lands_on_the_same_spans(platform
     assert running.totals.cost_usd == 0
 
     await log.append(log.model_answered(1, "because"), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
     done = await platform.trace("j1")
     assert [span.span_id for span in flat(done.root)] == [span.span_id for span in flat(running.root)]
     assert {span.status for span in flat(done.root)} == {"ok"}
 
 
-async def test_a_cancelled_job_closes_what_is_open(platform: Platform, start: Start):
+async def test_a_cancelled_job_closes_what_is_open(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
@@ -159,7 +159,7 @@ async def test_a_cancelled_job_closes_what_is_open(platform: Platform, start: St
     await log.append(log.model_answered(1, calls=("1", "2")), log.asked_tool(1, "1"), log.asked_tool(1, "2"))
     await log.append(log.tool_answered(1, call="1"))
     await log.append(log.cancelled())
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
     assert "open" not in {span.status for span in flat(trace.root)}
@@ -169,14 +169,14 @@ async def test_a_cancelled_job_closes_what_is_open(platform: Platform, start: St
     assert steps.steps[0].status == "skipped"
 
 
-async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(platform: Platform, start: Start):
+async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1))
     await log.append(log.claimed(epoch=2), log.asked_model(1, attempt=2))
     await log.append(log.model_answered(1, "because", attempt=2), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert await platform.rows("SELECT attempt_id, settled, open, cost_usd FROM ledger ORDER BY attempt_id") == [
         {"attempt_id": "acme/j1/1/m1", "settled": False, "open": False, "cost_usd": None},
@@ -191,12 +191,12 @@ async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(pla
     assert [event["name"] for event in trace.root.events] == ["claimed", "claimed"]
 
 
-async def test_the_callers_trace_is_a_link_of_the_root_never_its_parent(platform: Platform, start: Start):
+async def test_the_callers_trace_is_a_link_of_the_root_never_its_parent(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     caller = f"00-{'ab' * 16}-{'cd' * 8}-01"
     await log.append(log.submitted(caller=caller), log.failed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     root = (await platform.trace("j1")).root
     assert root.links == ({"trace_id": "ab" * 16, "span_id": "cd" * 8},)
@@ -204,21 +204,21 @@ async def test_the_callers_trace_is_a_link_of_the_root_never_its_parent(platform
     assert (root.status, root.attributes["error.type"]) == ("error", "unknown_agent")
 
 
-async def test_days_of_waiting_are_no_duration(platform: Platform, start: Start):
+async def test_days_of_waiting_are_no_duration(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     log.at -= timedelta(days=3)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))
     await log.append(log.parked())
-    await platform.drained()
+    await platform.wait_until_read()
     page = await platform.bus.ask(ListJobs(tenant="acme"), JobPage)
     assert page.jobs[0].status == Status.PARKED
     assert page.jobs[0].waiting_for is not None
 
     log.at += timedelta(days=2)
     await log.append(log.claimed(epoch=2), log.resumed(), log.tool_answered(1), log.completed())
-    await platform.drained()
+    await platform.wait_until_read()
 
     root = (await platform.trace("j1")).root
     assert [round((span.duration_ms or 0) / 1_000) for span in flat(root)] == [9, 5, 1, 0]
@@ -226,26 +226,26 @@ async def test_days_of_waiting_are_no_duration(platform: Platform, start: Start)
     assert [event["name"] for event in root.events] == ["claimed", "parked", "claimed", "resumed"]
 
 
-async def test_a_record_that_skips_others_is_completed_from_the_log(platform: Platform, start: Start):
+async def test_a_record_that_skips_others_is_completed_from_the_log(platform: TracingPlatform, start: Start):
     await Log(platform.bus).whole()
     # As if other replicas had taken the first five: only the last record is delivered here.
     await platform.bus.js.delete_consumer("EVENTS", "tracing")
     late = dataclasses.asdict(EVENTS_TRACING.config()) | {"deliver_policy": "by_start_sequence", "opt_start_seq": 6}
     await platform.bus.js.add_consumer("EVENTS", ConsumerConfig(**late))
     await start()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (await platform.rows("SELECT status, steps FROM jobs")) == [{"status": "completed", "steps": 2}]
     assert len(flat((await platform.trace("j1")).root)) == 6
 
 
-async def test_two_replicas_share_the_log_and_count_each_job_once(platform: Platform, start: Start):
+async def test_two_replicas_share_the_log_and_count_each_job_once(platform: TracingPlatform, start: Start):
     await start()
     await start()
     before = counted("wayline_jobs_ended_total", outcome="completed", agent="assistant")
     for number in range(10):
         await Log(platform.bus, job_id=f"job{number}").whole()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert counted("wayline_jobs_ended_total", outcome="completed", agent="assistant") == before + 10
     assert await platform.rows("SELECT count(*) AS n, sum(cost_usd) AS usd FROM ledger") == [
@@ -254,13 +254,13 @@ async def test_two_replicas_share_the_log_and_count_each_job_once(platform: Plat
     assert len(await platform.rows("SELECT 1 FROM spans WHERE status = 'ok'")) == 60
 
 
-async def test_a_record_with_claimed_fields_is_read_whole(platform: Platform, start: Start):
+async def test_a_record_with_claimed_fields_is_read_whole(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, calls=("1",)), log.asked_tool(1))
     await log.append(log.tool_answered(1, "x" * 400_000))
-    await platform.drained()
+    await platform.wait_until_read()
 
     output = (await platform.rows("SELECT output FROM steps"))[0]["output"]
     assert output.startswith("x" * 1_000)
@@ -268,7 +268,7 @@ async def test_a_record_with_claimed_fields_is_read_whole(platform: Platform, st
 
 
 async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_stored(
-    platform: Platform, start: Start
+    platform: TracingPlatform, start: Start
 ):
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
@@ -276,7 +276,7 @@ async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_
     await platform.bus.store("events.acme.j2", b'{"events": [{"type": "job.routed", "seq": "x"}]}', AS_RECORD)
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, "nul \x00 here"), log.completed("\x00"))
     await start(QUICK.model_copy(update={"linger_ms": 200}))
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert await platform.rows("SELECT job_id, status FROM jobs") == [{"job_id": "j1", "status": "completed"}]
     state = await platform.bus.js.stream_info("DEAD")
@@ -285,21 +285,21 @@ async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_
     assert (dead.headers or {})["Wayline-Dead-Code"] == "invalid_record"
 
 
-async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: Platform, start: Start):
+async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: TracingPlatform, start: Start):
     bad, good = Log(platform.bus, job_id="bad"), Log(platform.bus, job_id="good")
     huge = bad.submitted().model_copy(update={"seq": 2**40})
     await bad.append(huge)
     await good.whole()
     await start(QUICK.model_copy(update={"linger_ms": 200}))
 
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 1
     assert await platform.rows("SELECT job_id, status FROM jobs") == [{"job_id": "good", "status": "completed"}]
 
 
-async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
-    tables = PostgresTables(platform.store, spans_days=7)
+async def test_an_older_picture_never_covers_a_newer_one(platform: TracingPlatform):
+    tables = PostgresTables(platform.tables, spans_days=7)
     await tables.keep_spans()
     log, projection = Log(platform.bus), JobProjection("acme", "j1")
     for event in (log.submitted(), log.routed(), log.claimed(), log.asked_model(1)):
@@ -315,9 +315,9 @@ async def test_an_older_picture_never_covers_a_newer_one(platform: Platform):
     assert await everything(platform) == before
 
 
-async def test_records_that_another_replica_took_are_read_from_the_log(platform: Platform):
+async def test_records_that_another_replica_took_are_read_from_the_log(platform: TracingPlatform):
     await Log(platform.bus).whole()
-    tables = PostgresTables(platform.store, spans_days=7)
+    tables = PostgresTables(platform.tables, spans_days=7)
     await tables.keep_spans()
     projector = Projector(platform.bus, tables, TraceTenants(tables), jobs_max=10)
     for sequence in (1, 4, 3, 6):

@@ -19,12 +19,12 @@ from wayline.testkit import until
 from wayline.tracing.batches import ALONE_TRIES
 from wayline.tracing.rebuild import Rebuilt, rebuild
 
-from .conftest import AS_RECORD, QUICK, ExportedSpans, Log, Platform, Start, flat
+from .conftest import AS_RECORD, QUICK, ExportedSpans, Log, Start, TracingPlatform, flat
 
 LOG_MADE = ("SELECT * FROM jobs", "SELECT * FROM steps", "SELECT * FROM ledger", "SELECT * FROM spans WHERE seq > 0")
 
 
-async def log_made(platform: Platform) -> list[list[dict[str, Any]]]:
+async def log_made(platform: TracingPlatform) -> list[list[dict[str, Any]]]:
     return [sorted(await platform.rows(statement), key=str) for statement in LOG_MADE]
 
 
@@ -32,7 +32,7 @@ async def log_made(platform: Platform) -> list[list[dict[str, Any]]]:
     "point", [Failpoint.TRACING_STORE_BEFORE, Failpoint.TRACING_STORE_AFTER, Failpoint.TRACING_ACK_AFTER]
 )
 async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
-    platform: Platform, start: Start, point: Failpoint
+    platform: TracingPlatform, start: Start, point: Failpoint
 ):
     quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
     await platform.bus.js.add_consumer("EVENTS", quick.config())
@@ -49,7 +49,7 @@ async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
     assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
 
     await start()
-    await platform.drained()
+    await platform.wait_until_read()
 
     trace = await platform.trace("j1")
     assert len(flat(trace.root)) == 6
@@ -57,7 +57,7 @@ async def test_a_kill_around_the_store_loses_nothing_and_doubles_nothing(
     assert await platform.rows("SELECT count(*) AS n FROM ledger") == [{"n": 3}]
 
 
-async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platform, start: Start):
+async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: TracingPlatform, start: Start):
     service = await start()
     for number in range(5):
         await Log(platform.bus, job_id=f"j{number}").whole()
@@ -68,39 +68,41 @@ async def test_tables_made_anew_from_the_log_are_the_same_tables(platform: Platf
     with registry.handling(Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))):
         pass
     await platform.send_spans(registry.finished)
-    await platform.drained()
+    await platform.wait_until_read()
     before, tree = await log_made(platform), await platform.trace("j1")
-    async with platform.store.system() as conn:
+    async with platform.tables.system() as conn:
         await conn.execute(
             "UPDATE ledger SET cost_usd = 99; DELETE FROM steps; UPDATE spans SET name = '?' WHERE seq > 0"
         )
 
-    assert await rebuild(service.bus, platform.store, spans_days=7) == Rebuilt(records=31, unreadable=1, kept=1)
+    assert await rebuild(service.bus, platform.tables, spans_days=7) == Rebuilt(records=31, unreadable=1, kept=1)
 
     assert await log_made(platform) == before
     assert await platform.trace("j1") == tree
 
 
 @pytest.mark.parametrize("left", [0, 3])
-async def test_a_rebuild_keeps_the_rows_of_a_log_without_its_beginning(platform: Platform, start: Start, left: int):
+async def test_a_rebuild_keeps_the_rows_of_a_log_without_its_beginning(
+    platform: TracingPlatform, start: Start, left: int
+):
     service = await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
     before = await log_made(platform)
     await platform.bus.js.purge_stream("EVENTS", keep=left)
 
-    assert await rebuild(service.bus, platform.store, spans_days=7) == Rebuilt(0, 0, kept=1 if left else 0)
+    assert await rebuild(service.bus, platform.tables, spans_days=7) == Rebuilt(0, 0, kept=1 if left else 0)
 
     assert await log_made(platform) == before
 
 
-async def test_jobs_go_on_while_the_tables_are_made_anew(platform: Platform, start: Start):
+async def test_jobs_go_on_while_the_tables_are_made_anew(platform: TracingPlatform, start: Start):
     service = await start(QUICK.model_copy(update={"linger_ms": 0}))
     logs = [Log(platform.bus, job_id=f"j{number}") for number in range(20)]
     for log in logs:
         await log.append(log.submitted(), log.routed())
         await log.append(log.claimed(), log.asked_model(1))
-    await platform.drained()
+    await platform.wait_until_read()
 
     async def go_on() -> None:
         for step in range(1, 4):
@@ -113,22 +115,22 @@ async def test_jobs_go_on_while_the_tables_are_made_anew(platform: Platform, sta
 
     going = asyncio.create_task(go_on())
     while not going.done():
-        await rebuild(service.bus, platform.store, spans_days=7)
-    await platform.drained()
+        await rebuild(service.bus, platform.tables, spans_days=7)
+    await platform.wait_until_read()
 
     sums = await platform.rows("SELECT job_id, count(*) AS n, sum(cost_usd) AS usd FROM ledger GROUP BY 1")
     assert {(row["n"], str(row["usd"])) for row in sums} == {(7, "0.034")}
     assert len(sums) == len(logs)
     assert {row["status"] for row in await platform.rows("SELECT status FROM jobs")} == {"completed"}
     by_the_way = await log_made(platform)
-    await rebuild(service.bus, platform.store, spans_days=7)
+    await rebuild(service.bus, platform.tables, spans_days=7)
     assert await log_made(platform) == by_the_way
 
 
-async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform: Platform, start: Start):
+async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()
-    await platform.drained()
+    await platform.wait_until_read()
     admin = await asyncpg.connect(platform.database.dsn)
     await admin.execute("ALTER ROLE wayline_tracing CONNECTION LIMIT 0")
     await admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'wayline_tracing'")
@@ -136,14 +138,14 @@ async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform
     await Log(platform.bus, job_id="j2").whole()
     await admin.execute("ALTER ROLE wayline_tracing CONNECTION LIMIT -1")
     await admin.close()
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert await platform.rows("SELECT job_id FROM jobs ORDER BY 1") == [{"job_id": "j1"}, {"job_id": "j2"}]
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0
 
 
 async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_again(
-    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
     monkeypatch.setattr("wayline.tracing.app.EVENTS_TRACING", quick)
@@ -166,7 +168,7 @@ async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_ag
     await until(lambda: platform.seq("j2"), why="what comes later is stored too")
 
     await platform.bus.js.update_stream(letters)
-    await platform.drained()
+    await platform.wait_until_read()
 
     letter = await platform.bus.js.get_msg("DEAD", 1)
     headers = letter.headers or {}
@@ -178,7 +180,7 @@ async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_ag
     await until(well, why="the trouble is over")
 
 
-async def test_a_reader_that_ended_is_not_ready(platform: Platform, start: Start):
+async def test_a_reader_that_ended_is_not_ready(platform: TracingPlatform, start: Start):
     service = await start()
     assert (await service.ready())["spans"] == "ok"
 
@@ -188,7 +190,7 @@ async def test_a_reader_that_ended_is_not_ready(platform: Platform, start: Start
 
 
 async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again(
-    platform: Platform, start: Start, monkeypatch: pytest.MonkeyPatch
+    platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("wayline.tracing.batches.RETRY_S", 0.001)
     log = Log(platform.bus)
@@ -208,7 +210,7 @@ async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again
 
     await until(delivered_often, within=20, why="the record came more often than a bad one may")
     await payloads.put(entry.name, payload)
-    await platform.drained()
+    await platform.wait_until_read()
 
     assert (await platform.rows("SELECT output FROM steps"))[0]["output"].startswith("x" * 1_000)
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0
