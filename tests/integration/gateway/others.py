@@ -63,6 +63,7 @@ ANSWERS: dict[type[Request], Any] = {
     k.AcceptDocument: DOCUMENT,
     k.GetDocument: DOCUMENT,
     k.ListDocuments: k.DocumentPage(documents=(DOCUMENT,)),
+    k.ReserveUpload: k.UploadReserved(),
     k.DeleteDocument: k.DocumentDeleted(document_id="tides", chunks_deleted=2),
     k.SearchKnowledge: k.SearchResult(hits=(), mode="hybrid"),
     t.GetTrace: t.Trace(

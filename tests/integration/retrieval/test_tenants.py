@@ -49,6 +49,7 @@ async def test_every_tenant_table_forces_row_level_security(database: Database, 
             "terms",
             "corpora",
             "embedding_calls",
+            "uploads",
         }
         assert await rls_gaps(conn) == []
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -64,12 +64,15 @@ class Claims:
         """
         self._payloads = payloads
         self._stored = stored
+        self.require_room: Callable[[str, int], Awaitable[None]] | None = None
+        """Called with the name and the bytes of an object before it is stored; raises where it must not be."""
         self._read_from = (payloads,) if also_read is None else (payloads, also_read)
 
     async def check_in(self, body: bytes, owner: str, *, most: int = MESSAGE_MAX) -> tuple[bytes, bool]:
         """Shrink a JSON body to `most` bytes; the flag says whether anything was moved.
 
-        Raises Full where the object store takes no more, Unavailable when it does not answer.
+        Raises Full where the object store takes no more, Unavailable when it does not answer, and what `require_room`
+        raises.
         """
         if len(body) <= most:
             return body, False
@@ -136,6 +139,9 @@ class Claims:
             with _answering():
                 if await self._payloads.has(name):
                     return
+            if self.require_room is not None:
+                await self.require_room(name, len(data))
+            with _answering():
                 await self._payloads.put(name, data)
         except NotFoundError:
             raise Unavailable("the object store", detail="it is not declared: run `wayline migrate`") from None
@@ -221,12 +227,21 @@ def claimed(body: bytes) -> list[str]:
     return _named(orjson.loads(body))
 
 
+def claimed_bytes(body: bytes) -> dict[str, int]:
+    """Return the objects that an encoded message names, with their bytes as the message says."""
+    return {node[CLAIM]: node["bytes"] for node in _references(orjson.loads(body))}
+
+
 def _named(value: Any) -> list[Any]:
+    return [node[CLAIM] for node in _references(value)]
+
+
+def _references(value: Any) -> list[dict[str, Any]]:
     found, left = [], [value]
     while left:
         node = left.pop()
         if isinstance(node, dict) and CLAIM in node:
-            found.append(node[CLAIM])
+            found.append(node)
         elif isinstance(node, (dict, list)):
             left.extend(node.values() if isinstance(node, dict) else node)
     return found

@@ -95,7 +95,7 @@ IDENTITIES = {
                 "jobs.plan.*",
                 "signals.*.*",
                 "documents.index.*",
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete")),
+                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve")),
                 "retrieval.search.*",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
@@ -187,7 +187,7 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read")),
+                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read", "reserve")),
                 "retrieval.search.*",
             ),
         ),

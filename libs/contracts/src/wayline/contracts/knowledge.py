@@ -80,6 +80,21 @@ class AcceptDocument(Request, subject="documents.accept.{tenant}", replies=Docum
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+class UploadReserved(Frozen):
+    """Whether an object may be stored; where it may, its bytes are counted."""
+
+    full: str | None = Field(
+        default=None, description="Why it may not be stored for now, and what helps; null: it is counted."
+    )
+
+
+class ReserveUpload(Request, subject="documents.reserve.{tenant}", replies=UploadReserved):
+    """Count the bytes of an object in the tenant's share of the object store of uploads, before it is stored there."""
+
+    name: str = Field(min_length=1, description="Of the object; the same name is counted once.")
+    size_bytes: int = Field(ge=0)
+
+
 class GetDocument(Request, subject="documents.get.{tenant}", replies=Document):
     """Ask for one document and how far its ingestion is."""
 

@@ -11,6 +11,7 @@ from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.adapters.uploads import UploadRoom
 from wayline.gateway.application import application
 from wayline.gateway.event_streams import EventStreams
 from wayline.gateway.handlers.dependencies import Gateway
@@ -43,6 +44,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         needs={"postgres": store.check},
         close=store.close,
     )
+    bus.uploads.require_room = UploadRoom(bus).require
     service.parts = [_http(settings, service, store)]
     return service
 

@@ -19,6 +19,7 @@ from wayline.contracts.knowledge import (
     IndexDocument,
     ListDocuments,
     ReadAttachment,
+    ReserveUpload,
     SearchKnowledge,
 )
 from wayline.llm.catalogue import known_prices
@@ -30,6 +31,7 @@ from wayline.retrieval.adapters.passages import PassageTable
 from wayline.retrieval.adapters.payments import Payments, Reporter
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.adapters.queue import read_queue
+from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.decode_document import Limits
 from wayline.retrieval.embedding import Embedder, LexicalHash
 from wayline.retrieval.embedding_payments import Price
@@ -131,6 +133,7 @@ def _handlers(
     return Handlers(
         documents=documents,
         originals=Originals(store),
+        uploads=UploadTable(store, per_tenant_max_bytes=settings.uploads_per_tenant_max_bytes),
         indexer=Indexer(documents, embedder, telemetry, limits, settings.chunk_chars, payments),
         searcher=Searcher(
             PassageTable(store), embedder, telemetry, settings.keyword_candidates, settings.leg_candidates, payments
@@ -160,5 +163,6 @@ def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
         asks(DeleteDocument, handlers.on_delete),
         asks(DescribeAttachments, handlers.on_describe),
         asks(ReadAttachment, handlers.on_read),
+        asks(ReserveUpload, handlers.on_reserve),
         asks(SearchKnowledge, handlers.on_search, slots=search_slots),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,10 +15,10 @@ from nats import errors as nats_errors
 from nats.js import errors as js_errors
 
 from wayline.chassis import Delivery
-from wayline.chassis.claims import claimed
+from wayline.chassis.claims import claimed_bytes
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message
-from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.errors import NotFound, Reject, Retry
 from wayline.contracts.knowledge import (
     AcceptDocument,
     AttachmentList,
@@ -31,12 +32,15 @@ from wayline.contracts.knowledge import (
     IndexDocument,
     ListDocuments,
     ReadAttachment,
+    ReserveUpload,
     SearchKnowledge,
     SearchResult,
+    UploadReserved,
 )
 from wayline.retrieval.adapters.documents import DocumentTable
 from wayline.retrieval.adapters.originals import Originals
 from wayline.retrieval.adapters.queue import Queue
+from wayline.retrieval.adapters.uploads import UploadTable
 from wayline.retrieval.decode_document import storable, storable_json
 from wayline.retrieval.index_document import Indexer
 from wayline.retrieval.search_passages import Searcher
@@ -46,6 +50,10 @@ log = structlog.get_logger()
 CURSOR_SIGN = "\n"
 GIVEN_UP = "This document could not be indexed ({code}): {reason}. Send it again when that is mended."
 REASON_MAX = 500
+NO_ROOM = (
+    "the large documents of tenant {tenant!r} may take {most:,} bytes of the bus, within 30 days, and {size:,} more do "
+    "not fit: delete documents, or raise WAYLINE_RETRIEVAL_UPLOADS_PER_TENANT_MAX_BYTES"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,7 @@ class Handlers:
 
     documents: DocumentTable
     originals: Originals
+    uploads: UploadTable
     indexer: Indexer
     searcher: Searcher
     queue: Callable[[], Awaitable[Queue]]
@@ -66,12 +75,16 @@ class Handlers:
         async def last() -> int:
             return (await self.queue()).last
 
+        stored = claimed_bytes(delivery.body) if h.CLAIMS in delivery.headers else {}
+        if stored:
+            # Nobody could be asked when they were stored, or an older gateway did not ask.
+            await self.uploads.note(asked.tenant, stored)
         await self.indexer.index(
             asked,
             sequence=delivery.sequence,
             first_delivery=delivery.deliveries == 1,
             stream_last=last,
-            payloads=claimed(delivery.body) if h.CLAIMS in delivery.headers else (),
+            payloads=tuple(stored),
         )
         return []
 
@@ -128,12 +141,31 @@ class Handlers:
         deleted = await self.documents.delete(asked.tenant, asked.document_id, queue=await self.queue())
         if deleted is None:
             raise NotFound("document", asked.document_id)
-        try:
-            await self.drop(deleted.payloads)
-        except (nats_errors.Error, js_errors.Error, TimeoutError) as error:
-            # The document is gone all the same; what is left of its uploads goes by itself after 30 days.
-            log.warning("uploads of a deleted document are left on the bus", error=repr(error))
+        await self._drop_uploads(asked.tenant, deleted.payloads)
         return DocumentDeleted(document_id=asked.document_id, chunks_deleted=deleted.chunks)
+
+    async def on_reserve(self, asked: ReserveUpload) -> UploadReserved:
+        """Count an object that is about to be stored, or say why it may not be."""
+        if await self.uploads.reserve(asked.tenant, asked.name, asked.size_bytes):
+            return UploadReserved()
+        with suppress(Retry):
+            # What deleted documents left for messages that have been handled since.
+            names = await self.documents.clear_tombstones(asked.tenant, queue=await self.queue())
+            await self._drop_uploads(asked.tenant, names)
+        if await self.uploads.reserve(asked.tenant, asked.name, asked.size_bytes):
+            return UploadReserved()
+        most = self.uploads.per_tenant_max_bytes
+        return UploadReserved(full=NO_ROOM.format(tenant=asked.tenant, most=most, size=asked.size_bytes))
+
+    async def _drop_uploads(self, tenant: str, names: Sequence[str]) -> None:
+        if not names:
+            return
+        try:
+            await self.drop(names)
+            await self.uploads.forget(tenant, names)
+        except (nats_errors.Error, js_errors.Error, TimeoutError, Retry) as error:
+            # The document is gone all the same; what is left of its uploads is kept and counted for 30 days.
+            log.warning("uploads of a deleted document are left on the bus", error=repr(error))
 
     async def on_search(self, asked: SearchKnowledge) -> SearchResult:
         """Find the best passages."""

@@ -71,6 +71,30 @@ DELETE FROM documents WHERE tenant = $1 AND document_id = $2;
 -- The queue's oldest message is past them.
 DELETE FROM documents WHERE tenant = $1 AND status = 'deleted' AND deleted_sequence < $2 RETURNING payloads;
 
+-- name: lock_uploads
+-- One reservation of a tenant at a time, so that several cannot all take the same room.
+SELECT pg_advisory_xact_lock(hashtext('retrieval.uploads'), hashtext($1));
+
+-- name: forget_expired_uploads
+DELETE FROM uploads WHERE tenant = $1 AND stored_at < now() - make_interval(secs => $2::double precision);
+
+-- name: reserve_upload
+-- Counts an object that is about to be stored; no row comes back when the tenant has no room for it.
+INSERT INTO uploads (tenant, name, bytes)
+SELECT $1, $2, $3::bigint
+WHERE $3::bigint + (SELECT coalesce(sum(bytes), 0) FROM uploads WHERE tenant = $1 AND name <> $2) <= $4::bigint
+ON CONFLICT (tenant, name) DO UPDATE SET bytes = excluded.bytes, stored_at = excluded.stored_at
+RETURNING name;
+
+-- name: note_uploads
+INSERT INTO uploads (tenant, name, bytes)
+SELECT $1, name, bytes
+FROM unnest($2::text[], $3::bigint[]) AS stored (name, bytes)
+ON CONFLICT (tenant, name) DO NOTHING;
+
+-- name: forget_uploads
+DELETE FROM uploads WHERE tenant = $1 AND name = ANY ($2::text[]);
+
 -- name: get_document
 SELECT document_id, name, status, documents.media_type, chunks_done, chunks_total, size_bytes, error, metadata,
     embedding_model, created_at, sha256, width, height, pages

@@ -45,6 +45,12 @@ class Settings(EnvironmentSettings):
         default=16 * 1024, ge=0, description="Every passage carries its document's metadata."
     )
 
+    uploads_per_tenant_max_bytes: int = Field(
+        default=2 * 1024**3,
+        ge=1,
+        description="What one tenant's documents above 256 KiB take on the bus, of 30 days; its next one is a 429.",
+    )
+
     index_slots: int = Field(default=4, ge=1, description="Documents that are indexed at once in this process.")
     search_slots: int = Field(default=16, ge=1, description="Searches that run at once in this process.")
     pool_size: int = Field(default=12, ge=2, description="Connections to Postgres.")

@@ -138,9 +138,18 @@ class DocumentTable:
                 await conn.execute(self._sql.bury_document, tenant, document_id, queue.last)
             else:
                 await conn.execute(self._sql.forget_document, tenant, document_id)
-            cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
+            cleared = await self._clear_tombstones(conn, tenant, queue)
         free = [] if queue.waiting else payloads
-        return Deleted(before.chunks, (*free, *(name for row in cleared for name in row["payloads"])))
+        return Deleted(before.chunks, (*free, *cleared))
+
+    async def clear_tombstones(self, tenant: str, *, queue: Queue) -> list[str]:
+        """Forget deleted documents that no message can mean any more, and return their objects on the bus."""
+        async with self._store.tenant(tenant) as conn:
+            return await self._clear_tombstones(conn, tenant, queue)
+
+    async def _clear_tombstones(self, conn: Connection, tenant: str, queue: Queue) -> list[str]:
+        cleared = await conn.fetch(self._sql.clear_tombstones, tenant, queue.first)
+        return [name for row in cleared for name in row["payloads"]]
 
     async def _census(self, conn: Connection, tenant: str, document_id: str) -> _Census:
         terms = await conn.fetch(self._sql.terms_of_document, tenant, document_id)

@@ -1,0 +1,96 @@
+"""A greedy tenant beside a modest one: large documents are refused at a tenant's share of the object store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from wayline.chassis.topology import UPLOADS
+from wayline.gateway.adapters import uploads
+from wayline.retrieval.settings import Settings as RetrievalSettings
+from wayline.testkit import Platform
+
+SHARE_BYTES = 1_000_000
+SETTING = "WAYLINE_RETRIEVAL_UPLOADS_PER_TENANT_MAX_BYTES"
+
+
+def large(word: str) -> str:
+    """Return a text of 300 KB without passages worth the time: three of them fit the share."""
+    return word + " " * 300_000
+
+
+async def upload(http: httpx2.AsyncClient, document_id: str, text: str, **more: Any) -> httpx2.Response:
+    body = {"document_id": document_id, "name": f"{document_id}.txt", "text": text}
+    return await http.post("/v1/documents?wait=30", json=body, **more)
+
+
+async def stored_bytes(platform: Platform) -> int:
+    return (await platform.bus.js.stream_info(f"OBJ_{UPLOADS}")).state.bytes
+
+
+async def start(platform: Platform) -> httpx2.AsyncClient:
+    await platform.start(
+        "router", "retrieval", "gateway", retrieval=RetrievalSettings(uploads_per_tenant_max_bytes=SHARE_BYTES)
+    )
+    return await platform.http()
+
+
+async def test_a_tenant_at_its_share_of_uploads_is_refused_until_it_deletes(platform: Platform):
+    http = await start(platform)
+
+    fitting = [await upload(http, f"d{n}", large(f"word{n}")) for n in range(3)]
+    refused = await upload(http, "d3", large("word3"))
+    small = await upload(http, "small", "A small one is not in this store.")
+    deleted = await http.delete("/v1/documents/d0")
+    again = await upload(http, "d3", large("word3"))
+
+    assert [answer.status_code for answer in fitting] == [200, 200, 200]
+    assert (refused.status_code, refused.json()["code"], "retry-after" in refused.headers) == (429, "tenant_full", True)
+    assert SETTING in refused.json()["detail"] and "delete documents" in refused.json()["detail"]
+    assert (small.status_code, deleted.status_code, again.status_code) == (200, 200, 200)
+    assert await stored_bytes(platform) <= SHARE_BYTES
+
+
+async def test_another_tenant_uploads_while_one_is_at_its_share(platform: Platform):
+    http = await start(platform)
+    scopes = ["read", "write", "admin", "operator"]
+    operator = await http.post("/v1/keys", json={"name": "operator", "scopes": scopes})
+    greedy = {"Authorization": f"Bearer {operator.json()['key']}"}
+    await http.post("/v1/tenants", json={"tenant": "acme"}, headers=greedy)
+    created = await http.post("/v1/keys", json={"name": "acme", "tenant": "acme"}, headers=greedy)
+    modest = {"Authorization": f"Bearer {created.json()['key']}"}
+
+    answers = [await upload(http, f"d{n}", large(f"word{n}"), headers=greedy) for n in range(4)]
+    other = await upload(http, "d0", large("word0"), headers=modest)
+
+    assert ([answer.status_code for answer in answers], other.status_code) == ([200, 200, 200, 429], 200)
+
+
+async def test_each_version_of_a_document_takes_room_until_the_document_is_deleted(platform: Platform):
+    http = await start(platform)
+
+    versions = [await upload(http, "d1", large(f"version{n}")) for n in range(4)]
+    same = await upload(http, "d1", large("version2"))
+    await http.delete("/v1/documents/d1")
+    after = await upload(http, "d1", large("version3"))
+
+    assert [answer.status_code for answer in versions] == [200, 200, 200, 429]
+    assert (same.status_code, after.status_code) == (200, 200)
+
+
+async def test_large_uploads_are_taken_up_to_a_bound_while_retrieval_is_away_and_counted_later(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(uploads, "UNCOUNTED_MAX_BYTES", SHARE_BYTES)
+    await platform.start("router", "gateway")
+    http = await platform.http()
+    away = [await upload(http, f"d{n}", large(f"word{n}"), params={"wait": 0}) for n in range(4)]
+
+    await platform.start("retrieval", retrieval=RetrievalSettings(uploads_per_tenant_max_bytes=SHARE_BYTES))
+    await platform.wait_until_empty("INDEX")
+    back = await upload(http, "d4", large("word4"))
+
+    assert [answer.status_code for answer in away] == [202, 202, 202, 503]
+    assert (back.status_code, back.json()["code"]) == (429, "tenant_full")
