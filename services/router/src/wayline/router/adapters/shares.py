@@ -60,6 +60,8 @@ class Shares:
         self._looked_at = -EVERY_S
         self._all_stored = self._all_unfinished = 0
         self._sums: dict[str, tuple[float, int]] = {}
+        self._writing: dict[str, int] = {}
+        """Bytes on their way into the sums: counted here until they are there."""
         self._jobs: dict[str, tuple[float, int]] = {}
         self._begun: dict[str, deque[float]] = {}
         """When jobs were let in whose tickets may not be counted yet."""
@@ -118,15 +120,15 @@ class Shares:
         now = time.monotonic()
         if now - self._looked_at < EVERY_S:
             return
-        self._looked_at = now
+        self._looked_at, counted = now, self._bus.stored.total
         try:
             events, payloads = await self._state("EVENTS"), await self._state(f"OBJ_{PAYLOADS}")
             self._all_unfinished = (await self._state("RUN")).messages
         except Unavailable:
             self._looked_at = -EVERY_S
             raise
-        # What is stored here from now on comes on top.
-        self._all_stored = events.bytes + payloads.bytes - self._bus.stored.total
+        # What was counted here since the look began comes on top.
+        self._all_stored = events.bytes + payloads.bytes - counted
         for tenant in list(self._begun):
             self._forget_begun(tenant)
         self._jobs.clear()
@@ -142,7 +144,7 @@ class Shares:
         if until < time.monotonic():
             known = await self._store.fetchval(tenant, self._store.sql.stored_bytes, tenant, KEPT_DAYS)
             _remember(self._sums, tenant, known, fresh_s=EVERY_S)
-        return known + self._bus.stored.of(tenant)
+        return known + self._writing.get(tenant, 0) + self._bus.stored.of(tenant)
 
     async def _unfinished(self, tenant: str) -> int:
         until, known = self._jobs.get(tenant, (0.0, 0))
@@ -191,7 +193,7 @@ class Shares:
 
     async def write(self) -> None:
         """Add to the sums what was stored since the last time; what cannot be written now is written later."""
-        taken = self._bus.stored.take()
+        taken = self._writing = self._bus.stored.take()
         if not taken:
             return
         try:
@@ -203,6 +205,8 @@ class Shares:
             log.warning("put off", what="sums of stored bytes", why=str(error) or type(error).__name__)
             for tenant, size in taken.items():
                 self._bus.stored.note(tenant, size)
+        finally:
+            self._writing = {}
 
 
 def _remember(known: dict[str, tuple[float, int]], tenant: str, value: int, *, fresh_s: float) -> None:
