@@ -86,13 +86,13 @@ async def test_a_stream_that_gets_no_ack_is_tried_once_and_makes_the_bus_not_rea
     disk.fill()
     large = bytes(MIB // 2)
 
-    with pytest.raises(Unavailable, match=r"jobs\.submit\.acme gets no ack, its disk may be full"):
-        await bus.store("jobs.submit.acme", large, {}, within_s=1)
+    with pytest.raises(Unavailable, match=r"jobs\.run\.batch\.acme gets no ack, its disk may be full"):
+        await bus.store("jobs.run.batch.acme", large, {}, within_s=1)
 
     assert bus.stuck == "jobs"
     with pytest.raises(Unavailable, match=r"jobs\.> gets no ack"):
         await bus.check()
-    tries = asyncio.create_task(bus.store("jobs.submit.acme", large, {}, within_s=600))
+    tries = asyncio.create_task(bus.store("jobs.run.batch.acme", large, {}, within_s=600))
     with pytest.raises(Unavailable):
         # Far less than the time that it is tried otherwise.
         await asyncio.wait_for(tries, 60)

@@ -14,10 +14,10 @@ from wayline.chassis import Bus, asks, topology
 from wayline.chassis.responder import Responder
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
-from wayline.gateway import submitting
 from wayline.gateway.adapters import submissions
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.adapters.submissions import Submissions
+from wayline.gateway.handlers import submit_job
 from wayline.telemetry import Telemetry
 from wayline.testkit import Platform, until
 
@@ -164,7 +164,7 @@ async def test_a_full_stream_is_a_429_that_passes_without_help(gateway: Running,
 async def test_a_bus_that_is_away_is_a_503_and_comes_back(
     gateway: Running, platform: Platform, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(submitting, "SUBMIT_WITHIN_S", 0.2)
+    monkeypatch.setattr(submit_job, "SUBMIT_WITHIN_S", 0.2)
 
     async def is_ready() -> bool:
         return (await gateway.client.get("/health/ready")).status_code == 200

@@ -113,7 +113,7 @@ async def test_costs_and_the_jobs_tree_need_no_recorded_span(
 ):
     monkeypatch.setenv(variable, value)
     await start(platform, simulator)
-    await platform.know("d1", "leases.md", TEXT)
+    await index_document(platform, "d1", "leases.md", TEXT)
     job = await ask_agent(platform, "j1")
     await reported(platform)
 
@@ -126,7 +126,7 @@ async def test_costs_and_the_jobs_tree_need_no_recorded_span(
         "chat claude-sonnet-5-5",
         "execute_tool search_knowledge",
     ]
-    async with platform.admin() as conn:
+    async with platform.superuser() as conn:
         assert await conn.fetchval("SELECT count(*) FROM tracing.spans WHERE seq = 0") == 0
 
 
