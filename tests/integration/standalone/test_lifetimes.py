@@ -186,13 +186,18 @@ def test_a_server_that_does_not_stay_up_ends_the_run_with_its_reason(fresh: Inst
     fresh.start("--servers-only")
     process = fresh.process
     assert process is not None
-    servers = fresh.servers()
+    servers: list[int] = []
+
+    def came_back(times: int) -> bool:
+        printed = fresh.output.read_text()
+        assert process.poll() is None, printed
+        return printed.count("NATS is back") == times
 
     for death in range(1, DEATHS_MAX + 1):
         servers = fresh.servers()
         os.kill(next(pid for pid in servers if _is_nats(pid)), signal.SIGKILL)
         if death < DEATHS_MAX:
-            run(until(lambda times=death: fresh.output.read_text().count("NATS is back") == times, why="it is back"))
+            run(until(lambda times=death: came_back(times), why="NATS is back"))
 
     assert process.wait(END_WITHIN_S) == 1
     assert f"NATS ended {DEATHS_MAX} times" in fresh.output.read_text()

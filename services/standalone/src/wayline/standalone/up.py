@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -18,6 +19,9 @@ from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.standalone.settings import Settings
 from wayline.standalone.stopping import Stopped, Stopping
 from wayline.standalone.telling import Teller
+
+if TYPE_CHECKING:
+    from wayline.chassis import Bus
 
 log = structlog.get_logger()
 
@@ -176,9 +180,14 @@ class _Up:
             return await Watch(self._servers, said=self._teller.say).run()
         from wayline.standalone.migrating import connected_admin
 
-        async with connected_admin(place) as bus:
+        async with AsyncExitStack() as connections:
+            bus: Bus | None = None
 
             async def stores() -> None:
+                nonlocal bus
+                # Not before the watch begins: a bus that has just died is first to be started again.
+                if bus is None:
+                    bus = await connections.enter_async_context(connected_admin(place))
                 await bus.check()
                 if self._fleet and (stuck := self._fleet.stuck()):
                     raise Unavailable("the bus", detail=f"{stuck}.> gets no ack")
