@@ -39,6 +39,9 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow' $(TESTS)
 
+test-failed: $(VENV)/.ready ## The tests that failed last, once more, one after the other
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m 'not slow' $(TESTS)
+
 proto: $(VENV)/.ready ## Write proto/ and the tables of docs/operating.md from the code
 	$(BIN)/python tools/make_proto.py
 	$(BIN)/python tools/settings_table.py
@@ -72,4 +75,4 @@ demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test proto dashboards e2e bench evals faults conservation run demo clean
+.PHONY: help setup lock format check test test-failed proto dashboards e2e bench evals faults conservation run demo clean
