@@ -168,9 +168,11 @@ def test_what_one_tenant_can_submit_and_leave_behind_is_a_share_of_its_stream():
     submit, index, dead = found["SUBMIT"], found["INDEX"], found["DEAD"]
     letter = BODY_MAX_BYTES + 64 * 1024
 
-    assert limits.submit_max_per_tenant * (submit.max_msg_size or 0) <= (submit.max_bytes or 0) / 2
-    assert limits.index_max_per_tenant * MESSAGE_MAX <= (index.max_bytes or 0) / 4
-    assert limits.dead_max_per_tenant * letter <= (dead.max_bytes or 0) / 8
+    assert submit.max_msg_size is not None and submit.max_msg_size > 0, "-1 would be no bound"
+    assert submit.max_bytes and index.max_bytes and dead.max_bytes
+    assert limits.submit_max_per_tenant * submit.max_msg_size <= submit.max_bytes / 2
+    assert limits.index_max_per_tenant * MESSAGE_MAX <= index.max_bytes / 4
+    assert limits.dead_max_per_tenant * letter <= dead.max_bytes / 8
 
 
 async def test_a_large_submission_goes_through_the_gateway_and_not_over_the_bus(platform: Platform):

@@ -87,7 +87,7 @@ def parse_functions(name: str, text: str) -> SqlFile:
 
 
 def is_function_file(version: str) -> bool:
-    """Whether what a schema remembers is a function file, not a migration."""
+    """Return whether a file that a schema remembers is a function file, not a migration."""
     return version.startswith(f"{FUNCTIONS}/")
 
 
