@@ -72,7 +72,7 @@ def test_every_image_is_pinned_and_none_is_latest(compose: dict[str, Any], repos
     assert [image for image in images if not re.search(r":v?\d+\.\d+(\.\d+)?", image)] == []
 
 
-def test_the_bus_in_the_container_is_the_one_that_the_tests_run_on(compose: dict[str, Any]):
+def test_the_container_and_the_tests_use_one_nats_version(compose: dict[str, Any]):
     said = subprocess.run([binaries.nats_server(), "--version"], capture_output=True, text=True, check=True).stdout
 
     assert compose["nats"]["image"].startswith(f"nats:{said.strip().rpartition('v')[2]}-")
@@ -87,7 +87,7 @@ def test_no_container_can_gain_rights_or_write_to_itself(compose: dict[str, Any]
         assert name == "postgres" or "cap_add" not in service, name
 
 
-def test_the_image_runs_as_nobody_in_particular_and_holds_no_build_tools(repository: Path):
+def test_the_image_runs_unprivileged_and_holds_no_build_tools(repository: Path):
     final = (repository / "deploy/docker/Dockerfile").read_text().rpartition("\nFROM ")[2]
 
     assert re.findall(r"^USER (\d+)", final, re.MULTILINE) == ["10001"]
@@ -184,7 +184,7 @@ def credentials(tmp_path: Path, repository: Path) -> Path:
     return tmp_path
 
 
-def test_credentials_of_a_service_are_nowhere_but_in_its_directory_and_the_administrators(credentials: Path):
+def test_a_services_credentials_are_only_in_its_own_and_the_admin_directory(credentials: Path):
     keys = json.loads((credentials / "admin/credentials/keys.json").read_text())
 
     for name, secret in [*keys["seeds"].items(), *keys["passwords"].items()]:
@@ -196,7 +196,7 @@ def _holds(path: Path, secret: str) -> bool:
     return path.is_file() and secret in path.read_text()
 
 
-async def test_the_bus_knows_every_service_by_its_seed_and_nobody_without_one(credentials: Path, tmp_path: Path):
+async def test_the_bus_admits_each_service_by_its_seed_and_no_stranger(credentials: Path, tmp_path: Path):
     accounts = (credentials / "nats/accounts.conf").read_text()
     conf = (credentials / "nats/nats.conf").read_text().replace("include ./accounts.conf", accounts)
     ours = re.sub(r"^(listen|http):.*$", "", conf, flags=re.MULTILINE).replace('"/data"', f'"{tmp_path}/js"')
@@ -215,7 +215,9 @@ async def _quiet(_: Exception) -> None:
     return None
 
 
-async def test_the_first_key_is_made_once_and_shown_to_its_owner_only(database: Any, repository: Path, tmp_path: Path):
+async def test_the_first_key_is_made_once_and_readable_by_its_owner_only(
+    database: Any, repository: Path, tmp_path: Path
+):
     role, password = "wayline_gateway", "test"
     await migrate(database.dsn, schema="gateway", role=role, password=password, directory=migrations())
     dsn = database.as_role(role, password)

@@ -155,7 +155,7 @@ def prepare(place: Place) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_job_costs_the_same_for_its_caller_the_command_http_the_dashboard_and_the_provider(place: Place):
+def test_caller_command_http_dashboard_and_provider_see_one_cost(place: Place):
     installed = place.installed
     prepare(place)
 

@@ -70,7 +70,7 @@ def create_tenant(installed: Installed, name: str) -> Tenant:
     return Tenant(name, key, seed, installed)
 
 
-async def test_two_tenants_use_the_same_job_id_over_http_and_the_bus_and_see_only_their_own(installed: Installed):
+async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Installed):
     await asyncio.to_thread(installed.start)
     acme, globex = [await asyncio.to_thread(create_tenant, installed, name) for name in ("acme", "globex")]
 

@@ -84,7 +84,7 @@ async def outcome(world: World, job_id: str) -> e.ToolCompleted:
     return completed
 
 
-async def test_a_call_whose_executor_was_killed_is_awaited_before_its_job_is_cancelled(world: World):
+async def test_a_killed_executors_call_is_awaited_before_its_job_is_cancelled(world: World):
     await world.fleet.ensure("tool_registry")
     doomed = await world.fleet.start("executor")
     await world.submit("killed-executor", calls(PAY))
@@ -104,7 +104,7 @@ async def test_a_call_whose_executor_was_killed_is_awaited_before_its_job_is_can
     await world.check("killed-executor")
 
 
-async def test_a_call_that_a_frozen_registry_had_not_read_never_begins_after_the_cancel(world: World):
+async def test_a_call_unread_by_a_frozen_registry_never_begins_after_cancel(world: World):
     """The only registry is frozen before the job asks; another one settles the key that it never saw."""
     frozen = await world.fleet.start("tool_registry")
     await world.fleet.start("executor")
@@ -169,7 +169,7 @@ async def test_a_call_whose_registry_was_killed_ends_as_unknown_for_good(world: 
     await world.check("killed-registry")
 
 
-async def test_a_reconcile_tool_is_asked_what_became_of_a_call_whose_registry_was_killed(world: World):
+async def test_a_reconcile_tool_is_asked_for_a_killed_registrys_call(world: World):
     doomed = await world.fleet.start("tool_registry")
     await world.fleet.start("executor")
     await world.submit("asked", calls(BOOK))
@@ -185,7 +185,7 @@ async def test_a_reconcile_tool_is_asked_what_became_of_a_call_whose_registry_wa
     assert world.effects.count("book_reconcile", key_of("asked")) == 1
 
 
-async def test_a_frozen_registry_that_wakes_after_the_cancel_writes_nothing_over_the_outcome(world: World):
+async def test_a_registry_thawed_after_the_cancel_keeps_the_recorded_outcome(world: World):
     frozen = await world.fleet.start("tool_registry")
     await world.fleet.start("executor")
     await world.submit("frozen-registry", calls(PAY))
@@ -206,7 +206,7 @@ async def test_a_frozen_registry_that_wakes_after_the_cancel_writes_nothing_over
     assert world.effects.count("pay_once", key_of("frozen-registry")) <= 1
 
 
-async def test_an_executor_that_was_frozen_in_a_call_asks_in_vain_after_the_cancel(world: World):
+async def test_an_executor_thawed_after_the_cancel_appends_nothing(world: World):
     await world.fleet.ensure("tool_registry")
     frozen = await world.fleet.start("executor")
     await world.submit("frozen-executor", calls(PAY))
@@ -226,7 +226,7 @@ async def test_an_executor_that_was_frozen_in_a_call_asks_in_vain_after_the_canc
     assert world.effects.count("pay_once", key_of("frozen-executor")) == 1
 
 
-async def test_a_call_whose_executor_was_killed_is_awaited_when_the_jobs_time_is_over(world: World):
+async def test_a_killed_executors_call_is_awaited_past_the_deadline(world: World):
     await world.fleet.ensure("tool_registry")
     doomed = await world.fleet.start("executor")
     await world.submit("late", calls(PAY, text="one moment"), max_seconds=10)

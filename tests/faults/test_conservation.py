@@ -132,7 +132,7 @@ def seed_of_this_run() -> int:
     return int(os.environ.get("WAYLINE_FAULT_SEED") or random.SystemRandom().randrange(1_000_000))
 
 
-async def test_forty_jobs_cost_the_same_wherever_one_looks_though_calls_and_executors_die(town: Town):
+async def test_forty_jobs_balance_in_every_book_despite_failures_and_kills(town: Town):
     # Always the same draw: it has every accident in it.
     strikes = {"cancel": 3, "kill": 2}
     riot = Riot(town.world, town.provider, seed=7, jobs=40, strikes=strikes, deaths=2)
@@ -140,7 +140,7 @@ async def test_forty_jobs_cost_the_same_wherever_one_looks_though_calls_and_exec
 
 
 @pytest.mark.timeout(240)
-async def test_all_that_is_held_for_a_job_that_was_given_up_counts_as_unsettled(town: Town):
+async def test_the_reservation_of_a_given_up_job_counts_as_unsettled(town: Town):
     riot = Riot(town.world, town.provider, seed=7, jobs=LATE + 3, strikes={}, deaths=0, faults=())
     # Its first round is answered and paid for; its second kills every executor that asks.
     riot.fates["j0"] = Fate(CLAUDE[0], rounds=2, strikes_in=1, strike=DOOM)
@@ -155,7 +155,7 @@ async def test_all_that_is_held_for_a_job_that_was_given_up_counts_as_unsettled(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_five_hundred_jobs_cost_the_same_wherever_one_looks_though_calls_and_executors_die(town: Town):
+async def test_five_hundred_jobs_balance_in_every_book_despite_failures_and_kills(town: Town):
     strikes = {"cancel": 40, "kill": 12, "stop": 4}
     riot = Riot(town.world, town.provider, seed=seed_of_this_run(), jobs=500, strikes=strikes, deaths=10)
     await conserve(town, riot, within=600)

@@ -35,7 +35,7 @@ async def world(make_world: MakeWorld) -> World:
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_once(world: World, point: Failpoint):
+async def test_after_a_kill_there_another_executor_ends_every_job_once(world: World, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
@@ -66,9 +66,7 @@ async def test_an_executor_killed_there_is_followed_by_one_that_ends_every_job_o
 
 
 @pytest.mark.parametrize("point", HAND_BACKS)
-async def test_an_executor_killed_as_it_hands_a_job_back_is_followed_by_one_that_ends_it(
-    world: World, point: Failpoint
-):
+async def test_a_job_ends_after_its_executor_was_killed_handing_it_back(world: World, point: Failpoint):
     name = point.replace(".", "-")
     doomed = await world.fleet.start("executor", point)
     await world.submit(name, calls(ONCE, hold=name), says("done"))

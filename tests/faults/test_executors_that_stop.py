@@ -71,7 +71,7 @@ def by(process: ServiceProcess) -> str:
     return f"-{process.pid}"
 
 
-async def test_an_executor_that_wakes_after_its_job_was_taken_appends_nothing_and_touches_no_ticket(world: World):
+async def test_an_executor_thawed_after_losing_its_job_touches_nothing(world: World):
     """Rule 3: it holds an old delivery of the ticket its successor lives on; an ack or a nak of it would be obeyed."""
     port = free_port()
     sleeper = await world.fleet.start("executor", env={"WAYLINE_HEALTH_PORT": str(port)})
@@ -108,7 +108,7 @@ async def test_an_executor_that_wakes_after_its_job_was_taken_appends_nothing_an
 
 
 @pytest.mark.timeout(300)
-async def test_a_job_whose_model_kills_every_executor_ends_as_a_crash_loop_and_its_neighbours_end_well(world: World):
+async def test_a_crash_loop_fails_its_job_and_spares_its_neighbours(world: World):
     """Rule 12: five claims in a row without progress, then one record that claims and fails."""
     neighbours = [f"neighbour-{n}" for n in range(3)]
     kills_before = world.kills
@@ -138,7 +138,7 @@ async def test_a_job_whose_model_kills_every_executor_ends_as_a_crash_loop_and_i
 
 
 @pytest.mark.usefixtures("only_handed_back")
-async def test_a_drained_executor_finishes_its_model_call_and_hands_the_job_back(world: World):
+async def test_a_drained_executor_ends_its_model_call_and_hands_back(world: World):
     """Rule 13: what the model said is recorded before the ticket goes, so nobody pays for it twice."""
     leaving = await world.fleet.start("executor")
     await world.submit("drain-model", calls(ONCE, text="I will pay", hold="drain-model"), says("done"))
@@ -159,7 +159,7 @@ async def test_a_drained_executor_finishes_its_model_call_and_hands_the_job_back
 
 
 @pytest.mark.usefixtures("only_handed_back")
-async def test_a_drained_executor_hands_a_job_back_in_the_middle_of_a_tool_call_and_the_other_joins_it(world: World):
+async def test_a_job_handed_back_during_a_tool_call_joins_that_call(world: World):
     """Rules 13 and 22: the call goes on in the registry; its key is asked for again, and it acts once."""
     leaving = await world.fleet.start("executor")
     await world.submit("drain-tool", calls(SLOW), says("done"))
@@ -182,7 +182,7 @@ async def test_a_drained_executor_hands_a_job_back_in_the_middle_of_a_tool_call_
 
 
 @pytest.mark.usefixtures("only_handed_back")
-async def test_a_second_sigterm_ends_an_executor_at_once_and_its_job_is_taken_over_at_once(world: World):
+async def test_a_second_sigterm_ends_an_executor_and_frees_its_job(world: World):
     leaving = await world.fleet.start("executor")
     await world.submit("hurry", says("never all of it", hold="hurry"))
     await until_held(world, "hurry")

@@ -22,7 +22,7 @@ async def world(make_world: MakeWorld) -> World:
     return world
 
 
-async def test_a_call_whose_executor_was_killed_is_unsettled_once_and_the_next_one_answers(world: World):
+async def test_a_killed_executors_call_is_unsettled_once_and_tried_again(world: World):
     doomed = await world.fleet.start("executor")
     # The first call of this name is held after its first word; the next one goes through.
     await world.submit("lost", says("the whole answer", hold="lost"))

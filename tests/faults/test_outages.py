@@ -81,7 +81,7 @@ async def test_jobs_go_on_when_nats_was_killed_and_is_back(world: World):
     await end_well(world, jobs)
 
 
-async def test_jobs_go_on_when_nats_was_frozen_for_longer_than_the_ack_wait(world: World):
+async def test_jobs_go_on_after_nats_froze_beyond_the_ack_wait(world: World):
     jobs = await begin(world, "nats-frozen")
 
     world.nats.pause()

@@ -115,7 +115,7 @@ async def check(world: World, camera: Path, job_id: str) -> None:
         (Failpoint.EXECUTOR_MODEL_AFTER, 3),
     ],
 )
-async def test_an_executor_killed_there_is_followed_by_one_that_shows_the_same_images(
+async def test_after_a_kill_there_the_next_executor_shows_the_same_images(
     world: World, camera: Path, point: Failpoint, nth: int
 ):
     name = point.replace(".", "-")
@@ -131,7 +131,7 @@ async def test_an_executor_killed_there_is_followed_by_one_that_shows_the_same_i
     await check(world, camera, name)
 
 
-async def test_a_model_call_cut_by_a_kill_is_repeated_with_every_byte_of_its_images(world: World, camera: Path):
+async def test_a_model_call_cut_by_a_kill_repeats_every_image_byte(world: World, camera: Path):
     doomed = await world.fleet.start("executor")
     await submit(world, "cut", says("A wall, and a door.", hold="cut"))
     await until(lambda: "cut" in world.holds, within=60, why="the model has seen both and is answering")

@@ -51,9 +51,7 @@ def answers(question: str, citations: list[Citation]) -> bool:
 
 
 @pytest.mark.timeout(600)
-async def test_it_answers_from_what_is_there_and_declines_where_that_is_taken_away(
-    store: Store, tell: Callable[[str], None]
-):
+async def test_it_declines_once_the_documents_with_the_answer_are_removed(store: Store, tell: Callable[[str], None]):
     settings, judged = Settings(), quality.load(needed("ir-anthropic-docs"))
     for name in ("state_of_the_union", "wikitexts", "chatlogs"):
         text = gzip.decompress(needed("chunking-chroma-dev", f"{name}.md.gz").read_bytes()).decode()

@@ -48,7 +48,7 @@ async def store(database: Database) -> AsyncIterator[Store]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", BM25S)
-async def test_words_are_as_good_as_bm25s_and_hybrid_as_its_better_half(
+async def test_keyword_search_matches_bm25s_and_hybrid_matches_its_better_half(
     store: Store, tell: Callable[[str], None], name: str
 ):
     judged, settings = quality.load(needed(name)), Settings()

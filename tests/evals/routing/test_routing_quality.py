@@ -29,7 +29,7 @@ def test_routing_recovers_more_than_length_words_or_a_regex(tell):
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_routing_saves_three_fifths_of_all_standard_where_jobs_are_about_as_long(tell, provider: str):
+def test_routing_saves_three_fifths_where_jobs_are_of_similar_length(tell, provider: str):
     tell(table_of_savings(provider))
 
     assert saved(spent(provider, one_size=True)) > SAVED_MIN

@@ -31,7 +31,7 @@ async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(worl
         assert config.max_deliver == -1, (stream, consumer)
 
 
-async def test_rule_5_a_dependency_that_is_away_is_waited_for_and_costs_no_delivery(
+async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
     world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     away, real = asyncio.Event(), Tables.admit
@@ -54,7 +54,7 @@ async def test_rule_5_a_dependency_that_is_away_is_waited_for_and_costs_no_deliv
     assert {delivery for _, delivery, _ in wire.acks("SUBMIT")} == {1}
 
 
-async def test_rule_6_a_full_front_door_does_not_keep_the_router_from_queueing_tickets(world: World):
+async def test_rule_6_the_router_queues_tickets_while_submit_is_full(world: World):
     """In one shared full stream no ticket can be published, so no submission acked, so the stream stays full."""
     js = world.bus.js
     config = (await js.stream_info("SUBMIT")).config
@@ -73,7 +73,7 @@ async def test_rule_6_a_full_front_door_does_not_keep_the_router_from_queueing_t
         await js.update_stream(config)
 
 
-async def test_rule_6_a_full_ticket_queue_makes_submissions_wait_and_loses_none(world: World):
+async def test_rule_6_a_full_ticket_queue_delays_submissions_and_loses_none(world: World):
     """The accepted job keeps its place in SUBMIT until its ticket is in; it is no dead letter."""
     js = world.bus.js
     config = (await js.stream_info("RUN")).config
@@ -94,7 +94,7 @@ async def test_rule_6_a_full_ticket_queue_makes_submissions_wait_and_loses_none(
         await js.update_stream(config)
 
 
-async def test_rule_10_a_router_that_slept_reserves_nothing_again_and_begins_no_second_log(
+async def test_rule_10_a_late_router_repeats_no_reservation_and_no_log(
     world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     """The row is never deleted, so that a reservation after the settlement changes nothing; the first record
@@ -137,7 +137,7 @@ def before_submission(wire: Wire, job_id: str) -> bytes:
     return wire.heard[place].data
 
 
-async def test_rule_10_the_log_exists_before_its_ticket_and_the_ticket_before_the_ack(world: World, wire: Wire):
+async def test_rule_10_log_then_ticket_then_ack(world: World, wire: Wire):
     async with running(world, "router"):
         await world.submit("r10-order", says("done"))
         await until(lambda: wire.find(ack("SUBMIT")), within=60, why="the submission is acked")

@@ -54,7 +54,7 @@ async def test_rule_3_a_fenced_holder_forgets_its_ticket(world: World, wire: Wir
     assert (ticket, b"+ACK") in {(sequence, said) for sequence, _, said in wire.acks("RUN")}
 
 
-async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_its_ticket_back(
+async def test_rule_3_a_fenced_holder_without_the_bus_keeps_its_ticket(
     world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     """Rule 13 too: a nak only when the log's last record is still ours, whatever made the holder stop."""
@@ -89,7 +89,7 @@ async def test_rule_3_a_fenced_holder_that_cannot_reach_a_stream_does_not_give_i
         await world.until_quiet()
 
 
-async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World, wire: Wire):
+async def test_rule_4_no_ticket_is_acked_while_its_job_lives(world: World, wire: Wire):
     """The ack comes after the record that ends or parks the job; without it a crash in between loses the job."""
     await world.forget_outcome("r4-park", 1, "1")
     before = (await world.bus.js.stream_info("RUN")).state.last_seq
@@ -117,7 +117,7 @@ async def test_rule_4_no_ticket_is_acked_while_the_job_lives_on_it(world: World,
     assert acked == 4
 
 
-async def test_rule_11_a_ticket_from_another_record_than_the_last_begins_nothing(world: World, wire: Wire):
+async def test_rule_11_a_ticket_of_an_older_record_begins_nothing(world: World, wire: Wire):
     """A ticket that was queued before the job was claimed, parked and woken by others is acked and forgotten."""
     await world.forget_outcome("r11", 1, "1")
     async with running(world, *ALL):
@@ -136,7 +136,7 @@ async def test_rule_11_a_ticket_from_another_record_than_the_last_begins_nothing
         await world.until_quiet()
 
 
-async def test_rule_12_a_job_that_was_given_up_is_put_aside_though_its_executor_died_right_after(world: World):
+async def test_rule_12_a_given_up_job_is_dead_lettered_after_its_executor_died(world: World):
     """The record is in, the dead letter is not: whoever finds the job ended puts its ticket aside."""
     async with running(world, "router"):
         await world.submit("r12", says("never"))
@@ -187,7 +187,7 @@ async def test_rule_18_any_ticket_that_finds_the_job_ended_settles_it(world: Wor
         await world.until_quiet()
 
 
-async def test_rule_18_a_ticket_that_waits_for_the_router_is_kept_and_takes_one_slot(world: World, wire: Wire):
+async def test_rule_18_a_ticket_waiting_for_the_router_takes_one_slot(world: World, wire: Wire):
     """Settling an ended job may take as long as the router is away: the ticket is not redelivered into every slot."""
     async with running(world, *ALL):
         await world.submit("r18-slots", says("done"))

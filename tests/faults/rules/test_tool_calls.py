@@ -11,7 +11,7 @@ from .wire import Wire, on, record
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_rule_22_the_intent_is_in_the_log_before_the_tool_is_asked(world: World, wire: Wire):
+async def test_rule_22_the_intent_is_logged_before_the_tool_is_called(world: World, wire: Wire):
     async with running(world, *ALL):
         await world.submit("r22", calls(ONCE), says("done"))
         await world.until_ended("r22")
@@ -20,7 +20,7 @@ async def test_rule_22_the_intent_is_in_the_log_before_the_tool_is_asked(world: 
     assert None not in order and order == sorted(order)  # type: ignore[type-var]
 
 
-async def test_rule_23_a_key_that_nobody_finished_is_never_executed_again_where_once_is_meant(world: World):
+async def test_rule_23_an_unfinished_once_call_is_never_repeated(world: World):
     """Started, its lease dead: the outcome is unknown, a human decides, and the tool is not called."""
     key = await world.forget_outcome("r23", 1, "1")
     await world.sql("UPDATE tools.calls SET state = 'started', ended_at = NULL WHERE key = $1", key)

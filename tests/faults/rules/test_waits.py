@@ -22,7 +22,7 @@ from .wire import Wire, on, record
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_rule_1_a_replica_that_is_behind_misleads_nobody(world: World, monkeypatch: pytest.MonkeyPatch):
+async def test_rule_1_a_replica_that_lags_misleads_no_reader(world: World, monkeypatch: pytest.MonkeyPatch):
     """A direct get may know less than the leader: reading stops only where a leader read has said that the end is."""
     real, behind = journal_log._batch, Counter[tuple[Any, str]]()
 
@@ -77,7 +77,7 @@ async def test_rule_14_a_cancel_is_heard_while_the_registry_is_away(world: World
     assert (await world.job("r14")).status == "cancelled"
 
 
-async def test_rule_15_everything_a_wait_needs_exists_before_the_job_is_parked(world: World, wire: Wire):
+async def test_rule_15_question_and_expiry_exist_before_the_job_is_parked(world: World, wire: Wire):
     """The question, then its expiry, then the park: after a crash in between nobody waits for ever."""
     await world.forget_outcome("r15", 1, "1")
     async with running(world, *ALL):
@@ -89,7 +89,7 @@ async def test_rule_15_everything_a_wait_needs_exists_before_the_job_is_parked(w
     assert None not in order and order == sorted(order) and len(set(order)) == 3  # type: ignore[type-var]
 
 
-async def test_rule_16_a_signal_that_slips_in_before_the_park_wakes_the_job(
+async def test_rule_16_a_signal_just_before_the_park_wakes_the_job(
     world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     """The router saw an active job and let the signal go: only the parker can find it, by looking once more.
