@@ -33,12 +33,12 @@ def test_a_bound_is_held_only_if_every_round_meets_it():
     assert held(page.Row("a", [1.2, 1.3], [1.0, 1.0], ratio_at_most=(None, 1.3))) == "aim"
 
 
-def test_what_was_not_measured_is_not_held():
+def test_an_unmeasured_row_is_reported_as_not_measured():
     assert held(page.Row("a", [], at_most=(6, 3))) == "not measured"
     assert held(page.Row("a", [1.0], ratio_at_most=(None, 1.3))) == "not measured"
 
 
-def test_a_row_says_median_and_range_of_both_and_of_their_ratios():
+def test_a_row_shows_medians_and_ranges_of_both_and_their_ratio():
     row = page.Row("a", [2.0, 6.0, 3.0], [1.0, 2.0, 3.0], digits=1, ratio_at_most=(None, 1.3))
 
     assert row.cells() == [
@@ -74,7 +74,7 @@ def test_the_page_has_a_place_for_every_part(tmp_path: Path, part: str):
     assert "new\n" in path.read_text()
 
 
-def test_a_line_through_the_points_says_how_many_jobs_meet_the_bound():
+def test_interpolation_finds_how_many_jobs_meet_the_bound():
     assert measures._crossing([(100, 700.0), (200, 800.0), (400, 1_000.0)]) == pytest.approx(300)
     assert measures._crossing([(100, 700.0), (200, 710.0)]) == 200
     assert measures._crossing([(100, 700.0), (200, 690.0)]) == 200
@@ -114,7 +114,7 @@ def test_the_speed_report_shows_everything_that_was_measured():
     assert {"load", "model"} < set(speed.PARTS)
 
 
-def test_the_adapters_report_holds_each_wire_against_both_ways_of_the_sdk():
+def test_the_adapters_report_compares_each_wire_with_both_sdk_streams():
     measured = {("chat", "short"): {ways.OURS: [0.5], ways.TYPED: [1.0], ways.RAW: [0.25]}}
 
     said = adapters.report(measured, load_before=0.0)
@@ -134,7 +134,7 @@ def test_the_prompts_report_holds_every_way_against_ours():
     assert "| worse | 100 | 0 | 0 | 0.0% | 0.0500 | 2.50 times |" in said
 
 
-def test_the_model_server_asks_for_as_many_calls_as_the_name_of_its_model_says():
+def test_the_model_name_sets_how_many_calls_its_server_asks_for():
     assert model_server.asks(3).count(b'"get_current_time"') == 3
 
 
@@ -150,7 +150,7 @@ async def test_every_way_of_calling_is_answered(wire: str, way: str):
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_of_all_ways_of_putting_a_prompt_together_ours_is_read_from_the_cache_and_costs_the_least(wire: str):
+async def test_our_prompt_assembly_reads_the_cache_and_costs_least(wire: str):
     billed = {name: await prompts.measure(wire, name, way, jobs=1) for name, way in prompts.ways(wire).items()}
 
     ours = billed.pop("ours")

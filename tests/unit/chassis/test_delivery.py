@@ -11,7 +11,7 @@ from wayline.chassis import Delivery, stored_at
     "reply",
     ["$JS.ACK.EVENTS.tracing.3.17.5.1700000000000000000.9", "$JS.ACK.hub.A1b2.EVENTS.tracing.3.17.5.17.9.r4nd0m"],
 )
-def test_a_message_knows_its_place_in_its_stream_with_and_without_a_domain(reply: str):
+def test_a_message_knows_its_stream_position_with_and_without_a_domain(reply: str):
     message = Msg(Client(), subject="events.acme.j1", reply=reply, data=b"{}")
 
     delivery = Delivery.of(message)

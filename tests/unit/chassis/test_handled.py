@@ -14,7 +14,7 @@ def counted(service: str, outcome: str) -> float | None:
     return REGISTRY.get_sample_value("wayline_messages_handled_total", labels)
 
 
-def test_each_outcome_is_counted_by_itself_whoever_counts():
+def test_each_outcome_is_counted_by_itself_across_instances():
     one, other = Handled("counting", "things.{tenant}"), Handled("counting", "things.{tenant}")
 
     one.count("turned away")

@@ -41,7 +41,7 @@ async def test_the_answer_comes_after_the_failures(pauses: list[float]):
     assert len(pauses) == 2
 
 
-async def test_a_pause_is_what_the_error_asks_for_within_bounds_and_spread(pauses: list[float]):
+async def test_a_pause_follows_the_error_within_bounds_and_with_jitter(pauses: list[float]):
     errors = [Retry("soon", after_s=0), Retry("later", after_s=2), Retry("much later", after_s=3_600)]
 
     await keep_trying("test", Flaky(*errors).ask)

@@ -65,7 +65,7 @@ async def test_a_turn_that_fails_is_followed_by_the_next():
         (ZeroDivisionError("unexpected"), "error", "failed"),
     ],
 )
-async def test_what_passes_by_itself_is_a_warning_and_all_else_an_error(error: Exception, level: str, event: str):
+async def test_a_transient_failure_is_a_warning_and_any_other_an_error(error: Exception, level: str, event: str):
     turns = Turns(error)
     with capture_logs() as logged:
         periodic = await started(turns.do, every_s=0.001)

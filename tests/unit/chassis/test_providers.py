@@ -28,5 +28,5 @@ def test_older_builds_are_understood_and_understand(why, condition):
 
 
 @pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"until": 1}', b'{"until": 1, "condition": "new"}'])
-def test_a_word_of_another_kind_says_nothing(body):
+def test_a_word_of_another_kind_is_ignored(body):
     assert read_word(body) is None

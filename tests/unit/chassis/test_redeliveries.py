@@ -4,17 +4,17 @@ from wayline.chassis.topology import ADVISORY_ROUTER, CONSUMERS, TELEMETRY_TRACI
 from wayline.chassis.worker import ATTEMPTS_MAX, NAK_MAX_S, pause_s
 
 
-def test_no_consumer_has_a_backoff_which_would_take_the_place_of_its_ack_wait():
+def test_no_consumer_has_a_backoff_that_overrides_its_ack_wait():
     assert {consumer.config().backoff for consumer in CONSUMERS} == {None}
 
 
-def test_only_what_may_be_lost_is_ever_given_up_by_the_server():
+def test_only_consumers_that_may_lose_messages_bound_deliveries():
     bounded = {consumer for consumer in CONSUMERS if consumer.max_deliver >= 0}
 
     assert bounded == {TELEMETRY_TRACING, ADVISORY_ROUTER}
 
 
-def test_the_pauses_double_up_to_half_a_minute_and_are_over_in_minutes():
+def test_redelivery_pauses_double_up_to_half_a_minute():
     pauses = [pause_s(deliveries) for deliveries in range(1, ATTEMPTS_MAX)]
 
     assert pauses[:4] == [0.2, 0.4, 0.8, 1.6]

@@ -39,7 +39,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("kind", "variable"), SETTINGS)
-def test_a_value_that_cannot_be_read_is_said_with_its_variable(
+def test_an_unreadable_value_is_reported_with_its_variable(
     kind: type[EnvironmentSettings], variable: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv(variable, GARBAGE)
@@ -87,7 +87,7 @@ def test_a_secret_that_is_wrong_is_not_repeated(monkeypatch: pytest.MonkeyPatch)
     assert wrong.value.__cause__ is None
 
 
-def test_json_that_cannot_be_read_is_said_with_its_variable(monkeypatch: pytest.MonkeyPatch):
+def test_unreadable_json_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("WAYLINE_TOOL_REGISTRY_SERVERS", '[{"name": "bank"}, {"name":')
 
     with pytest.raises(WrongSetting, match=r"^WAYLINE_TOOL_REGISTRY_SERVERS: this is not JSON \(Expecting value"):
@@ -95,7 +95,7 @@ def test_json_that_cannot_be_read_is_said_with_its_variable(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_service_with_a_wrong_setting_ends_with_2_and_one_line(service: str):
+def test_a_wrong_setting_ends_a_service_with_2_and_one_line(service: str):
     environment = {**os.environ, "WAYLINE_CONNECT_WAIT_S": "soon"}
 
     done = subprocess.run(

@@ -44,7 +44,7 @@ async def test_keys_are_fetched_apart():
     assert await asyncio.gather(flights.fetch("a", source.read), flights.fetch("b", source.read)) == [1, 2]
 
 
-async def test_an_error_reaches_all_who_asked_and_nobody_after_them():
+async def test_an_error_reaches_all_current_callers_and_no_later_one():
     source, flights = Source(), SingleFlight[str, int]()
     source.error = OSError("away")
     asking = [asyncio.create_task(flights.fetch("a", source.read)) for _ in range(2)]

@@ -31,7 +31,7 @@ async def test_a_task_that_takes_longer_goes_on():
     assert await task
 
 
-async def test_a_task_goes_on_when_whoever_waits_for_it_is_cancelled():
+async def test_a_task_goes_on_when_its_waiter_is_cancelled():
     go_on = asyncio.Event()
     task = asyncio.create_task(go_on.wait())
     waiting = asyncio.create_task(ended_within(task, 60))

@@ -37,7 +37,7 @@ async def answering(*answers: bytes) -> AsyncIterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", requests
 
 
-async def test_a_stream_cut_in_the_middle_goes_on_after_the_last_event(monkeypatch: pytest.MonkeyPatch):
+async def test_a_cut_stream_resumes_after_its_last_event(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "RECONNECT_AFTER_S", 0)
     cut = STREAM + sse(1, "job.submitted") + sse(2, "job.routed") + DELTA + b"id: 3\nevent: job.cl"
     rest = STREAM + sse(3, "job.claimed") + sse(4, "job.completed")

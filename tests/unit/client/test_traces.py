@@ -49,7 +49,7 @@ def quick(monkeypatch: pytest.MonkeyPatch):
         (trace(status="open"), LATER, False),
     ],
 )
-def test_a_trace_is_whole_an_export_after_its_last_span_when_nothing_is_missing(seen, now, whole):
+def test_a_complete_trace_is_whole_one_export_after_its_last_span(seen, now, whole):
     assert is_whole(seen, now=now) is whole
 
 

@@ -22,7 +22,7 @@ SENT = datetime(2026, 11, 22, 1, 5, tzinfo=timezone(timedelta(hours=3)))
         ),
     ],
 )
-def test_the_time_is_told_in_utc_and_before_the_style(message, asides):
+def test_the_time_is_given_in_utc_before_the_style(message, asides):
     assert message.asides == asides
 
 

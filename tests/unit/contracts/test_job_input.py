@@ -17,7 +17,7 @@ def test_a_short_input_is_shown_whole_on_one_line():
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "a b " * 300])
-def test_a_long_input_is_cut_at_its_limit_and_says_so(text: str):
+def test_a_long_input_is_cut_at_its_limit_and_marked(text: str):
     shown = beginning(text)
 
     assert len(shown) == INPUT_SHOWN_MAX

@@ -25,7 +25,7 @@ def test_a_message_fills_its_subject_and_listens_with_stars():
     assert RunJob.from_wire(ticket.to_wire(), ticket.subject) == ticket
 
 
-def test_what_the_subject_says_is_never_taken_from_the_body():
+def test_fields_of_the_subject_are_never_taken_from_the_body():
     heard = Signal.from_wire(b'{"signal":{"type":"cancel"}}', "signals.acme.j1")
 
     assert (heard.tenant, heard.job_id, heard.signal) == ("acme", "j1", Cancel())
@@ -91,7 +91,7 @@ def test_everything_derived_differs_between_tenants():
         ("$JS.API.STREAM.DELETE.EVENTS", False),
     ],
 )
-def test_a_result_is_sent_to_an_inbox_or_the_tenants_own_replies_only(subject, allowed):
+def test_a_result_goes_only_to_an_inbox_or_the_tenants_replies(subject, allowed):
     assert may_reply_to("acme", subject) is allowed
 
 
@@ -106,7 +106,7 @@ def test_braces_that_hold_no_name_are_text(text):
     assert AgentConfig(instructions=text).instructions == text
 
 
-def test_a_cost_is_rounded_once_half_to_even_and_unknown_is_not_zero():
+def test_a_cost_is_rounded_half_to_even_and_unknown_stays_unknown():
     assert usd(Decimal("0.0000000005")) == Decimal("0E-9")
     assert usd(Decimal("0.0000000015")) == Decimal("2E-9")
     assert cost_sum([Decimal("0.1"), Decimal("0.2")]) == Decimal("0.3")
@@ -120,7 +120,7 @@ def test_usage_adds_field_by_field():
     assert (one + two).total == 14
 
 
-def test_what_a_validator_says_is_told_in_its_own_words():
+def test_a_validators_message_is_quoted_unchanged():
     with pytest.raises(ValidationError) as wrong:
         BudgetConfig.model_validate({"limit_usd": "1", "window": "job", "hard": False})
 

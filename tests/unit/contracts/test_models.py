@@ -40,7 +40,7 @@ def test_a_name_that_providers_use_can_be_kept(model: str):
         ("a/b", "c"),
     ],
 )
-def test_a_name_that_no_path_could_carry_cannot_be_kept_but_a_job_may_have_it(provider: str, model: str):
+def test_a_model_name_unfit_for_a_path_cannot_be_saved(provider: str, model: str):
     with pytest.raises(InvalidMessage, match="cannot be kept"):
         put(provider, model)
 

@@ -30,7 +30,7 @@ ROUTED = {
 LATER = {"of_a_later_build": True}
 
 
-def test_a_log_that_a_newer_build_wrote_is_read_without_what_only_it_knows():
+def test_unknown_fields_of_a_newer_builds_log_are_ignored():
     options = {"max_steps": 3, **LATER}
     submitted = e.read_event({**SUBMITTED, "job": {"agent": "a", "input": "why?", "options": options, **LATER}})
     routed = e.read_event({**ROUTED, "config": {"instructions": "Be kind.", "routing": {"mode": "locked", **LATER}}})
@@ -52,9 +52,7 @@ def test_a_log_that_a_newer_build_wrote_is_read_without_what_only_it_knows():
         (SearchKnowledge, {"query": "x", "filter": LATER}, "filter.of_a_later_build"),
     ],
 )
-def test_what_is_asked_for_and_nobody_here_knows_is_refused_by_its_name(
-    kind: type[Message], body: dict[str, Any], field: str
-):
+def test_an_unknown_request_field_is_refused_by_name(kind: type[Message], body: dict[str, Any], field: str):
     with pytest.raises(InvalidMessage, match=f"{field}: Extra inputs"):
         kind.from_wire(json.dumps(body).encode(), kind.listens().replace("*", "acme"))
 
@@ -91,9 +89,7 @@ def test_what_is_asked_for_and_nobody_here_knows_is_refused_by_its_name(
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else "",
 )
-def test_what_an_older_build_would_refuse_for_a_field_it_does_not_know_says_only_what_somebody_said(
-    message: Message, said: dict[str, Any]
-):
+def test_a_message_carries_only_the_fields_that_were_set(message: Message, said: dict[str, Any]):
     """A field that nobody has set is not on the wire, so an older router takes a newer gateway's jobs."""
     body = json.loads(message.to_wire())
 

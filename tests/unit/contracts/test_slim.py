@@ -19,7 +19,7 @@ def an_answer() -> AssistantMessage:
 
 
 @pytest.mark.parametrize("make", [a_job, an_answer])
-def test_it_says_the_same_and_compares_equal(make):
+def test_a_slim_copy_compares_and_serialises_equal(make):
     plain, slimmed = make(), make()
 
     slim_all(slimmed)

@@ -14,7 +14,7 @@ def test_a_key_opens_with_its_own_secret_only():
     assert not opens(stored, new.secret[:-1])
 
 
-def test_a_key_names_its_id_and_what_is_kept_does_not_hold_the_secret():
+def test_a_key_names_its_id_and_only_a_hash_is_stored():
     new = mint()
 
     assert key_id(new.secret) == new.id

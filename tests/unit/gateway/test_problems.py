@@ -3,7 +3,7 @@
 from wayline.gateway.problems import WrongField, wrong_fields
 
 
-def test_a_wrong_field_is_told_in_the_validators_own_words():
+def test_a_wrong_field_quotes_the_validators_message():
     found = wrong_fields([{"loc": ("window",), "msg": "Value error, it is always hard"}], within="body")
 
     assert found == [WrongField(field="body.window", message="it is always hard")]

@@ -27,11 +27,11 @@ from wayline.gateway.read_upload import index_id, same_id, size_bytes, type_of_f
         ("film.ts", b"x\x00", "application/octet-stream"),
     ],
 )
-def test_a_name_we_know_and_else_the_bytes_say_what_a_file_is(name: str, content: bytes, kind: str):
+def test_a_files_type_comes_from_its_name_else_its_bytes(name: str, content: bytes, kind: str):
     assert type_of_file(name, content) == kind
 
 
-def test_only_the_same_name_with_the_same_content_is_the_same_document():
+def test_same_name_and_content_make_the_same_document_id():
     ids = {same_id(*said) for said in (("a", b"bc"), ("a", b"bd"), ("ab", b"c"), ("a", b"bc"))}
 
     assert len(ids) == 3

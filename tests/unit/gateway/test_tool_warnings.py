@@ -10,20 +10,20 @@ def test_names_and_patterns_that_match_a_tool_are_no_warning():
     assert unknown_tools(("*", "search_knowledge", "bank__*"), THERE) == ()
 
 
-def test_a_name_without_a_tool_is_said_with_the_nearest():
+def test_an_unknown_tool_name_is_reported_with_the_nearest():
     assert unknown_tools(("serch_knowledge", "qqq"), THERE) == (
         "no tool is called 'serch_knowledge' (nearest: search_knowledge)",
         "no tool is called 'qqq'",
     )
 
 
-def test_servers_that_do_not_answer_are_said_beside_it():
+def test_unanswering_servers_are_reported_beside_the_unknown_name():
     there = THERE.model_copy(update={"away": (ServerAway(name="crm", why="refused"),)})
 
     assert unknown_tools(("crm__*",), there) == ("no tool is called 'crm__*'; not reached at the moment: crm",)
 
 
-def test_a_long_list_of_unknown_names_is_cut_and_says_so():
+def test_a_long_list_of_unknown_names_is_cut_and_counted():
     said = unknown_tools([f"zz{n}" for n in range(WARNINGS_MAX + 5)], THERE)
 
     assert len(said) == WARNINGS_MAX + 1

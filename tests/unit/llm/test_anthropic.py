@@ -56,7 +56,7 @@ caller = Caller(Anthropic, request(user("hi"), model=card()))
 stream, replied, failed = caller.stream, caller.replied, caller.failed
 
 
-async def test_usage_comes_first_then_the_text_that_came_together_then_the_whole_message():
+async def test_usage_comes_first_then_joined_text_then_the_whole_message():
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         pieces = await stream(provider)
 
@@ -71,7 +71,7 @@ async def test_usage_comes_first_then_the_text_that_came_together_then_the_whole
     ]
 
 
-async def test_what_came_before_an_error_is_told_though_it_came_together():
+async def test_text_in_the_same_chunk_before_an_error_is_streamed():
     said = [begun(), *text(0, "so"), {"type": "error", "error": {"type": "overloaded_error"}}]
     pieces: list[Piece] = []
     async with Provider(Reply([sse(*said)])) as provider:
@@ -84,7 +84,7 @@ async def test_what_came_before_an_error_is_told_though_it_came_together():
     assert pieces == [UsageSeen(Usage(input=18, cache_read=5, cache_write_5m=3, output=1)), TextDelta("so")]
 
 
-async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces(monkeypatch):
+async def test_the_request_carries_attempt_and_key_and_no_trace(monkeypatch):
     spans = InMemorySpanExporter()
     tracing = TracerProvider()
     tracing.add_span_processor(SimpleSpanProcessor(spans))
@@ -204,7 +204,7 @@ async def test_arguments_written_badly_are_read_as_they_were_meant():
     assert finished.message.tool_calls[0].arguments == {"at": "here"}
 
 
-async def test_a_call_that_was_closed_before_the_answer_was_cut_is_whole():
+async def test_a_call_closed_before_the_cut_is_whole():
     finished = await replied(begun(), *tool(0, "a", "{'at': 1}"), *tool(1, "b", "{'at': 1"), *ended("max_tokens"))
 
     assert [call.arguments for call in finished.message.tool_calls] == [{"at": 1}, {"_unreadable": "{'at': 1"}]
@@ -222,7 +222,7 @@ async def test_a_call_that_was_closed_before_the_answer_was_cut_is_whole():
         (None, "end"),
     ],
 )
-async def test_why_it_stopped_is_said_in_our_words(said, stop):
+async def test_the_stop_reason_is_translated(said, stop):
     assert (await replied(begun(), *text(0, "so"), *ended(said))).stop_reason == stop
 
 
@@ -241,7 +241,7 @@ async def test_what_the_adapter_does_not_know_is_passed_over():
 
 
 @pytest.mark.parametrize("usage", [None, {}])
-async def test_an_answer_without_usage_is_kept_and_what_it_used_is_unknown(usage):
+async def test_an_answer_without_usage_is_kept_with_unknown_usage(usage):
     finished = await replied(begun(usage), *text(0, "so"), *ended(usage=usage))
 
     assert (finished.message.text, finished.usage) == ("so", None)
@@ -270,7 +270,7 @@ async def test_a_refusal_is_asked_once_and_keeps_how_long_to_wait(status, code, 
     assert len(provider.asked) == 1
 
 
-async def test_an_overload_within_a_200_may_be_tried_again_but_may_be_billed():
+async def test_an_overload_within_a_200_is_retryable_and_billable():
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
 
     error, _ = await failed(Reply([sse(begun(), *text(0, "so"), overloaded)]))
@@ -279,7 +279,7 @@ async def test_an_overload_within_a_200_may_be_tried_again_but_may_be_billed():
 
 
 @pytest.mark.parametrize("drop", [True, False])
-async def test_a_stream_cut_before_the_message_is_whole_may_be_tried_again_but_may_be_billed(drop):
+async def test_a_stream_cut_early_is_retryable_and_billable(drop):
     error, _ = await failed(Reply([sse(begun(), *text(0, "half"))], drop=drop))
 
     assert (error.code, error.retryable, error.billable) == ("stream_cut", True, True)
@@ -293,7 +293,7 @@ async def test_a_cut_after_the_last_event_takes_nothing_away():
 
 
 @pytest.mark.parametrize("drop", [True, False])
-async def test_what_is_lost_after_the_final_count_was_not_needed_for_it_is_billed_whole(drop):
+async def test_an_answer_cut_after_its_final_count_is_whole(drop):
     async with Provider(Reply([sse(*WHOLE[:-1])], drop=drop)) as provider:
         *_, last = await stream(provider)
 
@@ -309,7 +309,7 @@ async def test_an_error_after_the_final_count_takes_nothing_away():
     assert (last.message.text, last.usage.output) == ("well hello", 30)
 
 
-async def test_a_connection_lost_before_the_answer_may_have_been_billed_and_one_never_made_was_not():
+async def test_a_lost_connection_is_billable_and_one_never_made_is_not():
     lost, provider = await failed(Reply(deaf=True))
     assert (lost.code, lost.retryable, lost.billable) == ("connection", True, True)
     assert len(provider.asked) == 1

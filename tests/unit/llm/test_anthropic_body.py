@@ -38,7 +38,7 @@ def test_a_plain_request_is_exactly_this():
     }
 
 
-def test_what_is_said_between_two_answers_is_one_user_turn_with_the_results_first():
+def test_results_lead_the_one_user_turn_between_two_answers():
     history = (
         user("hi"),
         calling("a", "b", text="wait"),
@@ -83,7 +83,7 @@ def test_closing_notes_are_a_system_message_for_models_that_take_one():
     assert [each["role"] for each in alone] == ["user", "assistant", "user"]
 
 
-def test_a_style_and_a_result_without_a_call_are_told_in_words():
+def test_a_style_and_an_orphan_result_become_text():
     styled = UserMessage(parts=(TextPart(text="hi"),), style="terse")
 
     [message] = body(request(styled, result("9", "cat"), model=card()))["messages"]
@@ -98,7 +98,7 @@ def test_an_answer_without_words_is_still_one():
     }
 
 
-def test_its_own_blocks_go_back_as_they_came_and_thinking_only_to_the_model_that_thought_it():
+def test_blocks_go_back_unchanged_and_thinking_only_to_its_model():
     spoken = thought_by("claude", THOUGHT, SEARCH, text("so"))
 
     def answer(message: AssistantMessage) -> list[dict]:
@@ -140,7 +140,7 @@ def test_images_documents_and_text_are_sent_inline():
         File("a.mp3", "audio/mpeg", encoded("audio/mpeg", b"")),
     ],
 )
-def test_a_file_that_the_model_does_not_take_is_said_to_be_so(file):
+def test_an_unsupported_file_is_refused(file):
     asking = request(UserMessage(parts=(FilePart(document_id="d"),)), model=card(), files={"d": file} if file else {})
 
     with pytest.raises(ModelError) as caught:
@@ -149,7 +149,7 @@ def test_a_file_that_the_model_does_not_take_is_said_to_be_so(file):
     assert (caught.value.code, caught.value.retryable) == ("unsupported_input", False)
 
 
-def test_markers_stand_on_the_system_prompt_and_where_the_request_wants_them_and_nowhere_else():
+def test_markers_stand_only_on_the_system_prompt_and_requested_breakpoints():
     history = (user("hi"), thought_by("claude", text("so"), THOUGHT), user("a"), note("n"), user("b"))
     asking = request(*history, model=card(cache=MARKS), tools=(LOOK,), breakpoints=(0, 1, 3))
 
@@ -165,7 +165,7 @@ def test_markers_stand_on_the_system_prompt_and_where_the_request_wants_them_and
     assert history[1].verbatim and history[1].verbatim.blocks == (text("so"), THOUGHT)
 
 
-def test_there_are_never_more_markers_than_the_model_takes_and_the_later_ones_win():
+def test_beyond_the_models_marker_limit_the_later_markers_win():
     asking = request(*(user(str(n)) for n in range(9)), model=card(cache=MARKS), breakpoints=tuple(range(9)))
     bare = request(user("a"), user("b"), model=card(cache=MARKS), system="", breakpoints=(0, 1))
     tools_only = request(user("a"), model=card(cache=MARKS), system="", tools=(LOOK,))
@@ -243,7 +243,7 @@ def test_a_model_that_keeps_nothing_by_markers_gets_none():
         ({}, {"output_schema": CITY}, {}, 1),
     ],
 )
-def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted, said, notes):
+def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, said, notes):
     found, noted = build_body(request(user("hi"), model=card(**model), **wanted))
 
     knobs = {key: found[key] for key in ("thinking", "output_config", "temperature") if key in found}
@@ -271,7 +271,7 @@ def test_the_output_limit_is_the_models_at_most():
     assert notes == ("output limit clipped to 100: the model writes no more at once",)
 
 
-def test_thinking_on_a_budget_does_not_begin_in_the_middle_of_a_tool_turn_that_had_none():
+def test_budgeted_thinking_does_not_begin_within_a_tool_turn():
     history = (user("hi"), calling("a"), result("1", "cat"))
 
     found, notes = build_body(request(*history, model=card(reasoning="budget"), thinking_tokens=2_000))

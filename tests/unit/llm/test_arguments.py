@@ -31,7 +31,7 @@ def test_arguments_are_read_or_handed_on_as_they_came(text, arguments):
 
 
 @pytest.mark.parametrize("text", ['{"at": "here', '"{\\"at\\": 1', "{'at': 1}"])
-def test_what_was_cut_is_not_guessed_at(text):
+def test_cut_arguments_are_not_completed_by_guessing(text):
     assert read(text, cut=True) == {"_unreadable": text}
 
 

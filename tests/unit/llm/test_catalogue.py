@@ -40,7 +40,7 @@ def test_each_tier_of_a_provider_means_its_newest_model():
     }
 
 
-def test_every_card_can_hold_its_own_answer_and_no_name_comes_twice():
+def test_every_cards_window_holds_its_output_and_names_are_unique():
     assert len(CARDS) == len(bundled())
     for card in bundled():
         assert card.output_limit < card.context_window, card.name
@@ -48,7 +48,7 @@ def test_every_card_can_hold_its_own_answer_and_no_name_comes_twice():
         assert bool(card.efforts) == (card.reasoning in ("adaptive", "effort")), card.name
 
 
-def test_what_current_models_refuse_is_said_of_them():
+def test_cards_of_current_models_declare_what_they_refuse():
     refused = {name for name, card in CARDS.items() if card.provider != "offline" and not card.forced_tools}
 
     assert {f"anthropic/claude-{name}" for name in ("sonnet-5-5", "opus-5-5", "fable-5-1", "fable-5-2")} <= refused
@@ -62,17 +62,17 @@ def test_what_current_models_refuse_is_said_of_them():
     )
 
 
-def test_a_model_says_only_what_differs_from_its_providers_defaults():
+def test_a_catalogue_entry_holds_only_differences_from_its_providers_defaults():
     cache = CARDS["anthropic/claude-opus-4-7"].cache
 
     assert (cache.min_tokens, cache.kind, cache.lookback_blocks, cache.breakpoints_max) == (2_048, "breakpoints", 20, 4)
 
 
-def test_a_price_is_unknown_only_where_the_list_does_not_know_it():
+def test_only_prices_missing_in_the_list_are_unknown():
     assert {card.name for card in bundled() if card.prices is None} == {"openai/gpt-6.2-sol", "openai/gpt-6.2-astra"}
 
 
-def test_a_card_of_ones_own_takes_the_place_of_a_bundled_one_and_a_new_one_comes_before_the_local_models():
+def test_own_cards_replace_bundled_ones_or_precede_the_local_models():
     replaced, added = own("openai", "gpt-6.1-terra", "premium"), own("chat", "qwen3:8b")
 
     cards = overlay(bundled(), [added, replaced])

@@ -49,11 +49,11 @@ def test_a_whole_body_is_read_like_a_stream():
         ("content_filter", "refused"),
     ],
 )
-def test_the_reason_for_the_end_is_told_in_our_words(finish, stop):
+def test_the_finish_reason_is_translated(finish, stop):
     assert read(whole({"content": "well"}, finish)).stop_reason == stop
 
 
-def test_a_refusal_is_what_was_said():
+def test_a_refusal_becomes_the_answers_text():
     finished = read(whole({"content": None, "refusal": "I will not."}))
 
     assert (finished.message.text, finished.stop_reason) == ("I will not.", "refused")
@@ -141,7 +141,7 @@ def test_arguments_that_the_output_limit_cut_are_not_mended():
     assert call.arguments == {"_unreadable": '{"text": "half of'}
 
 
-def test_calls_that_the_output_limit_cut_are_not_said_to_be_whole():
+def test_calls_cut_by_the_output_limit_are_not_called_whole():
     assert streamed(piece("a", 0, "look", "{}"), finish="length").stop_reason == "max_tokens"
 
 
@@ -204,7 +204,7 @@ def test_an_error_inside_a_200_is_an_error(body, code):
     assert (caught.value.code, caught.value.billable) == (code, True)
 
 
-def test_an_error_after_the_whole_message_and_its_count_takes_nothing_away():
+def test_an_error_after_message_and_usage_changes_nothing():
     reply = Reply()
     reply.take({"choices": [{"index": 0, "delta": {"content": "well"}, "finish_reason": "stop"}]})
     reply.take({"choices": [], "usage": USAGE})

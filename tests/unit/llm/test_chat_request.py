@@ -51,7 +51,7 @@ def test_a_plain_request_holds_nothing_that_an_endpoint_may_not_know():
 
 
 @pytest.mark.parametrize(("taken", "role"), [(True, "system"), (False, "user")])
-def test_a_note_is_a_system_message_where_the_model_takes_one_there(taken, role):
+def test_a_note_is_a_system_message_where_the_model_allows_it(taken, role):
     body, _ = built(ASKED, NOTE, card={"system_messages": taken})
 
     assert body["messages"][2] == {"role": role, "content": "[CONTEXT]\nIt is raining."}
@@ -90,7 +90,7 @@ def test_a_model_that_takes_no_such_input_is_not_asked(part):
     assert "chat/m takes no" in str(caught.value)
 
 
-def test_an_image_that_nobody_brought_is_said_to_be_missing():
+def test_a_missing_image_is_refused_by_its_id():
     with pytest.raises(ModelError, match="d1 is not there"):
         built(UserMessage(parts=(ImagePart(document_id="d1"),)), card={"images": True})
 
@@ -113,7 +113,7 @@ def test_what_a_model_does_not_take_is_dropped_with_a_note():
     )
 
 
-def test_an_effort_that_the_model_does_not_have_becomes_the_nearest_below():
+def test_an_unknown_effort_becomes_the_nearest_below():
     body, notes = built(card={"reasoning": "effort", "efforts": ("low", "high")}, effort="max")
 
     assert (body["reasoning_effort"], notes) == ("high", ("effort max became high: the model has low, high",))
@@ -125,7 +125,7 @@ def test_the_output_limit_is_the_models_at_most():
     assert (body["max_tokens"], notes) == (20, ("output limit clipped to 20: the model writes no more at once",))
 
 
-def test_models_that_think_by_effort_know_the_output_limit_by_its_new_name():
+def test_effort_models_get_max_completion_tokens():
     body, _ = built(card={"reasoning": "effort"})
 
     assert (body.get("max_completion_tokens"), body.get("max_tokens")) == (50, None)
@@ -146,7 +146,7 @@ def test_a_schema_that_cannot_be_strict_is_sent_as_it_is():
     assert body["response_format"]["json_schema"] == {"name": "answer", "schema": loose, "strict": False}
 
 
-def test_other_models_are_told_the_schema_in_words():
+def test_models_without_structured_output_get_the_schema_as_text():
     body, _ = built(output_schema=SCHEMA)
 
     assert "response_format" not in body
@@ -155,7 +155,7 @@ def test_other_models_are_told_the_schema_in_words():
 
 @pytest.mark.parametrize("kind", ["none", "automatic", "breakpoints"])
 @pytest.mark.parametrize(("taken", "sent"), [(False, None), (True, "k1")])
-def test_the_cache_key_goes_only_to_models_whose_card_takes_it(kind, taken, sent):
+def test_the_cache_key_goes_only_to_models_that_take_it(kind, taken, sent):
     body, _ = built(card={"cache": CacheRules(kind=kind, prompt_cache_key=taken)}, cache_key="k1")
 
     assert body.get("prompt_cache_key") == sent
@@ -178,7 +178,7 @@ UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
     ("made_by", "wanted", "sent"),
     [("m", True, SIGNED), ("another", True, UNSIGNED), ("m", False, SIGNED), ("another", False, None)],
 )
-def test_a_first_call_without_a_signature_says_so_where_one_is_wanted(made_by, wanted, sent):
+def test_an_unsigned_first_call_is_marked_where_signatures_are_required(made_by, wanted, sent):
     calls = [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}} for _ in range(2)]
     block = {"role": "assistant", "content": None, "tool_calls": [{**calls[0], "extra_content": SIGNED}, calls[1]]}
     called = AssistantMessage(
@@ -197,7 +197,7 @@ def test_a_message_goes_back_to_its_own_model_as_it_came():
     assert body["messages"][2] == {"role": "assistant", "reasoning_content": "So."}
 
 
-def test_every_call_in_a_history_has_an_id_of_its_own_which_its_result_names():
+def test_every_call_has_a_unique_id_that_its_result_repeats():
     unnumbered = calling(None, None)
     thought = unnumbered.model_copy(update={"verbatim": Verbatim(provider="chat", model="m", blocks=(THOUGHT,))})
     steps = [unnumbered, thought, calling("call_0"), calling("call_0"), calling("look:0")]
@@ -209,7 +209,7 @@ def test_every_call_in_a_history_has_an_id_of_its_own_which_its_result_names():
     assert calls == results == ["call_1_1", "call_1_2", "call_4_1", "call_4_2", "call_0", "call_9_1", "look:0"]
 
 
-def test_results_follow_the_calls_they_answer_and_a_call_without_one_has_an_empty_one():
+def test_results_follow_their_calls_and_missing_ones_are_filled_in():
     body, _ = built(ASKED, calling("a", "b"), NOTE, result("2", "ok"), ASKED, result("7", "late"))
 
     assert body["messages"][3:] == [
@@ -238,7 +238,7 @@ def test_an_empty_answer_still_has_content():
     assert body["messages"][2] == {"role": "assistant", "content": ""}
 
 
-def test_tools_are_said_in_the_order_given():
+def test_tools_are_sent_in_the_order_given():
     tools = (ToolDefinition(name="a", description="A.", input_schema=SCHEMA), ToolDefinition(name="b"))
     body, _ = built(tools=tools)
 

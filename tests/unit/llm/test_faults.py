@@ -43,7 +43,7 @@ def error(message: str, **more: str) -> str:
         (418, "[]", "invalid_request", False),
     ],
 )
-def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code, retryable):
+def test_a_refusal_has_a_code_and_whether_waiting_helps(status, body, code, retryable):
     found = from_response(status, {}, body, now=NOW)
 
     assert (found.code, found.retryable, found.billable) == (code, retryable, False)
@@ -67,7 +67,7 @@ def test_a_refusal_says_what_it_is_and_whether_waiting_helps(status, body, code,
         ({"retry-after": "Sun, 99 Nov 2026 06:01:30 GMT"}, None),
     ],
 )
-def test_a_providers_wish_to_be_left_alone_is_read_in_every_form(headers, after_s):
+def test_retry_after_is_read_in_every_form(headers, after_s):
     assert retry_after_s(headers, now=NOW) == after_s
     assert from_response(429, headers, "", now=NOW).after_s == after_s
 
@@ -96,7 +96,7 @@ def test_an_error_within_a_stream_may_have_to_be_paid_for(said, code, retryable)
     assert (found.code, found.retryable, found.billable) == (code, retryable, True)
 
 
-def test_a_provider_that_says_not_to_try_again_is_believed():
+def test_a_providers_word_not_to_retry_is_obeyed():
     assert from_response(500, {}, "", now=NOW).retryable
     assert not from_response(500, {"x-should-retry": "false"}, "", now=NOW).retryable
 
@@ -148,7 +148,7 @@ def test_a_status_and_an_error_object_make_one_code(status, error, code, retryab
     assert (said.code, said.retryable, said.billable) == (code, retryable, False)
 
 
-def test_whoever_stands_between_may_have_let_the_provider_begin():
+def test_a_gateway_timeout_is_billable():
     said = from_response(504, {}, b"")
 
     assert (said.code, said.retryable, said.billable) == ("timeout", True, True)

@@ -162,7 +162,7 @@ def test_parallel_calls_are_numbered():
     assert [(call.call, call.tool) for call in message.tool_calls] == [("1", "look"), ("2", "find")]
 
 
-def test_a_response_that_is_no_string_is_said_as_json():
+def test_a_response_that_is_no_string_becomes_json_text():
     assert read(envelope(action="respond", response={"cats": 1})).text == '{"cats":1}'
 
 
@@ -193,7 +193,7 @@ def test_a_call_that_the_output_limit_cut_keeps_no_half_parameters():
     assert last.arguments.keys() == {"_unreadable"}
 
 
-def test_an_answer_that_the_output_limit_cut_is_told_as_far_as_it_goes():
+def test_an_answer_cut_by_the_output_limit_keeps_its_text():
     assert read('{"action": "respond", "response": "A cat and', cut=True).text == "A cat and"
 
 
@@ -225,7 +225,7 @@ def test_the_instruction_is_the_same_for_the_same_tools():
     assert "Look around." in instruction([LOOK])
 
 
-def test_an_agent_without_tools_is_told_so():
+def test_the_instruction_states_when_there_are_no_tools():
     assert "You have no tools" in instruction([])
 
 
@@ -252,13 +252,13 @@ messages = st.one_of(
 
 
 @given(st.lists(messages, max_size=6), messages)
-def test_a_longer_conversation_only_adds_to_what_was_told(said, more):
+def test_a_longer_conversation_only_adds_to_its_rendering(said, more):
     assert rendered([*said, more])[: len(said)] == rendered(said)
     assert rendered(said) == rendered(said)
 
 
 @given(st.lists(wanted_calls, min_size=1, max_size=3), words, st.none() | st.floats(0, 1))
-def test_what_a_model_is_told_it_said_it_could_have_said(wanted, thinking, confidence):
+def test_a_rendered_answer_reads_back_as_the_same_message(wanted, thinking, confidence):
     numbered = tuple(
         call.model_copy(update={"call": str(n), "reason": call.reason or None}) for n, call in enumerate(wanted, 1)
     )
@@ -280,7 +280,7 @@ def test_an_answer_reads_the_same_after_it_was_told(text, thinking):
     assert read(told.text) == message
 
 
-def test_results_of_tools_are_told_as_text():
+def test_tool_results_become_text():
     result = ToolMessage(call="1", tool="look", content="a cat", provider_id="c9")
     failed = result.model_copy(update={"failed": True})
 
@@ -341,7 +341,7 @@ async def test_an_answer_is_streamed_without_its_envelope():
     assert finished == Finished(ANSWERED, Usage(output=2), "end", ("n",))
 
 
-async def test_an_answer_that_turns_out_otherwise_is_not_added_to_the_one_begun():
+async def test_a_changed_answer_is_not_appended_to_the_streamed_one():
     streamed, finished = await ask(Writer(list('{"action": "respond", "response": "x", "response": "yes"}')))
 
     assert (streamed, finished.message.text) == ("x", "yes")
@@ -353,7 +353,7 @@ async def test_calls_are_not_streamed():
     assert (streamed, finished.message, finished.stop_reason) == ("", ASKED, "tools")
 
 
-async def test_text_that_will_have_to_be_said_again_is_not_streamed():
+async def test_text_that_breaks_the_protocol_is_not_streamed():
     streamed, finished = await ask(Writer(["A cat."]))
 
     assert (streamed, finished.message.read_as) == ("", "text")
@@ -379,7 +379,7 @@ async def test_thinking_that_came_natively_is_kept():
     assert finished.message.thinking == "Hm."
 
 
-async def test_the_reason_for_the_end_stays_where_it_was_no_ordinary_one():
+async def test_an_unusual_stop_reason_is_kept():
     _, finished = await ask(Writer([ASKS[:-30]], stop="max_tokens"))
 
     assert finished.stop_reason == "max_tokens"

@@ -3,7 +3,7 @@
 from wayline.llm.labels import OTHER, ModelLabels
 
 
-def test_models_of_the_catalogue_have_their_names_and_only_so_many_others_do():
+def test_labels_name_catalogue_models_and_a_bounded_number_of_others():
     label = ModelLabels(own_max=2)
     junk = [f"junk-{n}" for n in range(1_000)]
 

@@ -49,7 +49,7 @@ def attachment(media_type: str = "image/png", **more: Any) -> Attachment:
 
 
 @pytest.mark.parametrize("size", MEASURED)
-def test_an_image_never_takes_more_than_is_said_and_where_it_is_not_made_smaller_just_that(size: tuple[int, int]):
+def test_image_tokens_are_bounded_and_exact_without_downscaling(size: tuple[int, int]):
     image = attachment(width=size[0], height=size[1])
 
     for card, measured, words in zip((CLAUDE, HAIKU, GPT, GEMINI), MEASURED[size], WORDS, strict=True):
@@ -69,13 +69,13 @@ def test_a_pdf_takes_an_image_a_page_and_its_text(card: ModelCard, pages: int, t
     assert media.most_tokens(card, paper) >= measured
 
 
-def test_text_takes_what_text_takes_and_at_most_what_the_densest_does():
+def test_a_text_attachment_counts_as_text_bounded_by_the_densest():
     note = attachment("text/markdown", text_bytes=300)
 
     assert (media.tokens(CLAUDE, note), media.most_tokens(CLAUDE, note)) == (75, 300)
 
 
-def test_where_nobody_has_said_how_a_model_counts_an_image_may_fill_its_window():
+def test_an_image_may_fill_the_window_of_an_unknown_model():
     assert media.most_tokens(MINE, attachment(width=10, height=10)) == MINE.context_window
     assert media.tokens(MINE, attachment(width=9_000, height=9_000)) == IMAGE_TOKENS
     assert media.tokens(MINE, attachment(width=28, height=29)) == 2
@@ -102,7 +102,7 @@ def test_an_image_of_unknown_size_counts_as_the_largest():
         (OFFLINE, [attachment()], "it takes no images"),
     ],
 )
-def test_a_model_that_cannot_be_sent_something_says_why(card: ModelCard, attachments: list[Attachment], says: str):
+def test_an_attachment_unfit_for_a_model_has_a_reason(card: ModelCard, attachments: list[Attachment], says: str):
     problem = media.problem(card, attachments)
 
     assert problem is not None and says in problem
@@ -156,7 +156,7 @@ def test_an_image_of_a_tool_counts_as_one_that_is_attached(card: ModelCard):
 
 
 @pytest.mark.parametrize("card", [OFFLINE, MINE.model_copy(update={"images": False})])
-def test_a_model_that_sees_nothing_is_sent_no_image_of_a_tool(card: ModelCard):
+def test_a_model_without_vision_gets_no_tool_image(card: ModelCard):
     messages = (returned((640, 480)),)
 
     assert media.returned(card, messages, {}) == {}
@@ -172,7 +172,7 @@ def test_a_model_that_sees_nothing_is_sent_no_image_of_a_tool(card: ModelCard):
         (MediaRules(request_max_bytes=1_000 + 3 * 9), [[10, 20], [30]]),
     ],
 )
-def test_images_beyond_what_a_model_takes_beside_its_attachments_are_left_to_their_words(rules, widths):
+def test_tool_images_beyond_the_models_limit_stay_text(rules, widths):
     card = MINE.model_copy(update={"media": rules})
     named = UserMessage(parts=(ImagePart(document_id="d"),))
     messages = (named, returned((10, 9), (20, 9)), returned((30, 9), (40, 9)))

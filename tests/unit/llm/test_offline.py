@@ -38,7 +38,7 @@ def test_files_in_the_input_narrow_the_search():
     assert respond(request(asked)).tool_calls[0].arguments["document_ids"] == ["d1"]
 
 
-def test_it_answers_with_the_sentences_that_hold_the_question_and_cites_them():
+def test_it_answers_with_matching_sentences_and_cites_them():
     passage = "Parking costs nothing. A lease is renewed for six seconds while the tool runs. Nobody reads this."
 
     said = respond(request(QUESTION, found(("tools.md", passage), ("other.md", "Bananas are yellow."))))
@@ -49,14 +49,14 @@ def test_it_answers_with_the_sentences_that_hold_the_question_and_cites_them():
     assert said.text.endswith(LABEL)
 
 
-def test_it_says_so_when_the_passages_do_not_answer():
+def test_it_declines_when_the_passages_do_not_answer():
     said = respond(request(QUESTION, found(("fruit.md", "Bananas are yellow and apples are red."))))
 
     assert said.text == f"The knowledge base does not answer this question. {LABEL}"
     assert said.citations == ()
 
 
-def test_a_passage_that_lacks_the_rare_word_of_a_question_is_no_answer():
+def test_a_passage_without_the_questions_rare_word_is_no_answer():
     asked = UserMessage(parts=(TextPart(text="What is the capital of Mongolia?"),))
     text = "The capital expenditures of the year, and other capital."
     result = found(("report.md", text)).model_copy(
@@ -66,7 +66,7 @@ def test_a_passage_that_lacks_the_rare_word_of_a_question_is_no_answer():
     assert respond(request(asked, result)).citations == ()
 
 
-def test_a_passage_that_holds_the_rare_words_of_a_question_is_an_answer():
+def test_a_passage_with_the_questions_rare_words_is_an_answer():
     asked = UserMessage(parts=(TextPart(text="What can you say about the new capital city of Mongolia?"),))
     text = "Ulaanbaatar is Mongolia's seat of government."
     result = found(("atlas.md", text)).model_copy(
@@ -76,7 +76,7 @@ def test_a_passage_that_holds_the_rare_words_of_a_question_is_an_answer():
     assert [citation.document for citation in respond(request(asked, result)).citations] == ["atlas.md"]
 
 
-def test_it_says_so_when_the_search_failed():
+def test_it_reports_a_failed_search():
     result = found(failed=True).model_copy(update={"content": "the knowledge base is away"})
 
     assert respond(request(QUESTION, result)).text == f"The search failed: the knowledge base is away {LABEL}"
@@ -86,7 +86,7 @@ def test_without_a_search_tool_it_admits_that_it_knows_nothing():
     assert "without it I know nothing" in respond(request(QUESTION, tools=())).text
 
 
-def test_a_quote_is_never_longer_than_promised_and_always_from_the_passage():
+def test_a_quote_is_bounded_and_taken_from_the_passage():
     passage = "Other things.\n\nA lease   is renewed.\n\nThen it goes on. " + "lease renewed " * 200
 
     [citation] = respond(request(QUESTION, found(("long.md", passage)))).citations
@@ -131,7 +131,7 @@ def test_it_refuses_what_it_cannot_see():
     assert not caught.value.retryable
 
 
-async def test_it_streams_its_text_and_then_the_whole_message_with_its_tokens():
+async def test_it_streams_text_then_the_whole_message_with_usage():
     pieces = [piece async for piece in OfflineModel().stream(request(QUESTION, tools=()))]
 
     *deltas, finished = pieces

@@ -73,7 +73,7 @@ caller = Caller(OpenAI, request(user("hi"), model=CARD))
 stream, replied, failed = caller.stream, caller.replied, caller.failed
 
 
-async def test_the_text_that_came_together_comes_first_then_the_whole_message_with_its_usage():
+async def test_joined_text_comes_first_then_the_message_with_usage():
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         pieces = await stream(provider)
 
@@ -83,7 +83,7 @@ async def test_the_text_that_came_together_comes_first_then_the_whole_message_wi
     ]
 
 
-async def test_the_request_carries_the_attempt_and_the_key_and_nothing_of_our_traces():
+async def test_the_request_carries_attempt_and_key_and_no_trace():
     async with Provider(Reply([sse(*WHOLE)])) as provider:
         await stream(provider, api_key="secret")
 
@@ -122,7 +122,7 @@ async def test_parallel_calls_are_numbered_in_order_and_need_no_items_kept():
     assert finished.stop_reason == "tools"
 
 
-async def test_items_that_our_fields_cannot_say_are_kept_in_the_form_of_their_own_event():
+async def test_items_without_a_field_of_ours_are_kept_verbatim():
     items = [thought("sealed whole"), message("so", phase="commentary"), call("a", "{}")]
     finished = await replied(
         BEGUN,
@@ -135,7 +135,7 @@ async def test_items_that_our_fields_cannot_say_are_kept_in_the_form_of_their_ow
     assert finished.message.verbatim == Verbatim(provider="openai", model="gpt", blocks=tuple(items))
 
 
-async def test_reasoning_that_is_only_named_is_not_sent_back_nor_are_the_names_that_hang_on_it():
+async def test_reasoning_without_content_is_not_sent_back():
     named = {"id": "rs_1", "type": "reasoning", "summary": []}
 
     plain = await replied(BEGUN, done(0, named), done(1, call("a", "{}")), ended())
@@ -148,7 +148,7 @@ async def test_reasoning_that_is_only_named_is_not_sent_back_nor_are_the_names_t
     )
 
 
-async def test_an_endpoint_that_sends_only_pieces_or_only_the_end_is_understood():
+async def test_a_stream_of_only_deltas_or_only_the_end_is_read():
     pieces = [event for event in [*text(0, "so"), *tool(1, "a", '{"at":', "1}")] if "done" not in event["type"]]
 
     for events in ([*pieces, ended()], [ended(message("so"), call("a", '{"at":1}'))]):
@@ -171,7 +171,7 @@ async def test_arguments_written_badly_are_read_as_they_were_meant():
     assert finished.message.tool_calls[0].arguments == {"at": "here"}
 
 
-async def test_a_refusal_is_text_that_says_so():
+async def test_a_refusal_becomes_text_marked_as_one():
     said = {"type": "refusal", "refusal": "no"}
     finished = await replied(
         BEGUN,
@@ -193,7 +193,7 @@ async def test_what_the_adapter_does_not_know_is_passed_over():
     assert finished.message.verbatim and finished.message.verbatim.blocks == (odd, message("so"))
 
 
-async def test_an_answer_without_usage_is_kept_and_what_it_used_is_unknown():
+async def test_an_answer_without_usage_is_kept_with_unknown_usage():
     finished = await replied(BEGUN, *text(0, "so"), ended(usage=None))
 
     assert (finished.message.text, finished.usage) == ("so", None)
@@ -236,7 +236,7 @@ async def test_an_error_within_a_200_may_be_billed(event, code, retryable):
 
 @pytest.mark.parametrize("usage", [COUNTED, None])
 @pytest.mark.parametrize("kind", ["failed", "incomplete", "cancelled"])
-async def test_a_response_that_failed_says_what_it_used_where_it_was_counted(kind, usage):
+async def test_a_failed_response_keeps_its_usage_if_counted(kind, usage):
     failure = ended(kind=kind, error={"code": "server_error", "message": "oops"}, usage=usage)
     error, _ = await failed(Reply([sse(BEGUN, failure)]))
 
@@ -244,13 +244,13 @@ async def test_a_response_that_failed_says_what_it_used_where_it_was_counted(kin
 
 
 @pytest.mark.parametrize("drop", [True, False])
-async def test_a_stream_cut_before_the_message_is_whole_may_be_tried_again_but_may_be_billed(drop):
+async def test_a_stream_cut_early_is_retryable_and_billable(drop):
     error, _ = await failed(Reply([sse(BEGUN, *text(0, "half"))], drop=drop))
 
     assert (error.code, error.retryable, error.billable) == ("stream_cut", True, True)
 
 
-async def test_a_connection_lost_before_the_answer_may_have_been_billed_and_one_never_made_was_not():
+async def test_a_lost_connection_is_billable_and_one_never_made_is_not():
     lost, provider = await failed(Reply(deaf=True))
     assert (lost.code, lost.retryable, lost.billable) == ("connection", True, True)
     assert len(provider.asked) == 1
@@ -360,7 +360,7 @@ async def test_calls_beside_each_other_all_learn_from_a_refused_summary():
     assert len(provider.asked) == 6
 
 
-async def test_an_account_that_may_not_stream_gets_its_answer_in_one_piece():
+async def test_an_account_barred_from_streaming_gets_a_whole_answer():
     body = orjson.dumps(ended(thought(), message("well hello"), call("a", '{"at": 1}'))["response"])
     whole = Reply([body], headers={"content-type": "application/json"})
     async with Provider(unverified("stream"), whole) as provider:

@@ -33,7 +33,7 @@ def items(*messages, model=None, **more) -> list[dict]:
     return wire.body(request(*messages, model=model or card(), **more))["input"]
 
 
-def test_a_plain_request_is_exactly_this_and_leaves_nothing_on_their_side():
+def test_a_plain_request_is_exactly_this_and_stores_nothing():
     assert wire.body(request(user("hi"), model=card(), tools=(LOOK, ASK), cache_key="acme/helper/3")) == {
         "model": "gpt",
         "max_output_tokens": 5_000,
@@ -86,7 +86,7 @@ def test_a_note_is_the_developers_where_the_model_listens_to_one():
     ]
 
 
-def test_its_own_items_go_back_as_they_came_and_only_to_the_model_that_made_them():
+def test_items_go_back_unchanged_and_only_to_their_model():
     def answer(provider: str, model: str) -> list[dict]:
         spoken = AssistantMessage(text="so", verbatim=Verbatim(provider=provider, model=model, blocks=(SEALED, SAID)))
         return items(user("hi"), spoken, user("go on"))[1:-1]
@@ -131,14 +131,14 @@ def test_an_image_for_a_model_without_eyes_is_refused():
     assert caught.value.code == "unsupported_input"
 
 
-def test_a_cache_key_longer_than_they_take_becomes_a_short_one_of_its_own():
+def test_a_too_long_cache_key_becomes_a_distinct_short_one():
     keys = [wire.body(request(user("hi"), model=card(), cache_key="k" * n))["prompt_cache_key"] for n in (65, 66)]
 
     assert len(set(keys)) == 2
     assert {len(key) for key in keys} == {64}
 
 
-def test_explicit_markers_stand_on_the_system_prompt_and_where_the_request_wants_them():
+def test_markers_stand_on_the_system_prompt_and_requested_breakpoints():
     history = (user("hi"), calling("a"), result("1", "cat"), user("so"))
 
     found = wire.body(request(*history, model=card(cache=MARKS), breakpoints=(1, 2)))
@@ -153,7 +153,7 @@ def test_explicit_markers_stand_on_the_system_prompt_and_where_the_request_wants
     ]
 
 
-def test_there_are_never_more_markers_than_the_model_takes_and_the_later_ones_win():
+def test_beyond_the_models_marker_limit_the_later_markers_win():
     found = items(*(user(str(n)) for n in range(9)), model=card(cache=MARKS), breakpoints=tuple(range(9)))
 
     assert [each["content"][0]["text"] for each in found if MARK.items() <= each["content"][0].items()] == [
@@ -181,7 +181,7 @@ def test_there_are_never_more_markers_than_the_model_takes_and_the_later_ones_wi
         ({}, {"output_schema": CITY}, {}, 1),
     ],
 )
-def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted, said, notes):
+def test_a_knob_the_model_lacks_is_noted_instead_of_sent(model, wanted, said, notes):
     found, noted = wire.build_body(request(user("hi"), model=card(**model), **wanted))
 
     assert ({key: found[key] for key in ("reasoning", "temperature", "text") if key in found}, len(noted)) == (
@@ -190,7 +190,7 @@ def test_a_knob_is_sent_where_the_model_has_it_and_noted_where_not(model, wanted
     )
 
 
-def test_a_schema_is_enforced_when_it_is_closed_and_complete_and_else_asked_for_as_it_is():
+def test_only_a_closed_and_complete_schema_is_strict():
     optional = {"type": "object", "properties": {"city": {"type": "string"}}}
 
     def sent(schema: dict) -> tuple[dict, int]:
@@ -210,7 +210,7 @@ def test_only_an_object_is_enforced():
 
 
 @pytest.mark.parametrize("marks", [True, False])
-def test_a_model_that_takes_no_schema_is_asked_for_it_in_words(marks):
+def test_a_model_without_structured_output_gets_the_schema_as_text(marks):
     caches = {"cache": MARKS} if marks else {}
     found, _ = wire.build_body(request(user("hi"), model=card(**caches), output_schema=CITY))
 

@@ -106,7 +106,7 @@ async def test_text_comes_in_pieces_and_then_whole_with_its_usage():
     assert (finished.stop_reason, finished.usage.output) == ("end", 3)
 
 
-async def test_parallel_tool_calls_are_numbered_in_order_and_keep_the_providers_ids():
+async def test_parallel_calls_are_numbered_in_order_and_keep_provider_ids():
     async with ChatServer(lambda _: Say(tools=(("look", {"at": 1}), ("look", {"at": 2})))) as chat:
         [finished] = await ask(chat.url)
 
@@ -155,7 +155,7 @@ async def test_an_endpoint_that_does_not_stream_is_understood_all_the_same():
         ]
 
 
-async def test_usage_that_comes_before_the_end_is_told_at_once():
+async def test_usage_before_the_end_is_streamed_at_once():
     counted = {"prompt_tokens": 9, "completion_tokens": 1}
     body = events({**said({"content": "we"}), "usage": counted}, said({"content": "ll"}))
     async with Endpoint(body, after="cut") as url:
@@ -182,19 +182,19 @@ async def test_usage_that_comes_before_the_end_is_told_at_once():
         (Say(status=404), "unknown_model", False),
     ],
 )
-async def test_a_refusal_says_what_it_was_and_whether_to_try_again_and_costs_nothing(say, code, retryable):
+async def test_a_refusal_has_a_code_a_retry_flag_and_no_cost(say, code, retryable):
     async with ChatServer(lambda _: say) as chat:
         error = await failure(chat.url)
 
     assert (error.code, error.retryable, error.billable) == (code, retryable, False)
 
 
-async def test_a_refusal_says_when_to_come_back():
+async def test_a_refusal_carries_its_retry_after():
     async with Endpoint(b"{}", status=429, headers={"Retry-After": "7"}) as url:
         assert (await failure(url)).after_s == 7.0
 
 
-async def test_an_endpoint_that_is_not_there_may_be_tried_again_and_cost_nothing():
+async def test_an_unreachable_endpoint_is_retryable_and_not_billable():
     async with Endpoint() as gone:
         pass
     error = await failure(gone)
@@ -203,7 +203,7 @@ async def test_an_endpoint_that_is_not_there_may_be_tried_again_and_cost_nothing
 
 
 @pytest.mark.parametrize("after", ["end", "cut"])
-async def test_a_stream_that_breaks_off_may_be_tried_again_but_may_have_been_billed(after: str):
+async def test_a_stream_that_breaks_off_is_retryable_and_billable(after: str):
     async with Endpoint(events(said({"content": "half a"})), after=after) as url:
         error = await failure(url)
 
@@ -219,14 +219,14 @@ async def test_a_connection_lost_after_the_whole_message_loses_nothing():
     assert finished.message.text == "well"
 
 
-async def test_a_provider_that_falls_silent_is_given_up_and_may_have_billed():
+async def test_a_silent_provider_times_out_and_is_billable():
     async with Endpoint(events(said({"content": "half a"})), after="silence") as url:
         error = await failure(url, silence_max_s=0.05)
 
     assert (error.code, error.retryable, error.billable) == ("timeout", True, True)
 
 
-async def test_an_error_told_inside_a_stream_ends_it():
+async def test_an_error_inside_a_stream_ends_it():
     body = events(said({"content": "half"})) + b"event: error\n" + events({"error": {"type": "overloaded_error"}})
     async with Endpoint(body) as url:
         error = await failure(url)
@@ -235,7 +235,7 @@ async def test_an_error_told_inside_a_stream_ends_it():
 
 
 @pytest.mark.parametrize("line", [b"data: {nonsense\n\n", b"data: [1]\n\n", b'data: {"choices": 5}\n\n'])
-async def test_what_is_not_chat_completions_is_said_to_be_unreadable(line: bytes):
+async def test_a_body_that_is_no_chat_completion_is_unreadable(line: bytes):
     async with Endpoint(line) as url:
         error = await failure(url)
 
@@ -251,14 +251,14 @@ async def test_what_is_not_chat_completions_is_said_to_be_unreadable(line: bytes
     ],
     ids=["told the end", "just ended", "cut after the end was told"],
 )
-async def test_an_answer_without_usage_is_kept_and_what_it_used_is_unknown(chunks, after):
+async def test_an_answer_without_usage_is_kept_with_unknown_usage(chunks, after):
     async with Endpoint(events(*chunks), after=after) as url:
         *_, finished = await ask(url)
 
     assert finished == Finished(AssistantMessage(text="well"), None, "end")
 
 
-async def test_an_endpoint_that_knows_the_output_limit_by_another_name_is_asked_by_that_one_from_then_on():
+async def test_an_endpoints_name_of_the_output_limit_is_remembered():
     wrong = {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}
     endpoint = Endpoint(refuses=lambda asked: wrong if "max_tokens" in asked else None)
     async with endpoint as url:
@@ -272,7 +272,7 @@ async def test_an_endpoint_that_knows_the_output_limit_by_another_name_is_asked_
     assert names == [["max_tokens"], ["max_completion_tokens"], ["max_completion_tokens"]]
 
 
-async def test_a_limit_that_is_refused_by_both_names_is_asked_for_twice_and_no_more():
+async def test_a_limit_refused_by_both_names_is_tried_twice():
     endpoint = Endpoint(refuses=lambda asked: {"message": "max_tokens or max_completion_tokens is too large"})
     async with endpoint as url:
         error = await failure(url)
@@ -280,7 +280,7 @@ async def test_a_limit_that_is_refused_by_both_names_is_asked_for_twice_and_no_m
     assert (error.code, len(endpoint.asked)) == ("invalid_request", 2)
 
 
-async def test_what_was_not_sent_as_asked_is_noted():
+async def test_a_request_changed_on_sending_is_noted():
     async with Endpoint() as url:
         *_, finished = await ask(url, replace(REQUEST, temperature=0.7))
 

@@ -109,7 +109,7 @@ def test_messages_keep_the_providers_rules_whatever_the_history(history, takes_s
 
 @given(histories())
 @settings(max_examples=40, deadline=None)
-def test_the_same_request_has_the_same_bytes_and_never_more_than_four_markers(history):
+def test_equal_requests_have_equal_bytes_and_at_most_four_markers(history):
     said = [message for step in history for message in step][:-1]
     for adapter in MARKING:
         one, two = (orjson.dumps(sent(said, tuple(range(len(said))), adapter=adapter)) for _ in range(2))

@@ -50,7 +50,7 @@ def rates(**parts: Any) -> Rates:
     return found.rates
 
 
-def test_a_write_without_a_price_of_its_own_costs_what_any_write_costs():
+def test_a_one_hour_write_without_its_price_costs_any_writes_price():
     both = rates(input_mtok=d("1"), output_mtok=d("2"), cache_write_mtok=d("3"), cache_write_1h_mtok=d("4"))
     one = rates(input_mtok=d("1"), output_mtok=d("2"), cache_write_mtok=d("3"))
 
@@ -73,7 +73,7 @@ def test_parts_with_steps_at_different_sizes_become_steps_of_the_whole():
     assert [(step.tokens, step.rates.input, step.rates.output) for step in found.above] == [(100, 2, 5), (200, 2, 6)]
 
 
-def test_what_changes_on_a_day_or_by_the_hour_is_kept_with_its_time():
+def test_a_price_by_day_or_hour_keeps_its_time():
     found = from_listed(
         info(
             ConditionalPrice(prices=ModelPrice(input_mtok=d("1"))),
@@ -100,7 +100,7 @@ def test_what_changes_on_a_day_or_by_the_hour_is_kept_with_its_time():
         {"input_mtok": d("1"), "output_mtok": d("1"), "output_reasoning_mtok": d("2")},
     ],
 )
-def test_a_price_that_ours_cannot_say_is_unknown_and_not_nearly_right(parts: dict[str, Decimal]):
+def test_a_price_our_model_cannot_express_is_unknown(parts: dict[str, Decimal]):
     assert from_listed(info(**parts), source="") is None
 
 
@@ -146,7 +146,7 @@ def test_our_arithmetic_is_the_lists_own(
     ("provider", "model"),
     [("openai", "gpt-6.2-sol"), ("ollama", "llama3"), ("chat", "gpt-6-sol"), ("my-openai", "gpt-6-sol")],
 )
-def test_a_name_that_only_looks_like_one_of_the_list_has_no_price(provider: str, model: str):
+def test_a_name_merely_similar_to_a_listed_one_has_no_price(provider: str, model: str):
     assert find_prices(provider, model) is None
 
 

@@ -57,7 +57,7 @@ def test_a_cost_is_rounded_once_half_to_even():
     assert cost(priced("0.0005", "0.0005"), Usage(input=1, output=1)) == usd("1e-9")
 
 
-def test_an_unknown_price_is_no_number_and_a_local_model_costs_nothing():
+def test_an_unknown_price_is_none_and_a_local_model_costs_zero():
     usage = Usage(input=1_000, output=1_000)
 
     assert cost(UNKNOWN, usage) is saved(UNKNOWN, usage) is worst(UNKNOWN, 1, 1) is None
@@ -74,7 +74,7 @@ def test_more_cached_than_read_never_makes_a_call_cheaper():
     assert cost(SONNET, Usage(input=10, cache_read=100)) == usd("0.00001")
 
 
-def test_what_was_saved_and_what_was_paid_add_up_and_writing_alone_saves_less_than_nothing():
+def test_savings_and_cost_add_up_and_cache_writes_save_less_than_nothing():
     read = Usage(input=10_000, cache_read=9_000, output=5)
     wrote = Usage(input=10_000, cache_write_5m=9_000, output=5)
 
@@ -85,7 +85,7 @@ def test_what_was_saved_and_what_was_paid_add_up_and_writing_alone_saves_less_th
         assert paid is not None and paid + (saved(SONNET, usage) or 0) == without
 
 
-def test_the_worst_case_writes_everything_at_the_dearest_step_it_may_reach():
+def test_the_worst_case_uses_the_dearest_write_and_price_step():
     assert worst(SONNET, 1_000, 100) == usd("0.005")  # 1,000 x 4.00 + 100 x 10.00
     assert worst(HAIKU, 100_000, 0) == usd("0.02")
     assert worst(HAIKU, 100_001, 0) == usd("0.100001")
@@ -131,7 +131,7 @@ def test_affordable_output_is_the_most_whose_worst_case_fits(card: ModelCard, pr
         assert (worst(card, prompt, tokens) or 0) <= usd_max < (worst(card, prompt, tokens + 1) or 0)
 
 
-def test_nobody_knows_how_much_output_an_unknown_price_or_no_price_affords():
+def test_affordable_output_is_unknown_for_an_unknown_or_zero_price():
     assert affordable_output(priced("1", "0"), 1_000, usd("1")) is None
     assert affordable_output(priced("1").model_copy(update={"prices": None}), 0, usd("1")) is None
 
@@ -158,12 +158,12 @@ MILLION = Usage(input=1_000_000)
         (datetime(2027, 1, 1, 0, 30, tzinfo=UTC), "2"),
     ],
 )
-def test_a_price_that_changes_is_the_one_of_the_calls_own_time(at: datetime | None, dollars: str):
+def test_a_changing_price_is_read_at_the_calls_time(at: datetime | None, dollars: str):
     assert cost(priced("1", when=(NEW_YEAR, NIGHT)), MILLION, at=at) == usd(dollars)
 
 
 @pytest.mark.parametrize(("hour", "minute", "dollars"), [(7, 59, "1"), (8, 0, "3"), (9, 59, "3"), (10, 0, "1")])
-def test_a_price_of_some_hours_begins_with_the_first_and_ends_before_the_last(hour: int, minute: int, dollars: str):
+def test_an_hourly_price_includes_its_start_and_excludes_its_end(hour: int, minute: int, dollars: str):
     peak = TariffWhen(daily_from=time(8), daily_until=time(10), rates=Rates(input=usd("3"), output=usd("0")))
 
     assert cost(priced("1", when=(peak,)), MILLION, at=datetime(2026, 5, 1, hour, minute, tzinfo=UTC)) == usd(dollars)

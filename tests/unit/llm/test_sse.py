@@ -33,12 +33,12 @@ def test_however_the_bytes_are_split_the_events_are_the_same(cuts):
     assert read(*(STREAM[a:b] for a, b in itertools.pairwise(edges))) == SAID
 
 
-def test_a_last_event_without_its_blank_line_counts_when_it_is_whole_and_not_when_it_is_cut_short():
+def test_an_unterminated_last_event_counts_only_when_whole():
     assert read(b'data: {"a": 1}\n') == [{"a": 1, "type": ""}]
     assert read(b'data: {"a": 1') == []
 
 
-def test_data_that_is_no_json_may_be_asked_for_again_and_may_have_cost_something():
+def test_data_that_is_no_json_is_retryable_and_billable():
     with pytest.raises(ModelError) as caught:
         read(b"data: oops\n\n")
 

@@ -10,7 +10,7 @@ from wayline.llm.tokens import DENSEST, WIRE_TOKENS_MAX, estimate, most
 
 
 @given(estimated=st.integers(0, 10**12), pieces=st.integers(0, 10_000))
-def test_the_densest_text_is_rounded_up_and_each_piece_has_its_wire_format(estimated, pieces):
+def test_the_bound_rounds_up_and_adds_wire_tokens_per_piece(estimated, pieces):
     assert most(estimated, pieces=pieces) == ceil(estimated * DENSEST) + pieces * WIRE_TOKENS_MAX
 
 
@@ -19,11 +19,11 @@ def test_the_densest_text_is_rounded_up_and_each_piece_has_its_wire_format(estim
     ["7" * 999, "[[1,2],[3,4]]" * 99, "\U0001f9ff" * 99, "\u0f04\u1bc9" * 99, "\t\t{}" * 99, "\x01" * 99],
     ids=["digits", "numbers", "emoji", "rare letters", "signs", "control"],
 )
-def test_no_text_of_signs_digits_or_rare_letters_has_more_tokens_than_its_most(text: str):
+def test_the_token_bound_holds_for_signs_digits_and_rare_letters(text: str):
     # Whatever the encoding of a provider is, a token has at least one byte.
     assert most(estimate(text), pieces=0) >= len(text.encode())
 
 
-def test_words_are_estimated_at_four_bytes_and_bounded_at_one_and_a_half():
+def test_a_token_is_estimated_at_four_bytes_bounded_at_one_and_a_half():
     assert estimate("lease renewed " * 100) == 350
     assert most(estimate("lease renewed " * 300), pieces=0) == 2_800

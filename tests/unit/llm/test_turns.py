@@ -22,7 +22,7 @@ def cut(*messages, echoes=False):
     return turns(messages, echoes=lambda _: echoes)
 
 
-def test_results_stand_before_what_else_is_said_and_carry_the_ids_of_their_calls():
+def test_results_come_first_in_a_turn_with_their_calls_ids():
     answer = calling(("1", "a"), ("2", "b"))
 
     [_, called, said] = cut(ASKED, answer, result("2"), NOTE, result("1"))
@@ -31,20 +31,20 @@ def test_results_stand_before_what_else_is_said_and_carry_the_ids_of_their_calls
     assert said == Input([Result("b", 2, result("2")), Result("a", 4, result("1"))], [(3, NOTE)])
 
 
-def test_a_call_that_was_never_answered_gets_an_empty_result_so_that_no_provider_refuses_the_history():
+def test_an_unanswered_call_gets_an_empty_result():
     [_, _, said] = cut(ASKED, calling(("1", "a")), ASKED)
 
     assert said.results == [Result("a", 1, None)]
     assert said.others == [(2, ASKED)]
 
 
-def test_a_result_that_nobody_asked_for_is_told_like_anything_else():
+def test_a_result_without_a_call_is_ordinary_input():
     [said] = cut(ASKED, result("7"))
 
     assert said == Input([], [(0, ASKED), (1, result("7"))])
 
 
-def test_no_id_is_used_twice_and_none_has_a_character_that_a_provider_refuses():
+def test_call_ids_are_unique_and_of_allowed_characters():
     history = [ASKED, calling(("1", "0")), result("1"), calling(("1", "0")), result("1"), calling(("1", "a b/c"))]
 
     ids = [turn.ids for turn in cut(*history) if isinstance(turn, Answer)]
@@ -62,7 +62,7 @@ def test_an_echoed_answer_keeps_its_ids_as_they_are():
     assert cut(ASKED, calling(("1", "x.y"), verbatim=verbatim), echoes=True)[1].ids == ("x.y",)
 
 
-def test_only_notes_that_come_last_and_after_something_may_be_system_messages():
+def test_only_notes_closing_a_turn_may_be_system_messages():
     assert Input([], [(0, NOTE)]).closing == []
     assert Input([], [(0, ASKED), (1, NOTE), (2, NOTE)]).closing == [(1, NOTE), (2, NOTE)]
     assert Input([], [(0, ASKED), (1, NOTE), (2, ASKED)]).closing == []

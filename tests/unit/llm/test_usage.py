@@ -15,7 +15,7 @@ from wayline.llm.usage import from_anthropic, from_chat, from_responses
 CARDS = {card.name: card for card in bundled()}
 
 
-def test_claudes_input_is_what_was_neither_read_from_nor_written_to_the_cache():
+def test_claudes_input_tokens_exclude_cache_reads_and_writes():
     usage = from_anthropic(
         {
             "input_tokens": 50,
@@ -33,7 +33,7 @@ def test_claudes_input_is_what_was_neither_read_from_nor_written_to_the_cache():
 
 
 @pytest.mark.parametrize("sum_said", [{}, {"cache_creation_input_tokens": 0}, {"cache_creation_input_tokens": 300}])
-def test_writes_that_are_told_by_their_time_to_live_count_though_their_sum_is_wrong(sum_said: dict[str, int]):
+def test_cache_writes_by_ttl_count_over_a_wrong_sum(sum_said: dict[str, int]):
     by_ttl = {"ephemeral_5m_input_tokens": 600, "ephemeral_1h_input_tokens": 400}
 
     usage = from_anthropic({"input_tokens": 1, "output_tokens": 1, "cache_creation": by_ttl, **sum_said})
@@ -41,7 +41,7 @@ def test_writes_that_are_told_by_their_time_to_live_count_though_their_sum_is_wr
     assert (usage.input, usage.cache_write_5m, usage.cache_write_1h) == (1_001, 600, 400)
 
 
-def test_openais_input_holds_what_was_cached():
+def test_openais_input_tokens_include_cached_ones():
     details = {"cached_tokens": 200, "cache_write_tokens": 100}
     responses = {"input_tokens": 1_000, "input_tokens_details": details, "output_tokens": 10}
     chat = {"prompt_tokens": 1_000, "prompt_tokens_details": details, "completion_tokens": 10}

@@ -57,12 +57,12 @@ def test_the_name_decides_the_format_only_where_the_sender_did_not(name: str, sa
         ("photo", "", png(2, 3), "image/png"),
     ],
 )
-def test_a_type_that_says_nothing_gives_way_to_the_bytes(name: str, said: str, content: bytes, read_as: str):
+def test_a_generic_media_type_gives_way_to_the_bytes(name: str, said: str, content: bytes, read_as: str):
     assert media_type_of(document(content=content, name=name, media_type=said), content) == read_as
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04\x14\x00\x06\x00", b"\xff\xfe\xfd", b"\x7fELF\x02\x01\x01\x00\x00"])
-def test_bytes_that_are_no_text_and_of_no_known_type_are_refused(content: bytes):
+def test_binary_bytes_of_no_known_type_are_refused(content: bytes):
     with pytest.raises(Unreadable, match="cannot be read"):
         decode(document(content=content, name="report.docx", media_type="application/zip"), LIMITS)
 
@@ -122,12 +122,12 @@ def test_a_page_is_read_in_the_encoding_that_it_names(head: str, encoding: str, 
         (document("<html><script>let x</script></html>", media_type="text/html"), "empty"),
     ],
 )
-def test_what_cannot_be_read_says_what_to_do(sent: IndexDocument, says: str):
+def test_an_unreadable_document_gets_advice(sent: IndexDocument, says: str):
     with pytest.raises(Unreadable, match=says):
         decode(sent, LIMITS)
 
 
-def test_bad_base64_says_so():
+def test_bad_base64_is_refused_as_such():
     with pytest.raises(Unreadable, match="base64"):
         decode(IndexDocument(document_id="d", name="n", content_base64="***"), LIMITS)
 
@@ -138,7 +138,7 @@ def test_a_page_without_an_article_still_gives_its_words():
     assert " ".join(page.text for page in found.pages).split() == ["Only", "this."]
 
 
-def test_what_was_sent_is_kept_byte_for_byte_beside_its_text():
+def test_the_original_is_kept_byte_for_byte_beside_its_text():
     said = "Grüße".encode("cp1252")
 
     found = decode(document(content=said, media_type="text/plain"), LIMITS)
@@ -149,7 +149,7 @@ def test_what_was_sent_is_kept_byte_for_byte_beside_its_text():
     )
 
 
-def test_the_hash_of_what_is_kept_is_taken_when_it_is_read():
+def test_the_originals_hash_is_taken_when_it_is_read():
     content: Any = bytearray(b"words")
     kept = Original(content, "text/plain")
     content[:] = b"other"
@@ -157,7 +157,7 @@ def test_the_hash_of_what_is_kept_is_taken_when_it_is_read():
     assert kept.sha256 == hashlib.sha256(b"words").hexdigest()
 
 
-def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():
+def test_an_image_is_typed_by_its_bytes_and_has_no_text():
     image = png(40, 30)
 
     found = decode(document(content=image, name="photo.jpg", media_type="image/jpeg"), LIMITS)
@@ -165,7 +165,7 @@ def test_an_image_is_kept_as_what_its_bytes_are_and_has_nothing_to_be_found():
     assert (found.original, found.pages, found.problem) == (Original(image, "image/png", 40, 30), [], None)
 
 
-def test_a_pdf_without_text_is_kept_and_says_why_nothing_is_found():
+def test_a_pdf_without_text_is_kept_with_a_reason():
     scanned = pdf("", "")
 
     found = decode(document(content=scanned, media_type="application/pdf"), LIMITS)

@@ -14,7 +14,7 @@ def cosine(one: str, other: str) -> float:
     return float(first @ second)
 
 
-def test_its_name_says_what_it_is_and_how_long():
+def test_an_embedders_name_holds_its_model_and_dimensions():
     assert LexicalHash().model == "lexical-hash-384"
     assert LexicalHash().vectors(["word"]).shape == (1, 384)
 

@@ -54,7 +54,7 @@ def embedder(base_url: str, **settings: Any) -> OpenAICompatible:
     return OpenAICompatible(model="some-model", base_url=base_url, **settings)
 
 
-async def test_texts_are_asked_for_in_batches_and_come_back_in_order_with_length_one(provider: Provider):
+async def test_batched_texts_come_back_in_order_with_length_one(provider: Provider):
     asking = embedder(provider.base_url, dimensions=2)
 
     vectors = await asking.embed(["a", "bb", "ccc"])
@@ -98,9 +98,7 @@ async def test_a_provider_that_is_away_is_waited_for():
         (web.Response(text="<html>"), "does not speak the embeddings API"),
     ],
 )
-async def test_a_provider_that_will_never_answer_says_which_setting_to_check(
-    provider: Provider, reply: web.Response, says: str
-):
+async def test_a_permanent_failure_names_the_setting_to_check(provider: Provider, reply: web.Response, says: str):
     provider.answer = lambda _: reply
 
     with pytest.raises(ProviderRefused, match=says):

@@ -38,7 +38,7 @@ def test_a_common_word_counts_and_chooses_no_candidates():
     assert chosen.terms == ("'tortoise'", "'system'")
 
 
-def test_where_every_word_is_common_all_of_them_are_asked_for_first():
+def test_common_words_alone_are_all_required_first():
     chosen = choose_words([Term("data", 900), Term("system", 800)], chunks=1_000, candidates=100)
 
     assert chosen is not None
@@ -99,7 +99,7 @@ def test_coverage_weighs_words_by_rarity_and_not_those_that_ask():
     assert coverage([Term("tell", 3)], ["'tell'"], chunks=100) is None
 
 
-def test_in_a_small_corpus_a_missing_word_does_not_outweigh_those_that_are_there():
+def test_in_a_small_corpus_a_missing_word_outweighs_no_found_ones():
     asked = [Term("leas", 1), Term("renew", 1), Term("hourly", 0)]
 
     assert (coverage(asked, ["'leas'", "'renew'"], chunks=1) or 0) > 0.55

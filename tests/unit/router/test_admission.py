@@ -32,7 +32,7 @@ def test_two_different_ids_are_refused():
         job_id_of("mine", named("theirs"))
 
 
-def test_a_derived_id_is_the_same_at_each_redelivery_and_no_other_messages():
+def test_a_derived_id_is_stable_over_redeliveries_and_unique():
     first = job_id_of(None, delivery())
     again = Delivery("SUBMIT", "router", 4, 7, "jobs.submit.acme", 99, {}, b"{}")
 

@@ -36,7 +36,7 @@ def said(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> st
         ("its own options.budget_usd", {"budget_usd": "0.10"}, {"cap_set": True}),
     ],
 )
-def test_a_job_whose_first_call_can_cost_more_than_it_may_spend_is_told_before_and_which_setting_to_change(
+def test_a_job_that_cannot_pay_its_first_call_is_refused_with_advice(
     whose: str, options: dict[str, object], admitted: dict[str, object]
 ):
     found = refusal(cost=CENT, call=Decimal("0.2048"), options=options, **admitted)
@@ -56,19 +56,19 @@ def test_a_job_that_every_budget_has_room_for_is_let_in():
 
 
 @pytest.mark.parametrize("used_up", [{"left_usd": Decimal(0), "tightest": "month"}, {"cap_usd": Decimal(0)}])
-def test_a_budget_that_is_used_up_refuses_unless_the_job_costs_nothing_or_would_rather_wait(used_up: dict[str, object]):
+def test_a_used_up_budget_refuses_all_but_free_or_parking_jobs(used_up: dict[str, object]):
     assert said(cost=CENT, **used_up) == "budget_exhausted"
     assert said(cost=CENT, at_cap="park", **used_up) is None
     assert said(cost=Decimal(0), **used_up) is None
 
 
 @pytest.mark.parametrize("hard", [{"cap_set": True}, {"left_usd": Decimal(9), "tightest": "month"}])
-def test_an_unknown_price_is_refused_by_a_budget_that_somebody_set(hard: dict[str, object]):
+def test_an_unknown_price_is_refused_under_a_set_budget(hard: dict[str, object]):
     assert said(cost=None, **hard) == "price_unknown"
     assert said(cost=None, at_cap="park", **hard) == "price_unknown"
 
 
-def test_an_unknown_price_passes_where_nobody_set_a_budget():
+def test_an_unknown_price_passes_without_a_set_budget():
     assert said(cost=None) is None
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_price_passes_where_nobody_set_a_budget():
     ("left", "cap_set", "bound"),
     [(None, False, None), (None, True, "0.10"), ("0.03", True, "0.03"), ("9", True, "0.10"), ("9", False, "9")],
 )
-def test_a_budget_for_each_job_bounds_its_route_and_the_default_does_not(left, cap_set, bound):
+def test_a_set_job_budget_bounds_the_route_and_the_default_does_not(left, cap_set, bound):
     left_usd = left and Decimal(left)
     admitted = Admitted(agent=AGENT, cap_usd=Decimal("0.10"), cap_set=cap_set, left_usd=left_usd)
 
@@ -91,9 +91,7 @@ def test_a_budget_for_each_job_bounds_its_route_and_the_default_does_not(left, c
         ("its own options.budget_usd: give it a larger one", {"budget_usd": "0"}, {"cap_set": True}),
     ],
 )
-def test_a_job_that_may_spend_nothing_is_told_who_says_so(
-    whose: str, options: dict[str, object], admitted: dict[str, object]
-):
+def test_a_refusal_names_the_budget_of_zero(whose: str, options: dict[str, object], admitted: dict[str, object]):
     found = refusal(cost=CENT, cap_usd=Decimal(0), options=options, **admitted)
 
     assert found == Failure(code="budget_exhausted", message=f"the job may spend $0 ({whose})")

@@ -19,7 +19,7 @@ def refused(config: AgentConfig) -> tuple[str, int, str]:
     return caught.value.code, caught.value.status, str(caught.value)
 
 
-def test_an_agent_of_tiers_known_models_and_a_good_schema_is_saved():
+def test_an_agent_of_tiers_and_known_models_is_saved():
     routing = Routing(fast="flash", primary="chat/mine", fallbacks=("premium", "chat/mine"))
     check_agent(AgentConfig(model="chat/mine", routing=routing, output_schema={"type": "object"}), CARDS)
 
@@ -68,7 +68,7 @@ def test_a_model_that_no_job_could_be_sent_to_is_refused(model):
         ),
     ],
 )
-def test_a_model_that_nobody_knows_is_refused_with_those_that_are_known(model, said):
+def test_an_unknown_model_is_refused_with_the_known_ones(model, said):
     assert refused(AgentConfig(model=model)) == ("unknown_model", 422, said)
 
 
@@ -85,7 +85,7 @@ def test_a_model_whose_provider_is_not_configured_yet_can_be_saved():
     check_agent(AgentConfig(model="anthropic/claude-haiku-5-5"), bundled())
 
 
-def test_what_an_agent_may_be_set_to_is_what_the_router_sends_its_jobs_to():
+def test_every_model_an_agent_may_name_takes_its_jobs():
     """And what may not is sent there all the same where a job asks for it: whoever asks is there to see it fail."""
     job = SubmitJob(tenant="default", agent="a", input="hello")
     for card in CARDS:

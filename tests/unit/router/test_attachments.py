@@ -73,7 +73,7 @@ def test_each_document_is_given_once_with_the_bytes_it_has_now():
         (ImagePart(document_id="cat", sha256="b" * 64), "document_changed", "a" * 64),
     ],
 )
-def test_what_cannot_be_given_says_what_to_do(part: ImagePart, code: str, says: str):
+def test_an_attachment_that_cannot_be_given_gets_advice(part: ImagePart, code: str, says: str):
     told, reason = refused(ImagePart(document_id="cat"), part)
 
     assert told == code and says in reason
@@ -87,7 +87,7 @@ def test_too_much_at_once_names_the_setting():
     assert (code, "WAYLINE_ROUTER_FILES_MAX_BYTES" in reason, "800 bytes" in reason) == ("files_too_large", True, True)
 
 
-def test_what_a_document_is_decides_and_not_what_its_part_calls_it():
+def test_the_documents_type_decides_over_the_parts_type():
     named_as_file, named_as_image = FilePart(document_id="cat"), ImagePart(document_id="note")
 
     assert route(named_as_file, attachments=(CAT,)).name == "a/seeing"
@@ -101,7 +101,7 @@ def test_what_an_agent_has_pinned_counts_as_what_a_job_names():
     assert route(attachments=(), config=AgentConfig(tools=())).name == "a/blind"
 
 
-def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
+def test_a_model_that_takes_no_image_that_large_is_passed_over():
     large = attachment("cat", width=10, height=10, size_bytes=2_000)
     small = SEEING.model_copy(update={"tier": "standard", "model": "small", "media": MediaRules(image_max_bytes=1_000)})
     job = SubmitJob(tenant="t", agent="a", input=(ImagePart(document_id="cat"),))
@@ -117,7 +117,7 @@ def test_a_model_whose_provider_takes_no_image_of_that_size_is_passed_over():
     assert caught.value.code == "model_unfit"
 
 
-def test_the_policy_that_decided_gives_a_job_with_an_image_its_route_again():
+def test_a_recorded_image_job_gets_its_route_again():
     job = SubmitJob(tenant="t", agent="a", input=(ASK, FilePart(document_id="cat")))
     config = AgentConfig(tools=())
     asked = RoutingInput(job, config, attachments=(CAT,))

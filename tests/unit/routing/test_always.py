@@ -134,7 +134,7 @@ def as_recorded(inputs: RoutingInput, decision: Decision) -> JobRouted:
 
 @settings(deadline=None)
 @given(inputs())
-def test_a_decision_is_pure_total_and_refuses_only_with_the_errors_it_names(given_):
+def test_a_decision_is_repeatable_or_a_named_refusal(given_):
     try:
         decision = choose_route(**given_)
     except Reject as told:
@@ -150,7 +150,7 @@ def test_a_decision_is_pure_total_and_refuses_only_with_the_errors_it_names(give
 
 @settings(deadline=None)
 @given(inputs())
-def test_what_was_recorded_is_decided_the_same_again(given_):
+def test_a_recorded_decision_comes_out_the_same_again(given_):
     try:
         decision = choose_route(**given_)
     except Reject:
@@ -172,7 +172,7 @@ def policy_named(name: str) -> Policy:
     return policy
 
 
-def test_what_was_observed_then_decides_again_and_not_what_is_known_now():
+def test_a_repeated_decision_uses_the_observations_recorded_then():
     job = SubmitJob(agent="a", input=PROOF)
     config = AgentConfig(routing=Routing(reasoning="reasoning"))
     dear = Observed(model="a/thinker", slot="reasoning", jobs=9, calls=5, output_tokens=900, longest_tokens=1_000)

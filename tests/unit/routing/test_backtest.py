@@ -42,14 +42,14 @@ def test_a_job_that_was_classified_goes_the_same_way_again(answer: str):
     assert told.was_tier == {"drafting": "standard", "negotiation": "premium"}.get(answer, "flash")
 
 
-def test_a_policy_that_would_not_have_asked_saves_what_the_question_cost():
+def test_a_policy_without_a_classifier_saves_the_classification_cost():
     told = decide_again(recorded(None, classified="drafting"), policy_named("locked"))
 
     assert told is not None and told.was_usd is not None and told.now_usd is not None
     assert (told.was, told.now, told.was_usd - told.now_usd) == ("a/standard", "a/standard", ASKED_USD)
 
 
-def test_a_question_of_which_nobody_knows_what_it_used_leaves_the_calls_their_cost():
+def test_a_classification_of_unknown_usage_leaves_call_costs_unchanged():
     log = recorded(None, classified="drafting")
     log[2] |= {"cost_usd": None, "unsettled": {"lower_usd": "0", "upper_usd": "0.001"}}
     told, named = decide_again(log, current_policy()), decide_again(recorded("drafting"), current_policy())
@@ -67,7 +67,7 @@ def test_another_policy_decides_by_what_a_classification_said():
     assert told.reason.startswith("it was classified as negotiation, which is standard work, so")
 
 
-def test_another_policy_is_priced_by_what_was_used():
+def test_another_policy_is_priced_by_recorded_usage():
     assert decide_again(recorded("sentiment"), policy_named("all-premium")) == DecidedAgain(
         job_id="j1",
         by=current_policy().label,
@@ -82,7 +82,7 @@ def test_another_policy_is_priced_by_what_was_used():
     )
 
 
-def test_an_answer_whose_usage_was_not_told_is_in_neither_sum():
+def test_an_answer_of_unknown_usage_is_in_neither_sum():
     log = recorded("sentiment")
     log[-1] |= {"usage": {}, "cost_usd": None, "unsettled": {"lower_usd": "0", "upper_usd": "1"}}
     told = decide_again(log, policy_named("all-premium"))
@@ -91,14 +91,14 @@ def test_an_answer_whose_usage_was_not_told_is_in_neither_sum():
     assert (told.was_usd, told.now_usd) == (Decimal("0.001140000"), Decimal("0.045600000"))
 
 
-def test_a_price_that_nobody_knows_stays_unknown():
+def test_an_unknown_price_stays_unknown():
     told = decide_again(recorded("sentiment", cards=(CARDS[0], card("premium", None))), policy_named("all-premium"))
 
     assert told is not None
     assert (told.now, told.was_usd, told.now_usd) == ("a/premium", Decimal("0.002280000"), None)
 
 
-def test_a_slot_that_was_not_recorded_leaves_the_job_where_it_can_go():
+def test_an_unrecorded_slot_falls_to_a_recorded_one():
     told = decide_again(recorded("sentiment", cards=CARDS[:1]), policy_named("all-premium"))
 
     assert told is not None and told.now == "a/flash"

@@ -49,7 +49,7 @@ def bare(route: Route | None) -> dict[str, Any]:
     return route.model_dump(exclude={"classifier", "reason", "estimated_cost_usd", "estimated_cost_range_usd"})
 
 
-def test_a_job_goes_as_one_of_no_known_type_until_its_classifier_has_answered():
+def test_an_unclassified_job_is_routed_as_one_of_unknown_type():
     asked, plain = decide(), decide(AgentConfig())
 
     assert asked.route.classifier == "a/flash"
@@ -58,7 +58,7 @@ def test_a_job_goes_as_one_of_no_known_type_until_its_classifier_has_answered():
 
 
 @pytest.mark.parametrize("reasoning", ["none", "adaptive", "effort"])
-def test_what_is_left_for_the_question_is_what_the_executor_asks_for(reasoning: Any):
+def test_the_classifiers_room_equals_the_executors_request(reasoning: Any):
     fast = card("a/flash", "flash", "0", reasoning=reasoning, output_limit=100_000)
     rates = Rates(input=Decimal(0), output=Decimal(1_000_000))
     dear = fast.model_copy(update={"prices": Prices(rates=rates)})
@@ -74,7 +74,7 @@ def test_what_is_left_for_the_question_is_what_the_executor_asks_for(reasoning: 
     assert (classifier(least + room), classifier(least + room - 1)) == ("a/flash", None)
 
 
-def test_every_type_that_the_policy_knows_is_offered_and_goes_where_a_job_that_names_it_goes():
+def test_every_classified_type_is_routed_like_the_named_type():
     tasks = decide().candidates.tasks
 
     assert list(tasks) == sorted(current_policy().tiers)
@@ -84,7 +84,7 @@ def test_every_type_that_the_policy_knows_is_offered_and_goes_where_a_job_that_n
         assert route is None or bare(route) == bare(named)
 
 
-def test_the_route_of_an_answer_says_that_a_model_took_it_for_that():
+def test_a_classified_route_names_the_classification_in_its_reason():
     route = decide().candidates.tasks["contract_review"]
 
     assert route is not None
@@ -128,13 +128,13 @@ def test_the_route_of_an_answer_says_that_a_model_took_it_for_that():
         "no answer would change the model",
     ],
 )
-def test_nobody_is_asked_where(why: dict[str, Any]):
+def test_no_classifier_is_asked_where(why: dict[str, Any]):
     decision = decide(**why)
 
     assert (decision.route.classifier, decision.candidates.tasks) == (None, {})
 
 
-def test_the_model_that_is_asked_is_pinned_also_where_no_slot_has_it():
+def test_the_classifier_is_pinned_even_outside_every_slot():
     routing = Routing(fast="a/standard", primary="a/standard")
     asked = decide(AgentConfig(classify=True, routing=routing))
 
@@ -156,7 +156,7 @@ def test_a_type_whose_tier_is_empty_refuses_no_job():
     assert tasks["sentiment"] is not None
 
 
-def test_a_type_whose_tier_is_empty_goes_to_the_next_one_up():
+def test_a_type_of_an_empty_tier_goes_one_tier_up():
     """As a backtest decides it, which knows only the models that were recorded."""
     asked = decide(text="Hello, are you there?", cards=(LOCAL, FLASH, PREMIUM))
     route = asked.candidates.tasks["drafting"]
@@ -164,7 +164,7 @@ def test_a_type_whose_tier_is_empty_goes_to_the_next_one_up():
     assert (asked.route.name, route and route.name) == ("a/flash", "a/premium")
 
 
-def test_whoever_is_away_is_not_asked_and_no_answer_leads_there():
+def test_a_model_that_is_away_neither_classifies_nor_takes_jobs():
     other = card("b/flash", "flash", "0.2")
     asked = decide(cards=(*CARDS, other), away={"a/flash": "keeps failing"})
     away = decide(away={"a/premium": "keeps failing"})
@@ -189,7 +189,7 @@ def test_an_answer_leads_to_a_model_that_takes_the_jobs_images():
     assert tasks["sentiment"] is None, "the flash model takes no images"
 
 
-def test_nobody_is_asked_where_the_question_would_leave_too_little_for_the_first_call():
+def test_no_classifier_is_asked_if_the_first_call_becomes_unpayable():
     call_usd = decide(AgentConfig()).least_call_usd
     assert call_usd is not None
 
@@ -201,7 +201,7 @@ def test_nobody_is_asked_where_the_question_would_leave_too_little_for_the_first
     assert (short.classifier, short.name) == (None, "a/standard")
 
 
-def test_no_answer_leads_where_the_first_call_would_not_fit_beside_the_question():
+def test_no_classification_leads_to_a_call_beyond_the_remaining_money():
     dearer = decide(AgentConfig(), options=JobOptions(task_type="negotiation")).least_call_usd
     assert dearer is not None
 
@@ -212,7 +212,7 @@ def test_no_answer_leads_where_the_first_call_would_not_fit_beside_the_question(
     assert tasks["sentiment"] is not None
 
 
-def test_what_was_predicted_holds_whatever_is_answered():
+def test_the_predicted_range_covers_every_classification():
     asked, plain = decide().route, decide(AgentConfig()).route
     routes = [route for route in decide().candidates.tasks.values() if route is not None]
 
@@ -232,7 +232,7 @@ def test_the_jobs_budget_caps_the_range_of_every_answer():
     assert asked.estimated_cost_range_usd[1] == Decimal("0.05")
 
 
-def test_an_answer_leads_to_no_model_of_an_unknown_price_where_money_is_held():
+def test_no_classification_leads_to_an_unknown_price_under_a_budget():
     tasks = decide(cards=(LOCAL, FLASH, STANDARD, card("a/premium", "premium", None))).candidates.tasks
 
     assert tasks["negotiation"] is None

@@ -25,7 +25,7 @@ HARD = (
 )
 
 
-def test_a_greeting_is_simple_and_a_proof_is_complex_and_needs_reasoning():
+def test_a_greeting_is_simple_and_a_proof_needs_reasoning():
     greeting, proof = assess("Hello, are you there?"), assess(HARD)
 
     assert (greeting.level, greeting.needs_reasoning) == ("simple", False)
@@ -106,7 +106,7 @@ def test_plain_requests_are_not_complex_and_demanding_ones_are():
     assert [text for text in DEMANDING if assess(text).level != "complex"] == []
 
 
-def test_length_alone_makes_no_text_complex_but_keeps_it_from_being_simple():
+def test_length_alone_makes_a_text_moderate():
     story = "A woman bought bread and milk in the small shop near the station, and went home by bus in the rain. " * 12
 
     assert assess(story).level == "moderate"
@@ -121,7 +121,7 @@ def test_a_direction_full_of_work_is_part_of_what_is_asked():
     assert bundled().asked("Be brief.") == "Be brief.", "the last sentence is always asked"
 
 
-def test_levels_begin_where_the_data_says():
+def test_levels_begin_at_the_configured_scores():
     lenient = bundled().adjusted(levels={"moderate": 0.0, "complex": 0.01}, reasoning_min=0.0, weights=None)
 
     assert lenient.assess("Hello").level == "complex"

@@ -37,7 +37,7 @@ from .routed import (
 # Money
 
 
-def test_a_budget_that_is_nearly_used_up_takes_the_next_slot_down_that_it_can_pay():
+def test_a_nearly_used_up_budget_takes_the_next_payable_slot_down():
     route = decide(options=named("negotiation"), left_usd=Decimal("0.05")).route
 
     assert (route.slot, route.name) == ("primary", "a/standard")
@@ -49,11 +49,11 @@ def test_a_budget_that_is_nearly_used_up_takes_the_next_slot_down_that_it_can_pa
     assert chosen(options=named("negotiation"), left_usd=Decimal(1)) == ("escalation", "a/premium")
 
 
-def test_where_nothing_can_be_paid_the_cheapest_slot_goes_on_until_the_cap():
+def test_where_nothing_is_payable_the_cheapest_slot_takes_the_job():
     assert chosen(options=named("negotiation"), left_usd=Decimal("0.000001")) == ("fast", "a/flash")
 
 
-def test_a_slot_is_payable_where_the_jobs_own_budget_pays_the_room_that_its_call_needs():
+def test_a_slot_is_payable_if_the_jobs_budget_pays_one_call():
     enough, less = (
         decide(options=JobOptions(task_type="negotiation", budget_usd=Decimal(usd))).route for usd in ("0.013", "0.012")
     )
@@ -65,14 +65,14 @@ def test_a_slot_is_payable_where_the_jobs_own_budget_pays_the_room_that_its_call
     )
 
 
-def test_a_job_that_says_how_long_its_answers_may_be_gets_that_room_or_another_slot():
+def test_a_jobs_answer_length_is_payable_or_another_slot_takes_it():
     said = JobOptions(task_type="negotiation", max_output_tokens=4_096, budget_usd=Decimal("0.05"))
 
     assert chosen(options=said) == ("primary", "a/standard")
     assert chosen(options=said.model_copy(update={"max_output_tokens": 2_000})) == ("escalation", "a/premium")
 
 
-def test_a_call_holds_the_room_that_its_jobs_cap_pays_and_no_more():
+def test_a_call_holds_what_its_cap_pays_or_its_least():
     shape = shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(tools=()))
     capped = replace(shape, cap_usd=Decimal("0.05"))
     poor = replace(shape, cap_usd=Decimal("0.001"))
@@ -88,7 +88,7 @@ def test_an_agent_may_not_care_about_the_budget():
     assert chosen(config=agent, options=named("negotiation"), left_usd=Decimal("0.001")) == ("escalation", "a/premium")
 
 
-def test_a_model_of_unknown_price_is_left_for_one_that_the_budget_can_pay():
+def test_under_a_budget_a_payable_model_replaces_an_unpriced_one():
     unknown = card("a/unknown", "premium", None)
     cards = (FLASH, STANDARD, unknown)
 
@@ -126,7 +126,7 @@ def test_a_budget_never_takes_a_lower_slot_that_costs_more():
 # A warm cache
 
 
-def test_a_warm_cache_is_not_left_for_a_model_that_costs_more_without_it():
+def test_a_warm_cache_is_kept_where_leaving_costs_more():
     warm = Warm(model="a/premium", prefix_tokens=60_000)
     route = decide(options=named("drafting"), warm=warm).route
 
@@ -136,7 +136,7 @@ def test_a_warm_cache_is_not_left_for_a_model_that_costs_more_without_it():
     )
 
 
-def test_a_warm_cache_is_left_where_that_is_cheaper_all_the_same():
+def test_a_warm_cache_is_left_where_that_is_cheaper():
     assert chosen(EASY, warm=Warm(model="a/premium", prefix_tokens=60_000)) == ("fast", "a/flash")
     assert chosen(options=named("drafting"), warm=Warm(model="a/premium", prefix_tokens=500)) == (
         "primary",
@@ -200,7 +200,7 @@ TENTH = Decimal("0.10")
 
 
 @pytest.mark.parametrize("tools", [(), ("*",)])
-def test_a_proof_reaches_the_reasoning_slot_at_the_cap_that_every_job_has(tools: tuple[str, ...]):
+def test_a_proof_reaches_the_reasoning_slot_under_the_default_cap(tools: tuple[str, ...]):
     route = decide(PROOF, AgentConfig(routing=REASONING, tools=tools), cap_usd=TENTH).route
 
     assert (route.slot, route.name) == ("reasoning", "a/thinker")
@@ -209,11 +209,11 @@ def test_a_proof_reaches_the_reasoning_slot_at_the_cap_that_every_job_has(tools:
 
 
 @pytest.mark.parametrize("task", ["negotiation", "contract_review"])
-def test_work_with_tools_reaches_the_escalation_slot_at_the_cap_that_every_job_has(task: str):
+def test_work_with_tools_reaches_the_escalation_slot_under_the_default_cap(task: str):
     assert chosen(options=named(task), cap_usd=TENTH) == ("escalation", "a/premium")
 
 
-def test_a_reasoning_model_whose_call_cannot_be_paid_is_passed_over_and_the_setting_is_named():
+def test_an_unpayable_reasoning_model_is_passed_over_naming_the_setting():
     agent, little = AgentConfig(routing=REASONING, tools=()), Decimal("0.02")
     route = decide(PROOF, agent, cap_usd=little).route
 
@@ -248,7 +248,7 @@ def test_what_recent_jobs_used_takes_the_place_of_every_guess():
     assert seen != guessed, "of the other slot nothing is known"
 
 
-def test_a_slot_whose_calls_were_seen_to_need_more_than_the_cap_pays_is_passed_over():
+def test_a_slot_whose_observed_calls_exceed_the_cap_is_passed_over():
     agent = AgentConfig(routing=REASONING, tools=())
 
     assert decide(PROOF, agent, cap_usd=TENTH, observed=(SEEN,)).route.slot == "reasoning"
@@ -257,7 +257,7 @@ def test_a_slot_whose_calls_were_seen_to_need_more_than_the_cap_pays_is_passed_o
     assert "one call in the reasoning slot can cost $0.1" in passed.reason
 
 
-def test_a_whole_job_that_was_seen_to_cost_more_than_is_left_is_passed_over_and_a_guess_is_not():
+def test_an_observed_job_cost_passes_a_slot_over_a_guess_does_not():
     agent = AgentConfig(routing=REASONING)
     many = longer(900).model_copy(update={"calls": 5})
 
@@ -270,7 +270,7 @@ def test_a_whole_job_that_was_seen_to_cost_more_than_is_left_is_passed_over_and_
     )
 
 
-def test_the_tool_definitions_of_the_last_job_count_in_the_first_call():
+def test_the_last_jobs_tool_definitions_count_in_the_first_call():
     shape, larger = (
         shape_of(SubmitJob(tenant="acme", agent="a", input="hi"), AgentConfig(), tools=tools)
         for tools in (None, ToolsObserved(count=43, tokens=6_000))

@@ -42,7 +42,7 @@ PRIMARY = Route(
 FAST = PRIMARY.model_copy(update={"model": "small", "tier": "flash", "slot": "fast"})
 
 
-def test_a_weak_step_rises_one_slot_and_keeps_what_was_predicted():
+def test_a_weak_step_rises_one_slot_and_keeps_the_prediction():
     assert next_route(CANDIDATES, PRIMARY, "escalation", why="the model was unsure (0.40 of 0.60)") == Route(
         provider="a",
         model="large",
@@ -61,7 +61,7 @@ def test_the_fast_slot_rises_to_the_primary_before_the_escalation():
     assert rising is not None and (rising.name, rising.slot) == ("a/middle", "primary")
 
 
-def test_nobody_is_above_the_escalation_slot_nor_above_a_locked_primary():
+def test_no_slot_is_above_escalation_or_a_locked_primary():
     top = PRIMARY.model_copy(update={"model": "large", "tier": "premium", "slot": "escalation"})
     locked = Candidates(cards=CANDIDATES.cards[1:2], slots={"primary": "a/middle"})
 
@@ -69,7 +69,7 @@ def test_nobody_is_above_the_escalation_slot_nor_above_a_locked_primary():
     assert next_route(locked, PRIMARY, "escalation", why="the step failed") is None
 
 
-def test_a_reasoning_job_does_not_rise_to_a_model_that_reasons_less():
+def test_a_reasoning_job_does_not_rise_to_a_lesser_reasoner():
     thinking = PRIMARY.model_copy(
         update={"provider": "b", "model": "thinker", "tier": "reasoning", "slot": "reasoning"}
     )
@@ -111,7 +111,7 @@ def test_a_job_that_fell_back_can_still_escalate_from_its_slot():
     assert rising is not None and rising.name == "a/large"
 
 
-def test_models_that_do_not_answer_and_windows_that_are_too_small_are_passed_over():
+def test_avoided_models_and_too_small_windows_are_passed_over():
     avoiding = next_route(CANDIDATES, PRIMARY, "fallback", why="it is away", avoid={"b/middle"})
     longer = next_route(CANDIDATES, PRIMARY, "fallback", why="the prompt is too long", prompt_tokens=100_000)
 
@@ -119,7 +119,7 @@ def test_models_that_do_not_answer_and_windows_that_are_too_small_are_passed_ove
     assert longer is not None and longer.name == "c/middle"
 
 
-def test_a_budget_that_runs_out_falls_to_the_next_slot_whose_call_is_payable():
+def test_a_spent_budget_falls_to_the_next_payable_slot():
     large = PRIMARY.model_copy(update={"model": "large", "tier": "premium", "slot": "escalation"})
     asked: list[tuple[str, str]] = []
 
@@ -136,7 +136,7 @@ def test_a_budget_that_runs_out_falls_to_the_next_slot_whose_call_is_payable():
     assert next_route(CANDIDATES, PRIMARY, "budget", why="$0.01 is left", payable=lambda *_: False) is None
 
 
-def test_whoever_leaves_a_warm_cache_says_what_reading_it_anew_costs():
+def test_leaving_a_warm_cache_names_the_cost_of_reading_anew():
     marked = CacheRules(kind="breakpoints", min_tokens=1_000)
     rates = Rates(input=Decimal(2), output=Decimal(10), cache_write_5m=Decimal("2.5"))
     writing = ModelCard(provider="b", model="middle", tier="standard", prices=Prices(rates=rates), cache=marked)
@@ -152,6 +152,6 @@ def test_whoever_leaves_a_warm_cache_says_what_reading_it_anew_costs():
     assert dark and dark.reason.endswith("which reads 60000 warm tokens anew for an unknown price")
 
 
-def test_candidates_without_cards_offer_nobody():
+def test_candidates_without_cards_offer_no_route():
     for cause in ("escalation", "fallback", "budget"):
         assert next_route(Candidates(), PRIMARY, cause, why="the step failed") is None

@@ -31,13 +31,13 @@ from .routed import (
 # What a model can take
 
 
-def test_a_job_with_an_image_goes_to_the_first_model_of_its_tier_that_sees():
+def test_an_image_job_goes_to_its_tiers_first_model_with_vision():
     image = (TextPart(text=HARD), ImagePart(document_id="d1"))
 
     assert chosen(image) == ("escalation", "b/seeing")
 
 
-def test_where_no_model_of_the_slot_can_take_the_job_the_next_slot_up_does():
+def test_a_job_no_model_of_its_slot_can_take_goes_up():
     route = decide((TextPart(text=MIDDLING), ImagePart(document_id="d1")), options=named("drafting")).route
 
     assert (route.slot, route.name) == ("escalation", "b/seeing")
@@ -47,7 +47,7 @@ def test_where_no_model_of_the_slot_can_take_the_job_the_next_slot_up_does():
     )
 
 
-def test_a_prompt_that_is_too_long_for_a_window_passes_the_model_over():
+def test_a_model_whose_window_is_too_small_is_passed_over():
     small = card("a/small", "standard", context_window=5_000)
 
     assert chosen("word " * 2_000, options=named("drafting"), cards=(FLASH, small, STANDARD)) == (
@@ -78,7 +78,7 @@ def test_a_job_that_no_model_can_take_is_refused():
         assert told.value.code == "model_unfit"
 
 
-def test_what_nobody_knows_of_a_model_is_no_reason_to_refuse_it_work():
+def test_a_models_unknown_properties_do_not_refuse_a_job():
     image = (TextPart(text="What is this?"), ImagePart(document_id="d1"))
 
     assert chosen(image, options=JobOptions(model="chat/mine"))[1] == "chat/mine"
@@ -87,7 +87,7 @@ def test_what_nobody_knows_of_a_model_is_no_reason_to_refuse_it_work():
 # Whom nobody can call
 
 
-def test_a_model_that_keeps_failing_is_passed_over_for_another_of_its_tier_and_the_reason_names_it():
+def test_a_failing_model_yields_to_its_tier_and_the_reason_names_it():
     other = card("b/standard", "standard", "3")
     decision = decide(options=named("drafting"), cards=(*CARDS, other), away={"a/standard": "keeps failing"})
 
@@ -98,7 +98,7 @@ def test_a_model_that_keeps_failing_is_passed_over_for_another_of_its_tier_and_t
     assert decision.away == (Away(slot="primary", model="a/standard", why="keeps failing"),)
 
 
-def test_a_slot_of_which_nobody_can_be_called_leaves_the_job_to_the_next_one_up_then_down():
+def test_an_absent_slots_job_goes_one_slot_up_else_down():
     asked = "asked to be left alone for 42 s"
     up = decide(options=named("drafting"), away={"a/standard": asked})
     down = decide(options=named("negotiation"), away={"a/premium": asked, "b/seeing": asked})
@@ -116,13 +116,13 @@ def test_a_reasoning_model_that_keeps_failing_is_passed_over_and_named():
     assert "it needs reasoning" in route.reason and "where a/thinker keeps failing" in route.reason
 
 
-def test_where_everybody_is_away_nobody_is_passed_over():
+def test_where_every_model_is_away_none_is_passed_over():
     everybody = {each.name: "keeps failing" for each in CARDS}
 
     assert decide(options=named("drafting"), away=everybody) == decide(options=named("drafting"))
 
 
-def test_a_locked_agent_and_one_of_one_model_keep_it_though_it_keeps_failing():
+def test_a_locked_agent_keeps_its_failing_model():
     away = {"a/standard": "keeps failing"}
 
     assert decide(config=AgentConfig(routing=Routing(mode="locked")), away=away).route.name == "a/standard"
@@ -130,7 +130,7 @@ def test_a_locked_agent_and_one_of_one_model_keep_it_though_it_keeps_failing():
     assert decide(options=JobOptions(model="a/standard"), away=away).route.name == "a/standard"
 
 
-def test_money_and_a_warm_cache_lead_to_nobody_who_is_away():
+def test_money_and_a_warm_cache_lead_to_no_absent_model():
     away = {"a/standard": "keeps failing", "a/premium": "keeps failing", "b/seeing": "keeps failing"}
 
     assert (

@@ -36,7 +36,7 @@ from .routed import (
 # Who is asked first
 
 
-def test_the_jobs_own_wish_comes_before_its_agents_and_pins_one_card():
+def test_a_jobs_own_model_comes_before_its_agents():
     agent = AgentConfig(model="a/standard", routing=Routing(fallbacks=("b/seeing",)))
 
     assert decide(config=agent, options=JobOptions(model="a/premium")) == Decision(
@@ -76,7 +76,7 @@ def test_a_locked_agent_always_gets_its_primary_and_nothing_else():
     assert decision.candidates == Candidates(cards=(STANDARD,), slots={"primary": "a/standard"})
 
 
-def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reason_says_so():
+def test_where_only_the_offline_model_exists_it_takes_every_job():
     assert decide(PROOF, AgentConfig(routing=Routing()), options=named("negotiation"), cards=(LOCAL,)) == Decision(
         route=Route(
             provider="offline",
@@ -94,7 +94,7 @@ def test_where_only_the_offline_model_is_there_it_takes_everything_and_the_reaso
     )
 
 
-def test_a_default_model_that_somebody_chose_takes_jobs_that_name_none():
+def test_a_configured_default_model_takes_jobs_that_name_none():
     route = decide(default_model="chat/mine").route
 
     assert (route.name, route.tier, route.estimated_cost_usd) == ("chat/mine", "standard", None)
@@ -138,7 +138,7 @@ def test_a_model_whose_name_no_record_can_hold_is_refused(model):
         ("juggling", "standard"),
     ],
 )
-def test_the_type_of_task_says_the_tier(task_type, tier):
+def test_the_task_type_decides_the_tier(task_type, tier):
     assert decide(options=named(task_type)).route.tier == tier
 
 
@@ -163,13 +163,13 @@ def test_the_jobs_type_comes_before_the_agents():
     assert decide(config=agent).route.tier == "premium"
 
 
-def test_a_type_that_nobody_knows_is_quoted():
+def test_an_unknown_task_type_is_quoted():
     assert decide(options=named("juggling")).route.reason == (
         "'juggling' is no type of task that the policy knows, so the primary slot takes it with a/standard"
     )
 
 
-def test_an_empty_tier_is_refused_and_the_error_says_what_to_configure():
+def test_an_empty_tier_is_refused_with_what_to_configure():
     with pytest.raises(
         Reject, match=r"tier 'premium' can be reached: set the key .* PUT /v1/models, .*routing\.escalation"
     ) as told:
@@ -178,7 +178,7 @@ def test_an_empty_tier_is_refused_and_the_error_says_what_to_configure():
     assert (told.value.code, told.value.status) == ("empty_tier", 422)
 
 
-def test_a_slot_names_a_model_or_a_tier_and_of_a_tier_the_first_model_counts():
+def test_a_slot_names_a_model_or_its_tiers_first():
     other = card("b/flash", "flash")
     agent = AgentConfig(routing=Routing(fast="b/flash", primary="premium", escalation="chat/mine"))
 
@@ -190,7 +190,7 @@ def test_a_slot_names_a_model_or_a_tier_and_of_a_tier_the_first_model_counts():
     assert chosen(options=named("sentiment"), cards=(*CARDS, other)) == ("fast", "a/flash")
 
 
-def test_a_model_that_nobody_knows_has_one_tier_whichever_slots_name_it():
+def test_an_unknown_model_has_one_tier_in_every_slot():
     agent = AgentConfig(
         routing=Routing(primary="chat/mine", escalation="chat/mine", fallbacks=("chat/mine", "a/flash"))
     )
@@ -247,7 +247,7 @@ def test_an_unknown_type_is_standard_work_however_its_words_look(text: str):
 # How hard it looks
 
 
-def test_unnamed_work_goes_where_its_complexity_says():
+def test_work_of_no_named_type_is_routed_by_complexity():
     assert chosen(EASY) == ("fast", "a/flash")
     assert chosen(MIDDLING) == ("primary", "a/standard")
     assert chosen(HARD) == ("escalation", "a/premium")
@@ -264,7 +264,7 @@ def test_the_reason_of_a_move_quotes_what_it_was_decided_by():
     assert f"but it looks simple (score {down.complexity.score:.2f})," in down.reason
 
 
-def test_only_the_last_text_of_a_job_says_how_hard_it_is():
+def test_only_a_jobs_last_text_decides_its_complexity():
     parts = (TextPart(text="Prove every theorem of this book by induction."), TextPart(text=EASY))
 
     assert chosen(parts) == ("fast", "a/flash")
@@ -293,7 +293,7 @@ def test_complexity_moves_nothing_to_a_slot_that_has_no_model():
 # Reasoning
 
 
-def test_reasoning_comes_after_the_other_rules_and_only_where_it_is_configured():
+def test_reasoning_is_the_last_rule_and_only_where_configured():
     with_it, without = AgentConfig(routing=REASONING, task_type="sentiment"), AgentConfig(task_type="sentiment")
     route = decide(PROOF, with_it).route
     assert route.complexity is not None and route.complexity.needs_reasoning

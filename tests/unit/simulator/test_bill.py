@@ -31,7 +31,7 @@ NO_LONG = Usage(input=10_000, cache_read=4_000, cache_write_5m=2_000, output=500
         ("local-chat", ALL, "0.000000000"),
     ],
 )
-def test_a_request_costs_what_the_table_says(model, usage, usd):
+def test_a_request_costs_its_table_price(model, usage, usd):
     assert f"{price(known()[model], usage):f}" == usd
 
 

@@ -4,12 +4,12 @@ from wayline.simulator import BLOCK_TOKENS, block_tokens
 from wayline.simulator.prompt import blocks
 
 
-def test_a_block_costs_its_overhead_and_a_token_for_each_four_bytes_begun():
+def test_a_block_costs_overhead_plus_a_token_per_four_bytes():
     assert [block_tokens("x" * n) - BLOCK_TOKENS for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
     assert block_tokens("éé") == BLOCK_TOKENS + 1
 
 
-def test_a_call_costs_the_same_however_its_arguments_are_spaced_but_is_not_the_same_content():
+def test_argument_spacing_changes_a_calls_content_and_not_its_tokens():
     tight, loose = blocks.call("c1", "search", '{"q":"x","n":1}'), blocks.call("c1", "search", '{ "q": "x", "n": 1 }')
 
     assert tight.tokens == loose.tokens

@@ -23,7 +23,7 @@ def asked(system: str, *turns: Turn) -> Asked:
     )
 
 
-def test_the_tools_are_read_from_the_system_prompt_however_it_lists_them():
+def test_tools_are_read_from_every_style_of_system_prompt():
     for system in (AS_HEADINGS, AS_LIST, AS_JSON):
         assert [tool.name for tool in asked(system).tools] == ["search", "send_mail"]
         assert asked(system).speaks_json

@@ -25,7 +25,7 @@ def test_a_tool_that_is_named_is_called_and_two_at_once():
     assert [name for name, _ in said.tools] == ["send_mail", "find_docs"]
 
 
-def test_a_tool_that_is_named_last_is_called_though_a_date_follows():
+def test_the_last_named_tool_is_called_though_a_date_follows():
     parts = [{"text": "Write it down with send_mail"}, {"text": "Sent on 2026-11-23, a Monday, at 01:30 UTC."}]
 
     request = asked(texts(parts), tools=("search", "send_mail"))
@@ -35,13 +35,13 @@ def test_a_tool_that_is_named_last_is_called_though_a_date_follows():
 
 
 @pytest.mark.parametrize("others", [("send_mail", "find_docs"), ("recall_details", "find_docs")])
-def test_else_the_tool_that_most_plainly_searches_is_called_with_the_question(others: tuple[str, ...]):
+def test_without_a_named_tool_the_search_tool_gets_the_question(others: tuple[str, ...]):
     said = by_rules(asked(tools=(*others, "knowledge_search")))
 
     assert said.tools == (("knowledge_search", {"query": "What is JetStream?", "k": 3}),)
 
 
-def test_what_a_tool_need_not_be_told_it_is_not_told():
+def test_optional_arguments_are_left_out():
     schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "only_in": {"type": "string"}}, "required": ["query"]}
     request = Asked(1, "", "openai", "m", {}, turns=(Turn("user", "Why?"),), tools=(Offered("search", "", schema),))
 
@@ -56,7 +56,7 @@ def test_a_tool_that_neither_searches_nor_is_named_is_left_alone():
     ("text", "name"),
     [("Draft a reply.", "drafting"), ("I object to it.", "objections"), ("What is JetStream?", "none")],
 )
-def test_of_names_to_choose_from_the_one_that_the_words_hint_at_is_said(text: str, name: str):
+def test_the_listed_name_that_the_text_hints_at_is_answered(text: str, name: str):
     system = "The types:\n- drafting\n- objections\n- none\n\nAnswer with one."
 
     assert by_rules(asked(text, system=system)).text == name
@@ -78,7 +78,7 @@ def test_a_new_question_is_looked_up_again():
     assert by_rules(asked("What is JetStream?", *before, tools=("search",))).tools
 
 
-def test_what_a_platform_adds_in_the_user_s_name_is_no_new_question():
+def test_a_platforms_user_turn_is_no_new_question():
     called = Turn("assistant", calls=(Call("1", "search", {}),))
     more = (called, Turn("tool", "It is a log.", call_id="1"), Turn("user", "[CONTEXT UPDATE]\nIt is Sunday."))
 
@@ -94,7 +94,7 @@ def test_a_schema_is_satisfied_once_nothing_is_left_to_look_up():
     assert then.value == {"query": "q", "k": 3}
 
 
-def test_thinking_is_said_only_where_it_is_asked_for():
+def test_thinking_is_sent_only_where_asked_for():
     assert by_rules(asked(thinks=True)).thinking
     assert not by_rules(asked()).thinking
 

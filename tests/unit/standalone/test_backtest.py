@@ -70,7 +70,7 @@ def test_a_policy_is_a_name_or_a_file_of_overrides(tmp_path: Path):
         ("{", "read"),
     ],
 )
-def test_a_file_that_is_no_policy_says_where(tmp_path: Path, text: str, told: str):
+def test_a_file_that_is_no_policy_is_refused_with_the_place(tmp_path: Path, text: str, told: str):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
 
@@ -83,7 +83,7 @@ def test_what_is_neither_a_policy_nor_a_file_names_the_policies():
         policy_of("nobody")
 
 
-def test_the_command_says_in_one_line_what_is_wrong_with_its_words():
+def test_a_wrong_argument_is_refused_in_one_line():
     for words, told in ((["nobody"], "neither a policy"), (["current", "--since", "soon"], "neither an age")):
         done = CliRunner().invoke(app, ["router", "backtest", *words])
         assert done.exit_code == 1

@@ -36,14 +36,14 @@ def test_a_new_identity_gets_a_key_and_the_others_keep_theirs(tmp_path: Path):
     assert set(kept) == {"router", "retired", "gateway"}
 
 
-def test_a_seed_signs_for_the_public_key_that_the_bus_is_told(tmp_path: Path):
+def test_a_seed_matches_the_public_key_given_to_the_bus(tmp_path: Path):
     credentials = load_credentials(tmp_path / "keys.json", identities=["router"], roles=[])
 
     pair = nkeys.from_seed(credentials.seeds["router"].encode())
     assert credentials.public_keys()["router"].encode() == pair.public_key
 
 
-def test_a_file_that_is_not_ours_is_said_to_be_so(tmp_path: Path):
+def test_a_foreign_key_file_is_refused_as_such(tmp_path: Path):
     (tmp_path / "keys.json").write_text("[]")
 
     with pytest.raises(DataDirInvalid, match=r"keys\.json: this is not the credentials file"):
@@ -60,7 +60,7 @@ def test_what_is_secret_shows_in_no_repr(tmp_path: Path):
     assert not [value for value in (*credentials.seeds.values(), *credentials.passwords.values()) if value in shown]
 
 
-def test_the_bus_is_told_public_keys_only_and_to_write_before_it_acknowledges(tmp_path: Path):
+def test_the_bus_configuration_has_only_public_keys_and_syncs_writes(tmp_path: Path):
     identities = [*(member.identity for member in MEMBERS), "admin"]
     credentials = load_credentials(tmp_path / "keys.json", identities=identities, roles=[])
 
@@ -95,7 +95,7 @@ def kept_seeds(installation: Installation) -> dict[str, str | None]:
     return {name: read_environment(installation, name).get("WAYLINE_NATS_SEED") for name in names}
 
 
-def test_the_administrators_seed_of_a_bus_of_ones_own_is_written_for_nobody_else(tmp_path: Path):
+def test_an_own_buss_admin_seed_is_written_for_the_admin_only(tmp_path: Path):
     theirs = load_credentials(tmp_path / "theirs.json", identities=["admin"], roles=[]).seeds["admin"]
     installation, settings = secured(tmp_path / "data", nats_seed=theirs)
 
@@ -113,7 +113,7 @@ def test_the_administrators_seed_of_a_bus_of_ones_own_is_written_for_nobody_else
     assert (again.nats_url, again.seed_of("admin"), again.own_bus) == ("nats://theirs:4222", theirs, False)
 
 
-def test_a_bus_that_asks_nobody_who_it_is_needs_no_seed(tmp_path: Path):
+def test_a_bus_without_authentication_needs_no_seed(tmp_path: Path):
     installation, settings = secured(tmp_path)
 
     write_environments(installation, find_place(settings, installation))

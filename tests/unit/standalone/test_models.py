@@ -82,7 +82,7 @@ def told(
     return [(finding.state, finding.said) for finding in examine_running(*lists, list(agents))]
 
 
-def test_an_unknown_price_is_shown_as_unknown_and_a_free_model_as_zero():
+def test_an_unknown_price_shows_unknown_and_a_free_model_zero():
     listed = ModelList(models=(STEPPED, FREE, UNPRICED), usable=("p/free",), own=("p/free", "p/unpriced"))
 
     rows = {row[0]: row[3:] for row in drawn(models_table(listed.model_dump(mode="json")))[1:]}
@@ -103,7 +103,7 @@ def test_every_card_can_be_shown(card: ModelCard):
     assert len([row for row in rows if row.startswith("above ")]) == len(card.prices.above if card.prices else ())
 
 
-async def test_without_a_provider_the_doctor_says_what_answers_instead(findings: Findings):
+async def test_without_a_provider_the_doctor_names_the_offline_model(findings: Findings):
     (found,) = await findings()
 
     assert found == ("note", "no provider is configured in this shell, so agents would run on the offline model")
@@ -112,7 +112,7 @@ async def test_without_a_provider_the_doctor_says_what_answers_instead(findings:
 HERE = ProviderList(providers=(Provider(name="p", host="p.example", keyed=True), Provider(name="offline")))
 
 
-def test_the_doctor_says_what_the_running_executors_can_call_whatever_this_shell_has():
+def test_the_doctor_reports_the_executors_providers_not_the_shells():
     assert told(HERE, ModelList(models=(FREE,), usable=("p/free",)), AGENT) == [("ok", "executors call p at p.example")]
     nobody = ProviderList(providers=(Provider(name="offline"),))
     assert told(nobody, ModelList(models=(FREE,))) == [
@@ -120,7 +120,7 @@ def test_the_doctor_says_what_the_running_executors_can_call_whatever_this_shell
     ]
 
 
-def test_the_doctor_names_the_agents_that_want_what_nobody_can_call():
+def test_the_doctor_names_agents_whose_models_cannot_be_called():
     models = ModelList(models=(FREE,), usable=("p/free",))
     wanting = agent(fast="flash", primary="openai/gpt-6-sol", escalation="premium", fallbacks=["p/free", "chat/own"])
 
@@ -176,9 +176,7 @@ def test_of_many_executors_the_doctor_names_some_of_each_kind():
     )
 
 
-async def test_the_doctor_names_each_provider_and_the_models_whose_price_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch, findings: Findings
-):
+async def test_the_doctor_names_each_provider_and_unpriced_models(monkeypatch: pytest.MonkeyPatch, findings: Findings):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
 
@@ -189,7 +187,7 @@ async def test_the_doctor_names_each_provider_and_the_models_whose_price_nobody_
     ]
 
 
-async def test_the_doctor_says_that_an_endpoint_has_no_model_in_the_catalogue_yet(
+async def test_the_doctor_notes_an_endpoint_without_a_catalogue_model(
     monkeypatch: pytest.MonkeyPatch, findings: Findings
 ):
     monkeypatch.setenv("WAYLINE_CHAT_BASE_URL", "http://127.0.0.1:11434/v1")

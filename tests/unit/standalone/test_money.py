@@ -56,14 +56,14 @@ def test_costs_show_caches_unknown_prices_and_bounds_and_a_total():
     assert lines[3] == ["total", "6", "1000", "90%", "20", "$0.3 + 2 unknown", "$0.004"]
 
 
-def test_a_cut_table_of_costs_says_so_and_totals_all_groups():
+def test_a_cut_cost_table_is_marked_and_totals_all_groups():
     lines = shown(costs_table({"rows": [row("0.2"), row("0.1")], "total": row("9", calls=900), "groups": 1_002}))
 
     assert lines[3][:2] == ["total, with 1000 cheaper groups that are not shown", "900"]
     assert "$9" in lines[3]
 
 
-def test_a_jobs_cost_is_told_by_what_it_was_for():
+def test_a_jobs_cost_is_listed_by_purpose():
     costs = {"model": {"p/a": "0.01", "p/b": None}, "tool": {"search": "0.002"}, "aux": {"classification": "0"}}
     job = {"costs": {**costs, "saved_usd": "0.003", "lost_usd": "0"}}
 
@@ -71,12 +71,12 @@ def test_a_jobs_cost_is_told_by_what_it_was_for():
     assert job_costs({"costs": None}) == ""
 
 
-def test_a_jobs_last_line_says_what_the_cache_saved():
+def test_a_jobs_last_line_shows_the_cache_savings():
     assert "cache saved $0.003" in job_line({**ENDED, "costs": {"saved_usd": "0.003"}})
     assert "cache" not in job_line({**ENDED, "costs": {"saved_usd": "0"}})
 
 
-def test_a_jobs_last_line_says_why_it_is_not_all_that_was_asked_for():
+def test_a_jobs_last_line_shows_why_it_is_partial():
     partial = {**ENDED, "partial": True, "reason": "the job's 2 steps are used up"}
 
     assert "· partial: the job's 2 steps are used up ·" in without_style(job_line(partial))
@@ -87,7 +87,7 @@ def test_a_jobs_last_line_says_why_it_is_not_all_that_was_asked_for():
     assert "[" in without_style(job_line({**partial, "reason": "a [step] of the agent"}))
 
 
-def test_a_dry_run_is_shown_with_its_range_and_with_why_it_would_be_refused():
+def test_a_dry_run_shows_its_cost_range_and_refusal():
     route = {
         "provider": "p",
         "model": "m",

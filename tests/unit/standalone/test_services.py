@@ -100,13 +100,13 @@ def test_every_service_is_an_identity_of_the_bus():
 
 
 @pytest.mark.parametrize("member", [member for member in MEMBERS if member.schema], ids=lambda member: member.name)
-def test_migrations_are_where_the_service_itself_says(member: Member):
+def test_migrations_are_found_where_the_service_keeps_them(member: Member):
     app = import_module(f"wayline.{member.identity}.app")
 
     assert member.migrations() == app.migrations()
 
 
-def test_a_process_is_who_up_says_it_is_unless_its_environment_says_otherwise(
+def test_a_process_uses_ups_credentials_unless_its_environment_overrides_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("WAYLINE_NATS_URL", "WAYLINE_NATS_SEED", "WAYLINE_POSTGRES_DSN"):

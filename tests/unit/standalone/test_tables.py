@@ -21,7 +21,7 @@ def printed(what, *, terminal: bool) -> str:
     return page.getvalue()
 
 
-def test_into_a_pipe_a_row_is_a_line_and_a_column_is_between_two_tabs():
+def test_into_a_pipe_rows_are_lines_of_tab_separated_columns():
     said = printed(table(("job", "status", "what"), ROWS, nothing="no jobs", total=("total",)), terminal=False)
 
     assert said == f"j1\tcompleted\ta [b] c d\nj2\t\t{LONG.strip()}\n"
@@ -33,14 +33,14 @@ def test_into_a_pipe_nothing_is_no_line():
     assert printed(budgets_table({"budgets": [], "job_budget_usd": "0.10"}), terminal=False) == ""
 
 
-def test_on_a_terminal_there_is_a_heading_and_a_total_and_nothing_is_said_in_words():
+def test_on_a_terminal_there_are_heading_total_and_a_sentence_for_nothing():
     drawn = printed(table(("job", "status"), [("j1", "ready")], nothing="no jobs", total=("total",)), terminal=True)
 
     assert [line.split() for line in drawn.splitlines()] == [["job", "status"], ["j1", "ready"], ["total"]]
     assert printed(table(("job",), [], nothing="no jobs"), terminal=True) == "no jobs\n"
 
 
-def test_into_a_pipe_a_detail_is_its_name_a_tab_and_its_value():
+def test_into_a_pipe_a_detail_is_name_tab_value():
     drawn = details([("agent", escape("a [b]")), ("model", "x")])
 
     assert printed(drawn, terminal=False) == "agent\ta [b]\nmodel\tx\n"

@@ -31,7 +31,7 @@ def test_each_query_is_an_attribute_by_its_name():
     assert dir(sql) == ["count_chunks", "insert_chunk"]
 
 
-def test_an_unknown_query_is_an_attribute_error_that_lists_the_known_ones():
+def test_an_unknown_query_raises_attribute_error_with_the_known_ones():
     with pytest.raises(UnknownQuery, match=r"queries.sql has no query 'delete'; it has: count_chunks, insert_chunk"):
         load(TEXT).delete  # noqa: B018
     assert not hasattr(load(TEXT), "delete")

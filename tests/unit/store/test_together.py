@@ -31,7 +31,7 @@ async def started(statements: Statements) -> None:
     await asyncio.wait_for(statements.begun.wait(), 5)
 
 
-async def test_what_comes_while_a_statement_is_under_way_goes_with_the_next():
+async def test_requests_during_a_statement_go_with_the_next():
     statements = Statements()
     together = Together(statements)
     first = asyncio.create_task(together.ask("acme", 1))
@@ -68,7 +68,7 @@ async def test_one_wrong_question_does_not_take_its_neighbours_with_it():
     assert isinstance(answers[1], ValueError)
 
 
-async def test_whoever_a_statement_has_no_answer_for_does_not_wait_for_ever():
+async def test_a_request_without_an_answer_fails_at_once():
     async def forgetful(_: str, questions: Sequence[int]) -> list[int]:
         return [question for question in questions if question != 13]
 
@@ -96,7 +96,7 @@ async def test_a_database_that_is_away_is_asked_once_for_all():
     assert sum(asked) == 9
 
 
-async def test_whoever_gives_up_does_not_take_the_others_with_it():
+async def test_a_cancelled_request_does_not_cancel_the_others():
     statements = Statements()
     together = Together(statements)
     first = asyncio.create_task(together.ask("acme", 1))

@@ -108,7 +108,7 @@ def test_what_limits_take_from_a_span_is_counted_on_it(monkeypatch: pytest.Monke
     assert request == encoded_by_sdk(seen.spans)
 
 
-def test_a_library_that_asks_for_a_provider_writes_spans_of_its_service():
+def test_a_librarys_spans_carry_its_service():
     seen = Seen()
     tracer = Telemetry("gateway", seen).provider.get_tracer("fastapi", "1")
 

@@ -23,7 +23,7 @@ def telemetry(seen):
     return Telemetry("router", SimpleSpanProcessor(seen))
 
 
-def test_a_message_of_the_jobs_own_trace_has_its_sender_as_parent(telemetry, seen):
+def test_a_message_of_the_jobs_trace_has_its_sender_as_parent(telemetry, seen):
     home = Home.of("acme", "j1")
     sender = {"traceparent": f"00-{home.trace_id}-{'ab' * 8}-01"}
 
@@ -36,7 +36,7 @@ def test_a_message_of_the_jobs_own_trace_has_its_sender_as_parent(telemetry, see
     assert span.name == "process jobs.submit.{tenant}"
 
 
-def test_a_strangers_trace_is_a_link_and_the_job_stays_in_its_own(telemetry, seen):
+def test_a_foreign_trace_becomes_a_link(telemetry, seen):
     home = Home.of("acme", "j1")
     stranger = {"traceparent": f"00-{'cd' * 16}-{'ab' * 8}-01"}
 
@@ -49,7 +49,7 @@ def test_a_strangers_trace_is_a_link_and_the_job_stays_in_its_own(telemetry, see
     assert [format(link.context.trace_id, "032x") for link in span.links] == ["cd" * 16]
 
 
-def test_what_is_sent_from_inside_a_span_carries_it_and_its_anchor(telemetry, seen):
+def test_headers_sent_within_a_span_carry_it_and_its_anchor(telemetry, seen):
     home = Home.of("acme", "j1", ids.tool_span("acme", "j1", 1, "1"))
 
     with telemetry.handling("tools.call.{tenant}", home.headers()):
@@ -76,7 +76,7 @@ def test_a_malformed_traceparent_is_no_sender(header):
     assert remote({"traceparent": header}) is None
 
 
-async def test_finished_spans_leave_as_otlp_and_the_last_ones_on_the_way_out():
+async def test_finished_spans_leave_as_otlp_and_the_last_on_stopping():
     sent = []
 
     async def send(batch: bytes) -> None:
@@ -117,7 +117,7 @@ async def test_an_exporter_that_has_just_been_woken_stops_all_the_same(turns):
     assert sum(len(batch.resource_spans[0].scope_spans[0].spans) for batch in sent) == BATCH_MAX
 
 
-async def test_a_batch_that_is_on_its_way_when_the_exporter_stops_arrives():
+async def test_a_batch_under_way_when_the_exporter_stops_arrives():
     begun, go_on, sent = asyncio.Event(), asyncio.Event(), []
 
     async def send(batch: bytes) -> None:

@@ -63,7 +63,7 @@ def test_by_default_every_job_is_taken(monkeypatch: pytest.MonkeyPatch, sampler:
     assert taken(*recorder()) == set(JOBS)
 
 
-def test_what_is_sent_from_a_span_that_is_not_taken_says_so_and_keeps_its_anchor(monkeypatch: pytest.MonkeyPatch):
+def test_headers_from_an_unsampled_span_are_unsampled_and_keep_its_anchor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     telemetry, seen = recorder()
     home = Home.of("acme", "j1")
@@ -102,7 +102,7 @@ def test_a_disabled_sdk_records_nothing_and_passes_the_jobs_span_on(monkeypatch:
     assert seen.get_finished_spans() == ()
 
 
-def test_a_limit_that_is_no_number_is_a_wrong_setting_by_name(monkeypatch: pytest.MonkeyPatch):
+def test_a_limit_that_is_no_number_is_a_named_wrong_setting(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OTEL_SPAN_EVENT_COUNT_LIMIT", "many")
 
     with pytest.raises(WrongSetting, match="OTEL_SPAN_EVENT_COUNT_LIMIT"):

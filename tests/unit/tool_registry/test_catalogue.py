@@ -43,11 +43,11 @@ def server(**more: Any) -> ServerSettings:
         (None, server(effects={"pay": "reconcile"}), Effect.RECONCILE),
     ],
 )
-def test_the_effect_is_as_declared_else_as_a_trusted_server_hints_else_the_worst(hints, settings, effect):
+def test_the_effect_is_declared_or_hinted_by_trusted_servers_else_worst(hints, settings, effect):
     assert effect_of(Offered(annotations=hints), settings) is effect
 
 
-def test_a_tool_gets_its_servers_name_and_limits_and_its_own_settings_win():
+def test_a_tools_own_settings_win_over_its_servers():
     settings = server(timeout_s=9, in_order=True, tools={"pay": ToolSettings(timeout_s=3, retry_after_s=())})
 
     paid, other = (admit(Offered(name=name), settings, retry_after_s=(1, 2)) for name in ("pay", "ask"))
@@ -61,7 +61,7 @@ def test_a_tool_gets_its_servers_name_and_limits_and_its_own_settings_win():
     assert (other.name, other.definition.timeout_s, other.retry_after_s) == ("bank__ask", 9, (1, 2))
 
 
-def test_a_name_that_no_model_provider_takes_is_made_one_and_the_servers_own_is_kept():
+def test_a_tool_name_is_made_valid_and_the_servers_is_kept():
     tool = admit(Offered(name="files/read.all " + "x" * 80), server(), retry_after_s=())
 
     assert tool.name == "bank__files_read_all_" + "x" * 43

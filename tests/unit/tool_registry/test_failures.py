@@ -30,5 +30,5 @@ from wayline.tool_registry.errors import Cut, NotBegun, TimedOut, Unusable
     ],
     ids=repr,
 )
-def test_only_what_surely_did_not_happen_is_said_not_to_have_begun(error, kind):
+def test_only_a_call_that_surely_never_began_is_not_begun(error, kind):
     assert type(call_error(error, timeout_s=1)) is kind

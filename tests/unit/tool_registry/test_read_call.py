@@ -31,7 +31,7 @@ def reading() -> ReadCall:
     return ReadCall(ask, BoundTool(tool, Untouched(), Telemetry("test"), 1_000))
 
 
-async def test_a_read_that_was_cancelled_while_its_tool_was_looked_for_is_not_sent():
+async def test_a_read_cancelled_during_the_tool_lookup_is_not_sent():
     stopped = reading()
     stopped.stop(StopReason.CANCELLED)
 

@@ -40,7 +40,7 @@ def test_texts_are_joined_and_measured():
 
 @pytest.mark.parametrize("size", [3, 2_000])
 @pytest.mark.parametrize("is_error", [False, True])
-def test_whatever_comes_of_a_call_says_how_often_it_was_tried_and_how_long_it_took(size, is_error):
+def test_every_reply_carries_attempts_and_duration(size, is_error):
     said = result("x" * size, is_error=is_error)
 
     took = reply_of(said, effect=Effect.ONCE, trusted=True, max_bytes=1_000, attempts=2, duration_ms=7.5)
@@ -172,7 +172,7 @@ def test_tokens_are_estimated_from_bytes(size, tokens):
         (result("x", structured_content={"found": True, "content": {"n": 1}}), (True, '{"n": 1}')),
     ],
 )
-def test_a_reconcile_answer_says_what_became_of_the_key(said, outcome):
+def test_a_reconcile_answer_decides_the_keys_outcome(said, outcome):
     assert reconciled(said) == outcome
 
 

@@ -90,7 +90,7 @@ def test_text_that_postgres_would_refuse_is_made_harmless():
 
 
 @pytest.mark.parametrize("claimed", ["Not A Tenant", NOBODY, "*", ""])
-def test_a_tenant_that_cannot_be_one_is_nobodys(claimed: str):
+def test_a_span_of_an_invalid_tenant_belongs_to_no_tenant(claimed: str):
     (row,) = read(span(attributes=[KeyValue(key="wayline.tenant", value=text(claimed))]))
 
     assert row.tenant == NOBODY
@@ -100,12 +100,12 @@ def test_spans_without_proper_ids_are_left_out():
     assert read(span(trace_id=b"short")) == []
 
 
-def test_bytes_that_are_no_otlp_are_said_to_be():
+def test_bytes_that_are_no_otlp_are_refused():
     with pytest.raises(NotSpans):
         read_spans(b"\xff\xff\xff")
 
 
-def test_an_attribute_keeps_its_kind_also_where_it_says_nothing():
+def test_an_empty_attribute_keeps_its_kind():
     attributes = {
         "text": text("a"),
         "empty": text(""),

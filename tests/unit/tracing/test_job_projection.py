@@ -122,7 +122,7 @@ def endings() -> list[list[e.Event]]:
 
 
 @pytest.mark.parametrize("log", endings())
-def test_a_jobs_row_says_at_every_event_what_everybody_else_is_shown_of_the_job(log: list[e.Event]):
+def test_at_every_event_the_jobs_row_equals_its_folded_view(log: list[e.Event]):
     for upto in range(1, len(log) + 1):
         projection = JobProjection("acme", "j")
         for event in log[:upto]:
@@ -136,7 +136,7 @@ def test_a_jobs_row_says_at_every_event_what_everybody_else_is_shown_of_the_job(
         assert (shown.route and shown.route.name) == (seen.route and seen.route.name)
 
 
-def test_the_jobs_span_says_that_the_job_was_handed_back_and_why():
+def test_the_jobs_span_records_a_hand_back_with_its_reason():
     hand = Hand()
     hand.begin()
     hand.say(e.JobHandedBack, reason="its executor is being stopped")
@@ -146,7 +146,7 @@ def test_the_jobs_span_says_that_the_job_was_handed_back_and_why():
     assert (noted["name"], noted["attributes"]) == ("handed back", {"reason": "its executor is being stopped"})
 
 
-def test_the_jobs_span_says_which_model_it_was_sent_to_and_why():
+def test_the_jobs_span_records_its_route_with_the_reason():
     hand = Hand()
     hand.begin()
     routed = hand.events[1]
@@ -190,7 +190,7 @@ def test_wherever_a_job_ends_nothing_stays_open(kept: int):
     assert not any(row.open for row in tables["ledger"].values())
 
 
-def test_a_call_says_its_slot_and_what_was_not_sent_as_configured():
+def test_a_calls_span_has_its_slot_and_notes():
     hand = Hand()
     hand.begin()
     hand.ask(1)
@@ -210,7 +210,7 @@ def test_a_step_with_several_calls_names_them_all():
     assert (step.thought, step.duration_ms) == ("t", 7_000)
 
 
-def test_what_cannot_follow_is_told_anyway():
+def test_events_after_an_unreadable_beginning_are_projected():
     """The beginning of a log that nobody could read: what comes after it still has its place."""
     tables = told(long_log()[10:], set())
 
@@ -224,7 +224,7 @@ def test_what_cannot_follow_is_told_anyway():
     }
 
 
-def test_a_call_says_what_the_cache_did_for_it_and_why_it_did_nothing():
+def test_a_calls_span_has_cache_savings_or_the_break_reason():
     hand = Hand()
     hand.begin()
     hand.ask(1)
@@ -262,7 +262,7 @@ def test_tokens_read_from_a_cache_are_counted_by_model():
     assert read() - before == 8
 
 
-def test_a_job_that_names_any_model_of_any_provider_makes_no_label_of_its_own():
+def test_invented_model_names_create_a_bounded_number_of_labels():
     names = [f"junk-{n}" for n in range(5)]
 
     ended = [ModelEnded(f"from-{name}", name, Usage(input=9, cache_read=1), 1) for name in names]
@@ -288,7 +288,7 @@ def test_a_step_names_the_tool_that_was_called_through_another():
     assert told(hand.events, set())["steps"][1].tool == "search"
 
 
-def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled_entry():
+def test_a_lost_call_is_one_span_and_one_unsettled_entry():
     hand = Hand()
     hand.begin()
     hand.ask(1)
@@ -311,7 +311,7 @@ def test_a_call_that_its_next_holder_noted_as_lost_is_one_span_and_one_unsettled
     ]
 
 
-def test_an_answer_whose_usage_was_not_told_is_an_unsettled_entry_and_in_no_sum():
+def test_an_answer_without_usage_is_unsettled_and_in_no_sum():
     hand = Hand()
     hand.begin()
     hand.ask(1)
@@ -396,11 +396,11 @@ COUNTED_FAILURE = (
 
 
 @given(st.sets(st.integers(1, 20)), st.sampled_from([ANSWERED, LOST_ASIDE, UNCOUNTED_ASIDE, COUNTED_FAILURE]))
-def test_where_a_log_with_a_call_beside_the_conversation_is_cut_changes_no_row(cuts: set[int], ends: Any):
+def test_batch_boundaries_change_no_row_of_auxiliary_calls(cuts: set[int], ends: Any):
     assert told(asked_aside(*ends), cuts) == told(asked_aside(*ends), set())
 
 
-def test_a_call_beside_the_conversation_is_a_span_of_its_own_and_one_entry():
+def test_an_auxiliary_call_is_one_span_and_one_entry():
     tables = told(asked_aside(*ANSWERED), set(range(20)))
 
     [span] = [row for row in tables["spans"].values() if row.span_id == ids.aux_span("acme", "j", ASIDE)]
@@ -423,7 +423,7 @@ def test_a_call_beside_the_conversation_is_a_span_of_its_own_and_one_entry():
     ]
 
 
-def test_a_call_beside_the_conversation_that_nobody_saw_end_is_unsettled_once():
+def test_a_lost_auxiliary_call_is_unsettled_once():
     tables = told(asked_aside(*LOST_ASIDE), set(range(20)))
 
     entry = tables["ledger"][ASIDE]
@@ -432,7 +432,7 @@ def test_a_call_beside_the_conversation_that_nobody_saw_end_is_unsettled_once():
     assert (span.status, span.cost_usd) == ("error", None)
 
 
-def test_a_call_beside_the_conversation_is_in_the_sums_where_its_usage_was_told_however_it_ended():
+def test_an_auxiliary_call_is_summed_wherever_its_usage_is_known():
     uncounted, counted = (told(asked_aside(*ends), set()) for ends in (UNCOUNTED_ASIDE, COUNTED_FAILURE))
 
     entry = uncounted["ledger"][ASIDE]
@@ -443,7 +443,7 @@ def test_a_call_beside_the_conversation_is_in_the_sums_where_its_usage_was_told_
     assert counted["jobs"]["j"].cost_usd == Decimal("0.75")
 
 
-def test_a_call_beside_the_conversation_that_was_never_made_is_only_noted():
+def test_an_auxiliary_call_never_made_is_only_noted():
     hand = Hand()
     hand.begin()
     error = Failure(code="not_made", message="p/small keeps failing")
@@ -480,7 +480,7 @@ def test_wherever_a_job_ends_no_call_beside_its_conversation_stays_open(kept: in
         ("0.02", "0", 0, []),
     ],
 )
-def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, steps, told):
+def test_the_cost_metric_compares_cost_with_prediction(predicted, actual, steps, told):
     hand, projection = Hand(), JobProjection("acme", "j")
     hand.begin(predicted and Decimal(predicted))
     hand.say(e.JobCompleted, answer="so", steps=steps, cost_usd=actual and Decimal(actual))
@@ -494,7 +494,7 @@ def test_what_a_job_cost_is_measured_by_what_was_predicted(predicted, actual, st
     assert (after["sum"] - before["sum"], after["count"] - before["count"]) == (sum(told), len(told))
 
 
-def test_a_call_says_of_its_tokens_only_what_there_was():
+def test_a_calls_span_has_only_the_token_counts_given():
     hand = Hand()
     hand.begin()
     hand.ask(1)
@@ -520,7 +520,7 @@ def test_a_call_says_of_its_tokens_only_what_there_was():
     ]
 
 
-def test_arguments_that_are_too_long_are_kept_as_the_beginning_of_their_json():
+def test_too_long_arguments_keep_the_beginning_of_their_json():
     hand = Hand()
     hand.begin()
     hand.ask(1)

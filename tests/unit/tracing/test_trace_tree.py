@@ -37,7 +37,7 @@ def test_children_hang_under_their_parents_oldest_first():
     assert outline(root) == "root(a(c) b)"
 
 
-def test_a_lost_parent_is_replaced_by_the_anchor_then_by_the_root():
+def test_a_lost_parent_is_replaced_by_anchor_else_root():
     root = grown(node("root"), node("step", "root"), node("x", "lost", anchor="step"), node("y", "lost", anchor="gone"))
 
     assert outline(root) == "root(step(x) y)"
@@ -53,7 +53,7 @@ def test_parents_that_are_named_and_not_there_are_counted_once():
     assert trace_tree.missing(nodes, root) == 2
 
 
-def test_an_answered_tool_call_without_a_span_of_the_registry_misses_one():
+def test_an_answered_call_without_a_registry_span_counts_as_missing():
     root = node("root")
     asked, seen, own, running = (node(name, "root") for name in ("asked", "seen", "own", "running"))
     for call in (asked, seen, running):
