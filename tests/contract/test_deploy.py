@@ -184,7 +184,7 @@ def credentials(tmp_path: Path, repository: Path) -> Path:
     return tmp_path
 
 
-def test_a_services_credentials_are_only_in_its_own_and_the_admin_directory(credentials: Path):
+def test_service_credentials_are_only_in_its_own_and_the_admin_directory(credentials: Path):
     keys = json.loads((credentials / "admin/credentials/keys.json").read_text())
 
     for name, secret in [*keys["seeds"].items(), *keys["passwords"].items()]:
@@ -215,9 +215,7 @@ async def _quiet(_: Exception) -> None:
     return None
 
 
-async def test_the_first_key_is_made_once_and_readable_by_its_owner_only(
-    database: Any, repository: Path, tmp_path: Path
-):
+async def test_the_first_key_is_made_once_for_its_owner_only(database: Any, repository: Path, tmp_path: Path):
     role, password = "wayline_gateway", "test"
     await migrate(database.dsn, schema="gateway", role=role, password=password, directory=migrations())
     dsn = database.as_role(role, password)

@@ -136,7 +136,7 @@ async def test_rule_11_a_ticket_of_an_older_record_begins_nothing(world: World, 
         await world.until_quiet()
 
 
-async def test_rule_12_a_given_up_job_is_dead_lettered_after_its_executor_died(world: World):
+async def test_rule_12_a_dead_executors_given_up_job_is_dead_lettered(world: World):
     """The record is in, the dead letter is not: whoever finds the job ended puts its ticket aside."""
     async with running(world, "router"):
         await world.submit("r12", says("never"))

@@ -16,7 +16,7 @@ def resumed(seq: int) -> JobResumed:
     return JobResumed(job_id="j1", seq=seq, at=datetime(2026, 5, 1, tzinfo=UTC), trace=trace)
 
 
-def test_an_event_has_its_seq_as_id_and_a_delta_has_none():
+def test_an_events_id_is_its_seq_and_a_delta_has_none():
     event = encode(resumed(7)).decode().splitlines()
     delta = encode(Delta(tenant="t", job_id="j1", step=1, attempt=1, text="a\nb")).decode()
 

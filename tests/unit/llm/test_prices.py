@@ -74,7 +74,7 @@ def test_more_cached_than_read_never_makes_a_call_cheaper():
     assert cost(SONNET, Usage(input=10, cache_read=100)) == usd("0.00001")
 
 
-def test_savings_and_cost_add_up_and_cache_writes_save_less_than_nothing():
+def test_cost_and_savings_add_up_and_cache_writes_save_negative_amounts():
     read = Usage(input=10_000, cache_read=9_000, output=5)
     wrote = Usage(input=10_000, cache_write_5m=9_000, output=5)
 

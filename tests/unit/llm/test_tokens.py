@@ -24,6 +24,6 @@ def test_the_token_bound_holds_for_signs_digits_and_rare_letters(text: str):
     assert most(estimate(text), pieces=0) >= len(text.encode())
 
 
-def test_a_token_is_estimated_at_four_bytes_bounded_at_one_and_a_half():
+def test_words_are_estimated_by_bytes_and_bounded():
     assert estimate("lease renewed " * 100) == 350
     assert most(estimate("lease renewed " * 300), pieces=0) == 2_800

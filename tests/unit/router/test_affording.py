@@ -36,7 +36,7 @@ def said(*, cost: Decimal | None, at_cap: str = "partial", **more: object) -> st
         ("its own options.budget_usd", {"budget_usd": "0.10"}, {"cap_set": True}),
     ],
 )
-def test_a_job_that_cannot_pay_its_first_call_is_refused_with_advice(
+def test_a_job_unable_to_pay_one_call_is_refused_with_advice(
     whose: str, options: dict[str, object], admitted: dict[str, object]
 ):
     found = refusal(cost=CENT, call=Decimal("0.2048"), options=options, **admitted)
@@ -76,7 +76,7 @@ def test_an_unknown_price_passes_without_a_set_budget():
     ("left", "cap_set", "bound"),
     [(None, False, None), (None, True, "0.10"), ("0.03", True, "0.03"), ("9", True, "0.10"), ("9", False, "9")],
 )
-def test_a_set_job_budget_bounds_the_route_and_the_default_does_not(left, cap_set, bound):
+def test_only_a_set_job_budget_bounds_the_route(left, cap_set, bound):
     left_usd = left and Decimal(left)
     admitted = Admitted(agent=AGENT, cap_usd=Decimal("0.10"), cap_set=cap_set, left_usd=left_usd)
 

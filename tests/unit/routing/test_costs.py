@@ -257,7 +257,7 @@ def test_a_slot_whose_observed_calls_exceed_the_cap_is_passed_over():
     assert "one call in the reasoning slot can cost $0.1" in passed.reason
 
 
-def test_an_observed_job_cost_passes_a_slot_over_a_guess_does_not():
+def test_a_slot_is_passed_over_for_observed_job_costs_only():
     agent = AgentConfig(routing=REASONING)
     many = longer(900).model_copy(update={"calls": 5})
 

@@ -87,7 +87,7 @@ def test_a_models_unknown_properties_do_not_refuse_a_job():
 # Whom nobody can call
 
 
-def test_a_failing_model_yields_to_its_tier_and_the_reason_names_it():
+def test_a_failing_model_yields_to_another_and_the_reason_names_it():
     other = card("b/standard", "standard", "3")
     decision = decide(options=named("drafting"), cards=(*CARDS, other), away={"a/standard": "keeps failing"})
 

@@ -33,7 +33,7 @@ def test_into_a_pipe_nothing_is_no_line():
     assert printed(budgets_table({"budgets": [], "job_budget_usd": "0.10"}), terminal=False) == ""
 
 
-def test_on_a_terminal_there_are_heading_total_and_a_sentence_for_nothing():
+def test_on_a_terminal_a_table_has_heading_and_total():
     drawn = printed(table(("job", "status"), [("j1", "ready")], nothing="no jobs", total=("total",)), terminal=True)
 
     assert [line.split() for line in drawn.splitlines()] == [["job", "status"], ["j1", "ready"], ["total"]]
