@@ -68,7 +68,7 @@ async def test_who_asks_more_than_can_wait_is_told_to_ask_again(bus, monkeypatch
     first = asyncio.create_task(bus.ask(GetAgent(tenant="default", name="a"), Agent))
     await begun.wait()
 
-    with pytest.raises(Retry, match="more requests waiting"):
+    with pytest.raises(Retry, match="too many requests waiting"):
         await bus.ask(GetAgent(tenant="default", name="b"), Agent)
     go_on.set()
 
@@ -93,7 +93,7 @@ async def test_whoever_is_cut_short_by_the_end_of_a_service_is_told_at_once(bus)
 
     told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
 
-    assert [str(error) for error in told] == ["router is being stopped"] * 2
+    assert [str(error) for error in told] == ["router is being stopped: ask again"] * 2
     assert {type(error) for error in told} == {Retry}
 
 

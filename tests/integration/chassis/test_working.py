@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, Work
-from wayline.chassis.letters import BODY_MAX_BYTES
+from wayline.chassis.dead_letters import BODY_MAX_BYTES
 from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer, Limits, declare
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
@@ -160,7 +160,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
 
     letter = await bus.js.get_msg("DEAD", 1)
     assert letter.headers["Wayline-Dead-Code"] == "invalid_message"
-    missing = f"(of the body's {SUBMISSION_MAX_BYTES - 100} bytes the last are missing)"
+    missing = f"(only the first {BODY_MAX_BYTES} of the body's {SUBMISSION_MAX_BYTES - 100} bytes are kept)"
     assert letter.headers["Wayline-Dead-Reason"].endswith(missing)
     assert len(letter.data) == BODY_MAX_BYTES
     assert noted.inputs == ["neighbour"]
@@ -170,7 +170,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
     ("sent", "kept", "says"),
     [
         ({"Sent/By": "me", "Sent-By": "me"}, "me", "the body is not JSON"),
-        ({"Sent-By": "m" * 65_400}, None, "(its headers of 65427 bytes are missing)"),
+        ({"Sent-By": "m" * 65_400}, None, "(its headers of 65427 bytes are not kept)"),
     ],
 )
 async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bind, sent, kept, says):

@@ -9,7 +9,7 @@ import pytest
 from nats.js.errors import APIError
 
 from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.letters import BODY_MAX_BYTES
+from wayline.chassis.dead_letters import BODY_MAX_BYTES
 from wayline.chassis.topology import Limits, streams
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.knowledge import IndexDocument

@@ -101,16 +101,15 @@ async def test_now_during_a_turn_is_followed_by_another_turn():
 
 async def test_a_long_turn_is_followed_by_a_longer_rest():
     turns = Turns()
+    turns.go_on.clear()
+    # However short the turn is, the rest after it is longer than any test.
+    periodic = await started(turns.do, every_s=0, rest_factor=1e12)
+    await turns.until_begun(1)
 
-    async def do() -> None:
-        await turns.do()
-        # It takes some time at least, and as many times as long is more than any test.
-        await asyncio.sleep(0.001)
-
-    periodic = await started(do, every_s=0, rest_factor=1e9)
+    turns.go_on.set()
     await until(lambda: turns.ended == 1, why="the first turn is over")
     for _ in range(100):
-        await asyncio.sleep(0.0001)
+        await asyncio.sleep(0)
 
     assert turns.begun == 1
     await periodic.stop(1)

@@ -73,15 +73,15 @@ def _streams_account(public_keys: Mapping[str, str], admin_key: str) -> Values:
     used = dict.fromkeys(
         subject for identity in _outside() for subject in identity.uses() if _exporter(subject) == STREAMS_ACCOUNT
     )
-    heard = dict.fromkeys(subject for identity in _outside() for subject in identity.subscribe)
+    subscribed = dict.fromkeys(subject for identity in _outside() for subject in identity.subscribe)
     return {
         "jetstream": "enabled",
         "users": [{"nkey": admin_key}, *(_service_user(one, public_keys[one.name]) for one in within)],
         "exports": [
             *(_service(subject) for subject in used),
-            *({"stream": subject} for subject in (*heard, "replies.*.>", "inbox.*.>")),
+            *({"stream": subject} for subject in (*subscribed, "replies.*.>", "inbox.*.>")),
         ],
-        # All of them, for whoever administers; which of these a service may ask is in its permissions.
+        # All of them, for the administrator; each service's permissions say which of these it may ask.
         "imports": [_import(one.account, subject) for one in _outside() for subject in one.answers],
     }
 
@@ -95,20 +95,20 @@ def _service_account(identity: Identity, public_key: str) -> Values:
     return {
         "users": [_service_user(identity, public_key)],
         "exports": [_service(subject) for subject in identity.answers],
-        "imports": imports + [_heard(subject) for subject in identity.subscribe],
+        "imports": imports + [_stream_import(subject) for subject in identity.subscribe],
     }
 
 
 def _tenant_account(tenant: str, clients: list[Client]) -> Values:
-    said = dict.fromkeys(subject for client in clients for subject in client.may_publish())
-    heard = dict.fromkeys(subject for client in clients for subject in client.may_subscribe())
+    published = dict.fromkeys(subject for client in clients for subject in client.may_publish())
+    subscribed = dict.fromkeys(subject for client in clients for subject in client.may_subscribe())
     return {
         "users": [_client_user(client) for client in clients],
         "imports": [
-            *(_import(STREAMS_ACCOUNT, subject) for subject in said),
-            # An inbox is of a tenant's own: the services name the tenant, its clients never see that.
+            *(_import(STREAMS_ACCOUNT, subject) for subject in published),
+            # Each tenant has inboxes of its own: services put the tenant into the subject.
             {"stream": {"account": STREAMS_ACCOUNT, "subject": f"inbox.{tenant}.>"}, "to": "_INBOX.>"},
-            *(_heard(subject) for subject in heard if not subject.startswith("_INBOX.")),
+            *(_stream_import(subject) for subject in subscribed if not subject.startswith("_INBOX.")),
         ],
     }
 
@@ -125,11 +125,11 @@ def _service(subject: str) -> Values:
 
 
 def _import(account: str, subject: str, *, to: str | None = None) -> Values:
-    said: Values = {"service": {"account": account, "subject": subject}}
-    return said if to is None or to == subject else {**said, "to": to}
+    imported: Values = {"service": {"account": account, "subject": subject}}
+    return imported if to is None or to == subject else {**imported, "to": to}
 
 
-def _heard(subject: str) -> Values:
+def _stream_import(subject: str) -> Values:
     return {"stream": {"account": STREAMS_ACCOUNT, "subject": subject}}
 
 

@@ -10,27 +10,27 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from wayline.chassis import straight
+from wayline.chassis import callback_subscription
 
 NO_RESPONDERS = "503"
 QUIET_S = 0.5
-"""Of those that are asked all together, the last has answered when none has for this long."""
+"""A question to all replicas ends when no further answer has come for this long."""
 EVERYONE_MAX = 1_000
-"""Answers that are waited for, however many there are."""
+"""The most answers that one question to all replicas waits for."""
 
 
 class Answers:
-    """One subscription for all answers, as in nats-py, at half its cost: a step of a job is a request and little else.
+    """One subscription for all answers, as in nats-py, at half its cost: most of a job's step is one request.
 
     nats-py draws a random name for each request and waits with `asyncio.wait_for`, which in Python 3.11 can also lose
-    a cancellation; a number and a timer do neither. One timer is enough for all that wait: nearly every answer comes,
-    and whoever asks later seldom has to give up sooner.
+    a cancellation; a number and a timer do neither. One timer serves all waiting requests: nearly every answer
+    comes, and a later request seldom times out before an earlier one.
     """
 
     def __init__(self, nc: Client) -> None:
         self._nc = nc
         self._waiting: dict[str, tuple[asyncio.Future[Msg], float]] = {}
-        """By number, with the loop's time at which each gives up."""
+        """By number, with the loop's time at which each request times out."""
         self._timer: asyncio.TimerHandle | None = None
         self._looks_at = inf
         self._numbers = itertools.count(1)
@@ -55,16 +55,16 @@ class Answers:
             del self._waiting[number]
 
     def forget(self) -> None:
-        """Have everybody who waits ask again: a server that was restarted has forgotten who may answer whom."""
+        """Fail every waiting request, to be asked again: a restarted server has forgotten who may answer."""
         for answer, _ in self._waiting.values():
             if not answer.done():
                 answer.set_exception(nats_errors.ConnectionReconnectingError())
 
     async def _open(self) -> None:
-        # Named before the await: whoever asks meanwhile publishes behind this subscription, on the same connection.
+        # Set before the await: a request made meanwhile is published after this subscription, on the same connection.
         self._inbox = self._nc.new_inbox()
         try:
-            await straight.subscribe(self._nc, f"{self._inbox}.*", self._on_answer)
+            await callback_subscription.subscribe(self._nc, f"{self._inbox}.*", self._on_answer)
         except BaseException:
             self._inbox = ""
             raise
@@ -73,7 +73,7 @@ class Answers:
         waiting, _ = self._waiting.get(message.subject.rpartition(".")[2], (None, 0))
         if waiting is None or waiting.done():
             return
-        if _nobody(message):
+        if _has_no_responders(message):
             waiting.set_exception(nats_errors.NoRespondersError())
         else:
             waiting.set_result(message)
@@ -85,7 +85,7 @@ class Answers:
         self._timer = asyncio.get_running_loop().call_at(until, self._look)
 
     def _look(self) -> None:
-        """Whose time is over gives up; the next look is when the next one's is."""
+        """Fail the requests whose time is over, and set the timer for the next one."""
         over, self._looks_at, self._timer = self._looks_at, inf, None
         for answer, until in self._waiting.values():
             if until <= over and not answer.done():
@@ -112,7 +112,7 @@ async def ask_everyone(
                 found.append(await subscription.next_msg(timeout=QUIET_S if found else timeout_s))
             except nats_errors.TimeoutError:
                 break
-            if _nobody(found[0]):
+            if _has_no_responders(found[0]):
                 raise nats_errors.NoRespondersError
     finally:
         await subscription.unsubscribe()
@@ -121,5 +121,5 @@ async def ask_everyone(
     return found
 
 
-def _nobody(answer: Msg) -> bool:
+def _has_no_responders(answer: Msg) -> bool:
     return not answer.data and answer.headers is not None and answer.headers.get("Status") == NO_RESPONDERS

@@ -21,16 +21,15 @@ from pydantic import BaseModel
 from wayline.chassis.answers import Answers, ask_everyone
 from wayline.chassis.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
 from wayline.chassis.connecting import Link, connect
+from wayline.chassis.dead_letters import dead_letter
 from wayline.chassis.delivery import Delivery
-from wayline.chassis.letters import letter
 from wayline.chassis.payloads import Payloads
-from wayline.chassis.reading import check_headers
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.stored import StoredBytes
+from wayline.chassis.stored_bytes import StoredBytes
 from wayline.chassis.topology import UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of
-from wayline.contracts.errors import Bug, Full, Problem, Unavailable, WaylineError, raised
+from wayline.contracts.errors import Bug, Full, InvalidMessage, Problem, Unavailable, WaylineError, raised
 from wayline.telemetry import carried, metrics
 
 log = structlog.get_logger()
@@ -40,15 +39,15 @@ PUBLISH_RETRY_S = 15.0
 PUBLISH_TIMEOUT_S = 2.0
 REQUEST_TIMEOUT_S = 5.0
 PROBE_BYTES = 64 * 1024
-"""What a probe writes: more than most records, so that a disk with room for a few bytes is no good one."""
+"""The size of a probe's write: more than most records, so that a nearly full disk fails it."""
 PROBE_TIMEOUT_S = 1.5
 UNACKED_AFTER_S = 4.0
 """How long appends to a stream go without an ack before it is called down: a new leader takes a moment."""
 UNACKED_FORGET_S = 30.0
-"""How long that is remembered where nobody has tried again."""
+"""How long a stream counts as down when no further append has been tried."""
 WRONG_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
-"""A cluster still copies a message of this id, or another of this subject: what becomes of it is not known yet."""
+"""A cluster still copies a message of this id, or another of this subject: its outcome is not known yet."""
 
 AWAY = (
     TimeoutError,
@@ -61,14 +60,14 @@ AWAY = (
 
 INBOX = "_INBOX."
 NO_TENANT = "-"
-"""Where a dead letter of no tenant stands."""
+"""The tenant's token in the subject of a dead letter without a tenant."""
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R", bound=BaseModel)
 
 
 class WrongSequence(WaylineError):
-    """The subject moved on since we looked: the append was refused."""
+    """The append was refused: the subject has a newer message than expected."""
 
     code = "wrong_sequence"
 
@@ -109,8 +108,8 @@ class Bus:
     async def check(self) -> None:
         """See that the bus stores what is published. Raises Unavailable, saying what is wrong.
 
-        A server whose disk was full goes on answering, but stores nothing until it is restarted: to be connected to it
-        says nothing.
+        A server whose disk was full goes on answering but stores nothing until it is restarted, so a connection alone
+        proves nothing.
         """
         if not self.nc.is_connected:
             raise Unavailable("the bus", detail="reconnecting")
@@ -152,15 +151,15 @@ class Bus:
         await self.nc.flush()
 
     async def wire(self, message: Message, headers: Mapping[str, str] | None = None) -> tuple[bytes, dict[str, str]]:
-        """A message as it travels: its body (large fields claimed) and its headers with schema, tenant and trace."""
+        """Return a message's body (large fields claimed) and its headers with schema, tenant and trace."""
         body = message.to_wire()
-        said = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
+        wire_headers = {h.SCHEMA: message.schema_id(), h.TENANT: message.tenant, **carried(), **(headers or {})}
         most = message.body_max or MESSAGE_MAX
         if len(body) > most:
             claims = self._claims_of(type(message))
             body, _ = await claims.check_in(body, f"{message.tenant or '-'}/{message.owner}", most=most)
-            said[h.CLAIMS] = "1"
-        return body, said
+            wire_headers[h.CLAIMS] = "1"
+        return body, wire_headers
 
     async def publish(
         self,
@@ -170,14 +169,14 @@ class Bus:
         headers: Mapping[str, str] | None = None,
         within_s: float = PUBLISH_RETRY_S,
     ) -> PubAck:
-        """Store a message in its stream, tried again with the same id for a while when nobody answers.
+        """Store a message in its stream; without an ack, try again with the same id for `within_s`.
 
-        Raises Full where the stream takes no more, Unavailable when the time is over.
+        Raises Full when the stream is full, Unavailable when the time is over.
         """
-        body, said = await self.wire(message, headers)
+        body, wire_headers = await self.wire(message, headers)
         self._published(message.subject_template).inc()
-        said[h.MSG_ID] = msg_id
-        return await self.store(message.subject, body, said, within_s=within_s)
+        wire_headers[h.MSG_ID] = msg_id
+        return await self.store(message.subject, body, wire_headers, within_s=within_s)
 
     async def store(
         self, subject: str, body: bytes, headers: dict[str, str], *, within_s: float = PUBLISH_RETRY_S
@@ -204,7 +203,8 @@ class Bus:
                 return ack
 
     def _require_allowed(self, subject: str) -> None:
-        """A denied publish is only a timeout; the server's error came beside it, in lower case as nats-py has it."""
+        """Raise Bug where the server has denied this subject: the publish itself would only time out."""
+        # nats-py hands on the server's error in lower case.
         if self.denied and (denied := self.denied.get(subject.lower())):
             raise Bug(f"{self.service} may not publish on {subject}: {denied}")
 
@@ -225,9 +225,9 @@ class Bus:
     async def send(
         self, message: Message, *, subject: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Say something that is not stored: deltas, replies, cancellations."""
-        body, said = await self.wire(message, headers)
-        await self.nc.publish(subject or message.subject, body, headers=said)
+        """Publish a message that is not stored: deltas, replies, cancellations."""
+        body, wire_headers = await self.wire(message, headers)
+        await self.nc.publish(subject or message.subject, body, headers=wire_headers)
 
     def inbox_of(self, tenant: str, subject: str) -> str:
         """Return where to publish for a client's own subject: an inbox is in the account of the client's tenant."""
@@ -251,28 +251,28 @@ class Bus:
     ) -> R:
         """Ask and wait for the one answer.
 
-        Raises what the other side refused with (Refused, or Retry where asking again may help), or Unavailable when
-        nobody answers in time.
+        Raises the other side's refusal (Refused, or Retry where asking again may help), or Unavailable when no answer
+        comes in time.
         """
-        body, said = await self.wire(request, headers)
+        body, wire_headers = await self.wire(request, headers)
         subject = request.subject
         self._require_allowed(subject)
         try:
-            reply = await self.request(subject, body, timeout_s=timeout_s, headers=said)
+            reply = await self.request(subject, body, timeout_s=timeout_s, headers=wire_headers)
         except AWAY as error:
-            raise _silent(request, error) from None
+            raise _unanswered(request, error) from None
         return await self._read(reply, replies, tenant=request.tenant)
 
     async def ask_everyone(
         self, request: Request, replies: type[R], *, timeout_s: float = REQUEST_TIMEOUT_S
     ) -> list[R]:
-        """Ask what each replica answers for itself. Raises as `ask` does where none of them gives a good answer."""
-        body, said = await self.wire(request)
+        """Ask every replica and return their answers. Raises as `ask` does where none of them gives a good answer."""
+        body, wire_headers = await self.wire(request)
         self._require_allowed(request.subject)
         try:
-            answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=said)
+            answers = await ask_everyone(self.nc, request.subject, body, timeout_s=timeout_s, headers=wire_headers)
         except AWAY as error:
-            raise _silent(request, error) from None
+            raise _unanswered(request, error) from None
         read = [await self._read(answer, replies, tenant=request.tenant) for answer in answers if not _refuses(answer)]
         return read or [await self._read(answers[0], replies, tenant=request.tenant)]
 
@@ -294,8 +294,8 @@ class Bus:
         return await self.claims.check_out(message.data, within=f"{tenant or '-'}/")
 
     async def hear(self, kind: type[M], message: Msg) -> M:
-        """Read a received message: schema version, headers against subject, body. Raises InvalidMessage."""
-        check_headers(kind, message)
+        """Read a received message, checking its headers against its subject. Raises InvalidMessage."""
+        _check_headers(kind, message)
         return await self.read(kind, message, message.subject)
 
     async def read(self, kind: type[M], message: Msg, subject: str) -> M:
@@ -318,11 +318,22 @@ class Bus:
 
     async def put_aside(self, delivery: Delivery, *, code: str, reason: str) -> None:
         """Copy what cannot be handled to the dead-letter stream, with its reason, subject, headers and body."""
-        body, said = letter(delivery, code=code, reason=reason)
-        subject = f"dead.{delivery.stream}.{delivery.consumer}.{said[h.TENANT] or NO_TENANT}"
-        await self.store(subject, body, said)
+        body, headers = dead_letter(delivery, code=code, reason=reason)
+        subject = f"dead.{delivery.stream}.{delivery.consumer}.{headers[h.TENANT] or NO_TENANT}"
+        await self.store(subject, body, headers)
         metrics.dead_letters.labels(delivery.stream, delivery.consumer, code).inc()
         log.warning("dead letter", stream=delivery.stream, consumer=delivery.consumer, code=code, reason=reason)
+
+
+def _check_headers(kind: type[Message], message: Msg) -> None:
+    """Check that the schema and the tenant in the headers, where present, match the subject. Raises InvalidMessage."""
+    headers = message.headers or {}
+    schema, expected = headers.get(h.SCHEMA), kind.schema_id()
+    if schema is not None and schema != expected:
+        raise InvalidMessage(schema=expected, reason=f"{h.SCHEMA} is {schema!r}, but this build reads {expected!r}")
+    tenant, in_header = kind.address(message.subject).get("tenant"), headers.get(h.TENANT)
+    if tenant is not None and in_header is not None and in_header != tenant:
+        raise InvalidMessage(schema=expected, reason=f"{h.TENANT} is {in_header!r}, but the subject has {tenant!r}")
 
 
 def has_claims(message: Msg) -> bool:
@@ -334,5 +345,5 @@ def _refuses(reply: Msg) -> bool:
     return bool(reply.headers and h.ERROR in reply.headers)
 
 
-def _silent(request: Request, error: BaseException) -> Unavailable:
+def _unanswered(request: Request, error: BaseException) -> Unavailable:
     return Unavailable(request.subject_template.split(".{", 1)[0], detail=type(error).__name__)

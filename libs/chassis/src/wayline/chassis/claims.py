@@ -15,14 +15,14 @@ from nats import errors as nats_errors
 from nats.js.errors import APIError, NotFoundError
 
 from wayline.chassis.payloads import Payloads
-from wayline.chassis.stored import StoredBytes
+from wayline.chassis.stored_bytes import StoredBytes
 from wayline.contracts.errors import Bug, Full, InvalidMessage, Unavailable
 
 MESSAGE_MAX = 256 * 1024
 """Bytes of an encoded message; the bus itself takes 1 MiB."""
 
 FETCH_TIMEOUT_S = 60.0
-"""For one object: nobody says that its content will not come, where it was dropped while it was looked up."""
+"""For one object: the content of one that is dropped while it is read never comes, and no error says so."""
 STREAM_FULL = 10077
 
 CLIENT_CLAIMS_MAX = 64
@@ -31,7 +31,7 @@ CLIENT_UNFOLDED_MAX = 16 * 1024 * 1024
 """Bytes that such a message may take from the object store."""
 
 CLAIM = "$claim"
-"""The key of what stands where a field was; a sender's own key of that name has one more `$` on its way."""
+"""The key of the reference that replaces a moved field; a sender's own key of that name travels with one more `$`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ CLIENT_BOUNDS = Bounds(CLIENT_CLAIMS_MAX, CLIENT_UNFOLDED_MAX)
 
 
 class PayloadMissing(Unavailable):
-    """What a message left in the object store is not there: it was lost, has expired, or was never stored."""
+    """A field that a message moved to the object store is not there: lost, expired, or never stored."""
 
     def __init__(self, name: str) -> None:
         super().__init__("the object store", detail=f"no object {name!r} (payloads are kept 30 days)")
@@ -58,9 +58,9 @@ class Claims:
     def __init__(
         self, payloads: Payloads, *, also_read: Payloads | None = None, stored: StoredBytes | None = None
     ) -> None:
-        """`also_read`: where older versions stored such objects; they are still found there, and age out.
+        """Move fields into `payloads`, and count what is stored for each tenant in `stored`.
 
-        `stored`: what is stored is counted there for its tenant.
+        `also_read`: where older versions stored such objects; they are still found there until they expire.
         """
         self._payloads = payloads
         self._stored = stored
@@ -69,9 +69,9 @@ class Claims:
         self._read_from = (payloads,) if also_read is None else (payloads, also_read)
 
     async def check_in(self, body: bytes, owner: str, *, most: int = MESSAGE_MAX) -> tuple[bytes, bool]:
-        """Shrink a JSON body to `most` bytes; the flag says whether anything was moved.
+        """Shrink a JSON body to `most` bytes; return it, and whether anything was moved.
 
-        Raises Full where the object store takes no more, Unavailable when it does not answer, and what `require_room`
+        Raises Full when the object store is full, Unavailable when it does not answer, and what `require_room`
         raises.
         """
         if len(body) <= most:
@@ -89,9 +89,8 @@ class Claims:
     async def check_out(self, body: bytes, *, within: str = "", bounds: Bounds | None = None) -> bytes:
         """Put every claimed field back; each name must begin with `within`.
 
-        Nothing is fetched before it is known to be within the bounds. Raises InvalidMessage where it is not or where
-        nobody can have moved out what is claimed, PayloadMissing where it is not there, Unavailable when the object
-        store does not answer.
+        Bounds are checked before anything is fetched. Raises InvalidMessage when they are exceeded or when a name is
+        not allowed, PayloadMissing when an object is not there, Unavailable when the object store does not answer.
         """
         try:
             value = orjson.loads(body)
@@ -102,13 +101,13 @@ class Claims:
         return orjson.dumps(await self._filled(value, unfolding))
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Delete objects before their time; one that is gone already is no matter."""
+        """Delete objects before they expire; missing ones are ignored."""
         for name in names:
             with suppress(NotFoundError):
                 await self._payloads.delete(name)
 
     async def _admit(self, value: Any, unfolding: _Unfolding) -> None:
-        """Check every name in a value, and what all that they name would take."""
+        """Check every name in a value, and the total size of the named objects."""
         names = _named(value)
         unfolding.name(names)
         if unfolding.bounds is None:
@@ -173,7 +172,7 @@ class _Unfolding:
         self._bytes = 0
 
     def name(self, names: list[Any]) -> None:
-        """Take names in. Raises InvalidMessage where one is not within, or they are too many."""
+        """Count names. Raises InvalidMessage when one is outside `within`, or when there are too many."""
         self._claims += len(names)
         if self.bounds is not None and self._claims > self.bounds.claims:
             raise _invalid(f"it refers to more than {self.bounds.claims} objects")
@@ -184,7 +183,7 @@ class _Unfolding:
                 raise _invalid(f"it refers to {name!r}, which is not within {self._within!r}")
 
     def take(self, size: int) -> None:
-        """Take bytes in. Raises InvalidMessage where they are too many."""
+        """Count bytes. Raises InvalidMessage when there are too many."""
         self._bytes += size
         if self.bounds is not None and self._bytes > self.bounds.unfolded_bytes:
             raise _invalid(f"it refers to more than {self.bounds.unfolded_bytes} bytes")
@@ -192,7 +191,7 @@ class _Unfolding:
 
 @contextmanager
 def _answering() -> Iterator[None]:
-    """The object store's troubles as ours; that something is not there stays what it is."""
+    """Translate the object store's errors into ours, except NotFoundError."""
     try:
         yield
     except NotFoundError:
@@ -208,7 +207,7 @@ def _invalid(reason: str) -> InvalidMessage:
 
 
 def _marked(value: Any) -> Any:
-    """A value in which no key looks like ours."""
+    """Return a value whose own `$claim` keys are escaped with one more `$`."""
     if isinstance(value, dict):
         return {f"${key}" if _looks_ours(key) else key: _marked(item) for key, item in value.items()}
     return [_marked(item) for item in value] if isinstance(value, list) else value
@@ -223,12 +222,12 @@ def _looks_ours(key: str) -> bool:
 
 
 def claimed(body: bytes) -> list[str]:
-    """The objects that an encoded message names; what those name in turn is not looked at."""
+    """Return the names of the objects that an encoded message refers to, not those that the objects refer to."""
     return _named(orjson.loads(body))
 
 
 def claimed_bytes(body: bytes) -> dict[str, int]:
-    """Return the objects that an encoded message names, with their bytes as the message says."""
+    """Return the objects that an encoded message refers to, with their sizes as the message gives them."""
     return {node[CLAIM]: node["bytes"] for node in _references(orjson.loads(body))}
 
 
@@ -248,7 +247,7 @@ def _references(value: Any) -> list[dict[str, Any]]:
 
 
 def _largest(value: Any) -> tuple[Any, Any]:
-    """Where the most bytes hang together: down into the largest child until no child holds half of it."""
+    """Return the holder and the key of the largest field, going down while one child holds at least half of it."""
     holder, key, node = None, None, value
     while True:
         children: list[tuple[Any, Any]]

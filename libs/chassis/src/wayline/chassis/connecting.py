@@ -29,12 +29,12 @@ PING_S = 10
 PINGS_LOST_MAX = 2
 PENDING_MAX_BYTES = 16 * 1024 * 1024
 LEAVE_S = 2
-"""How long whoever leaves waits for what was heard and not read: those who would read it have been stopped."""
+"""How long a leaving client waits for messages that were received and not read: their readers have been stopped."""
 CLOSED_EXIT_CODE = 70
 LOOK_S = 0.05
-"""Between two looks at a connection that is being made."""
+"""The pause between two checks of a connection that is being made."""
 REACH_S = 1.0
-"""How long one server has to take a connection: one whose machine is gone does not even refuse it."""
+"""How long one server has to accept a connection: a machine that is gone does not even refuse it."""
 NATS_PORT = 4222
 
 _DENIED = re.compile(r"permissions violation for (publish|subscription) to \"([^\"]+)\"", re.I)
@@ -43,14 +43,14 @@ _REFUSED = re.compile(r"authorization violation|authentication (?!timeout)", re.
 
 @dataclass
 class Link:
-    """What a connection has been told since it was made."""
+    """A connection's name, options and callbacks, with the errors that the server has sent on it."""
 
     service: str
     exit_when_closed: bool = True
     accounts: bool = False
     """Whether the bus has the accounts of `accounts.py`."""
     denied: dict[str, str] = field(default_factory=dict)
-    """Subjects this identity may not use, with the server's words."""
+    """Subjects this identity may not use, with the server's error texts."""
     reconnected: list[Callable[[], None]] = field(default_factory=list)
     """Called after each reconnect: the server has forgotten what was asked of it."""
     closing: bool = False
@@ -83,14 +83,14 @@ class Link:
         return options
 
     async def _on_error(self, error: Exception) -> None:
-        said = str(error) or type(error).__name__
-        denied = _DENIED.search(said)
+        text = str(error) or type(error).__name__
+        denied = _DENIED.search(text)
         if denied:
-            self.denied[denied.group(2)] = said
-        elif _REFUSED.search(said):
-            self.refused = said
+            self.denied[denied.group(2)] = text
+        elif _REFUSED.search(text):
+            self.refused = text
         metrics.bus_errors.labels(self.service, "denied" if denied else type(error).__name__).inc()
-        log.warning("bus error", service=self.service, error=said)
+        log.warning("bus error", service=self.service, error=text)
 
     async def _on_disconnect(self) -> None:
         metrics.bus_connected.labels(self.service).set(0)
@@ -100,7 +100,7 @@ class Link:
     async def _on_reconnect(self) -> None:
         metrics.bus_connected.labels(self.service).set(1)
         log.info("bus connection is back", service=self.service)
-        # Who may say what may have been set right meanwhile; what is still denied is denied again.
+        # The permissions may have been corrected meanwhile; a subject that is still denied is denied again.
         self.denied.clear()
         for call in self.reconnected:
             call()
@@ -114,9 +114,9 @@ class Link:
 
 
 async def connect(link: Link, settings: BusSettings) -> Client:
-    """A connected client, after waiting up to `connect_wait_s` for a bus that is still starting.
+    """Return a connected client, waiting up to `connect_wait_s` for a bus that is still starting.
 
-    Raises Unavailable, saying where the bus was looked for, or Reject when it does not know our credentials.
+    Raises Unavailable with the bus's address, or Reject when the bus does not accept our credentials.
     """
     nc, deadline = BusClient(), time.monotonic() + settings.connect_wait_s
     connecting: asyncio.Task[None] | None = None
@@ -126,7 +126,7 @@ async def connect(link: Link, settings: BusSettings) -> Client:
             try:
                 if connecting is None:
                     # A refused nats-py connect costs 2 s, a refused socket nothing.
-                    await _somebody_listens(settings.nats_url)
+                    await _require_listener(settings.nats_url)
                     connecting = asyncio.create_task(nc.connect(**link.options(settings)))
                 # nats-py itself tries for ever, wrong credentials included.
                 await asyncio.wait({connecting}, timeout=LOOK_S)
@@ -160,9 +160,9 @@ def _require_accepted(link: Link, settings: BusSettings) -> None:
         )
 
 
-async def _somebody_listens(urls: str) -> None:
-    """See that one of the bus's servers takes connections, whichever is down. Raises OSError when none does."""
-    refused = OSError("no server is named")
+async def _require_listener(urls: str) -> None:
+    """Check that at least one of the bus's servers takes connections. Raises OSError when none does."""
+    refused = OSError("WAYLINE_NATS_URL names no server")
     for url in urls.split(","):
         server = urlsplit(url if "://" in url else f"nats://{url}")
         try:

@@ -23,7 +23,7 @@ class Delivery:
 
     @classmethod
     def of(cls, message: Msg) -> Delivery:
-        stream, consumer, delivered, sequence, _, stored = _said(message.reply)
+        stream, consumer, delivered, sequence, _, stored = _reply_tokens(message.reply)
         return cls(
             stream,
             consumer,
@@ -37,11 +37,11 @@ class Delivery:
 
 
 def stored_at(message: Msg) -> int:
-    """A message's place in its stream, for whoever needs no more of its delivery."""
-    return int(_said(message.reply)[3])
+    """Return a message's sequence in its stream, without reading the rest of its delivery."""
+    return int(_reply_tokens(message.reply)[3])
 
 
-def _said(reply: str) -> list[str]:
+def _reply_tokens(reply: str) -> list[str]:
     tokens = reply.split(".")
     # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>; with a domain and an
     # account hash there are two more in front.

@@ -68,7 +68,7 @@ _left = int(_nth or 1)
 
 
 def reach(point: Failpoint) -> None:
-    """Die here when this point is armed; otherwise one comparison."""
+    """Kill the process here when this point is armed; otherwise cost one comparison."""
     global _left  # noqa: PLW0603 - one process, one armed point, counted down where it is reached
     if point != _armed:
         return

@@ -24,21 +24,21 @@ class Heartbeat:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no beat is due."""
+        """Return whether no beat is due."""
         return self._timer is None
 
     def begin(self, message: Msg) -> None:
-        """Beat for a message from now on."""
+        """Start to beat for a message."""
         self._in_hand[message.reply] = message
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.every_s, self._beat)
 
     def end(self, message: Msg) -> None:
-        """Beat for a message no more."""
+        """Stop beating for a message."""
         self._in_hand.pop(message.reply, None)
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Stop beating for all messages."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import APIError, NotFoundError
 
-from wayline.chassis.direct import read_batch
+from wayline.chassis.direct_get import read_batch
 from wayline.chassis.topology import PAYLOADS
 
 CHUNK_BYTES = 128 * 1024
@@ -38,7 +38,7 @@ Ask = Callable[..., Awaitable[Msg]]
 
 
 class Payloads:
-    """Objects of a bucket by name; whoever bounds how long a read may take is the caller."""
+    """Objects of a bucket by name; the caller bounds how long a read may take."""
 
     def __init__(self, nc: Client, api: str, ask: Ask, *, bucket: str = PAYLOADS, timeout_s: float = TIMEOUT_S) -> None:
         self._nc = nc

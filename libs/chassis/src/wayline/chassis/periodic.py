@@ -15,7 +15,7 @@ from wayline.contracts.errors import Retry
 log = structlog.get_logger()
 
 PASSING = (Retry, nats_errors.Error, TimeoutError, OSError)
-"""What passes by itself; everything else is an error of ours, and logged as one."""
+"""Errors that pass by themselves; everything else is a bug, and logged as an error."""
 
 
 class Periodic:
@@ -76,5 +76,5 @@ class Periodic:
             await self._do()
         except PASSING as error:
             log.warning("put off", what=self._what, why=str(error) or type(error).__name__)
-        except Exception as error:  # whatever it is, the next turn may be well: nobody else takes it
+        except Exception as error:  # one failed turn must not end the others
             log.error("failed", what=self._what, error=repr(error), exc_info=error)

@@ -1,8 +1,8 @@
-"""Who may say and hear what: one table, from which the server's configuration is rendered and which the tests read.
+"""What each identity may publish and subscribe to: one table, from which the server's configuration is rendered.
 
 A service publishes commands and its own facts, answers what it owns, and binds to its consumers; nothing more.
 
-Permissions alone do not hold: JetStream answers on whatever reply subject a request names, with nobody's permissions.
+Permissions alone are not enough: JetStream answers on any reply subject, whatever the permissions.
 So only the router and the executor, who write the logs, are users of the account that holds the streams. Every other
 service and every tenant has an account of its own, which imports what this table allows it and nothing else; an
 answer to a request from there goes back to that account, whatever subject it names (`accounts.py`).
@@ -20,7 +20,7 @@ STREAMS_ACCOUNT = "WAYLINE"
 """The account that holds the streams."""
 OWN_API = "$JS.API"
 IMPORTED_API = "WAYLINE.API"
-"""JetStream's API as an account without streams imports it: in such an account `$JS.API` only says that it has none."""
+"""JetStream's API as an account without streams imports it: its own `$JS.API` is empty."""
 
 LEADER_READ_EVENTS = f"{OWN_API}.STREAM.MSG.GET.EVENTS"
 DIRECT_READ_EVENTS = f"{OWN_API}.DIRECT.GET.EVENTS"
@@ -41,9 +41,9 @@ class Identity:
     name: str
     publish: tuple[str, ...]
     answers: tuple[str, ...] = ()
-    """The requests that it is asked."""
+    """The subjects of the requests that it answers."""
     subscribe: tuple[str, ...] = ()
-    """What else it hears."""
+    """The other subjects that it subscribes to."""
     writes_logs: bool = False
 
     @property
@@ -230,15 +230,15 @@ class Client:
     tenant: str
     scopes: frozenset[Scope] = frozenset(Scope)
     public_key: str | None = None
-    """Its nkey; without one it is whoever connects without credentials."""
+    """Its nkey; without one, a connection without credentials."""
 
     @property
     def account(self) -> str:
         return tenant_account(self.tenant)
 
     def may_publish(self) -> list[str]:
-        said = {Scope.SUBMIT: f"jobs.submit.{self.tenant}", Scope.SIGNAL: f"signals.{self.tenant}.*"}
-        return [subject for scope, subject in said.items() if scope in self.scopes]
+        published = {Scope.SUBMIT: f"jobs.submit.{self.tenant}", Scope.SIGNAL: f"signals.{self.tenant}.*"}
+        return [subject for scope, subject in published.items() if scope in self.scopes]
 
     def may_subscribe(self) -> list[str]:
         followed = [f"live.{self.tenant}.*", f"deltas.{self.tenant}.*"] if Scope.FOLLOW in self.scopes else []
@@ -246,7 +246,7 @@ class Client:
 
 
 ANONYMOUS = Client(DEFAULT_TENANT)
-"""Whoever connects to a loopback bus without credentials."""
+"""A connection without credentials to a loopback bus."""
 
 
 def tenant_account(tenant: str) -> str:

@@ -10,11 +10,11 @@ import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 Ready = Callable[[], Awaitable[dict[str, str]]]
-"""Names what a service needs and how it is: `ok`, or what is wrong with it."""
+"""Returns what a service needs by name: `ok`, or what is wrong with it."""
 
 
 def probes(ready: Ready) -> Callable[..., Awaitable[None]]:
-    """An ASGI application with /health/live, /health/ready and /metrics."""
+    """Return an ASGI application with /health/live, /health/ready and /metrics."""
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -36,7 +36,7 @@ async def _answer(path: str, ready: Ready) -> tuple[int, bytes, bytes]:
         return 200 if well else 503, b"application/json", body
     if path == "/metrics":
         return 200, CONTENT_TYPE_LATEST.encode(), generate_latest()
-    return 404, b"application/json", b'{"error":"/health/live, /health/ready and /metrics are all there is"}'
+    return 404, b"application/json", b'{"error":"not found: use /health/live, /health/ready or /metrics"}'
 
 
 class Quiet(uvicorn.Server):
@@ -49,5 +49,5 @@ class Quiet(uvicorn.Server):
 
 
 def server(app: Any, *, host: str, port: int) -> Quiet:
-    """A server for `app` that logs warnings only and leaves signals alone."""
+    """Return a server for `app` that logs warnings only and leaves signals alone."""
     return Quiet(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False, lifespan="off"))

@@ -1,4 +1,4 @@
-"""What executors say of a model to everybody: that its provider asked to be left alone, keeps failing, or is well.
+"""The condition of a model, shared by all executors: its provider asked to be left alone, keeps failing, or is well.
 
 A plain publish on a key's subject is stored by the bucket PROVIDERS and heard by every subscriber: no watch is needed.
 """
@@ -19,11 +19,11 @@ from wayline.contracts.ids import RECENT
 ALL_MODELS = f"$KV.{PROVIDERS}.>"
 BUCKET_STREAM = f"KV_{PROVIDERS}"
 HOLD_MAX_S = 3_600.0
-"""No word is believed for longer, whatever the clock of the one who said it."""
+"""No word counts for longer, even if its sender's clock is wrong."""
 
 
 class Condition(StrEnum):
-    """How a model is, as it travels."""
+    """The condition of a model, as it travels."""
 
     HELD = "held"
     """Its provider asked to be left alone."""
@@ -36,7 +36,7 @@ CLAUSES = {
     Condition.FAILING: "keeps failing",
     Condition.WELL: "is well",
 }
-"""What people are told of a model; builds before `condition` send and read these as `why`, so they stay on the wire."""
+"""The condition in words for people; older builds, without `condition`, send and read these as `why`."""
 _BY_CLAUSE = {clause: condition for condition, clause in CLAUSES.items()}
 
 
@@ -51,7 +51,7 @@ class Word(BaseModel):
 
     @property
     def clause(self) -> str:
-        """Return the condition as people are told it."""
+        """Return the condition in words for people."""
         return CLAUSES[self.condition]
 
     @model_validator(mode="before")
@@ -67,7 +67,7 @@ class Word(BaseModel):
 
 
 def read_word(body: bytes) -> Word | None:
-    """What was said; None: not in words that this build knows."""
+    """Return the word in a message's body; None: this build cannot read it."""
     try:
         return Word.model_validate_json(body)
     except ValidationError:
@@ -76,11 +76,11 @@ def read_word(body: bytes) -> Word | None:
 
 @lru_cache(RECENT)
 def subject(name: str) -> str:
-    """The key of a `provider/model` as the subject it is stored on: `chat/llama 3` is `…chat.llama=203`."""
+    """Return the subject on which a `provider/model` is stored: `chat/llama 3` is `…chat.llama=203`."""
     provider, _, model = name.partition("/")
     return f"$KV.{PROVIDERS}.{_token(provider)}.{_token(model)}"
 
 
 def _token(text: str) -> str:
-    """Text as one part of a key: what is neither a letter, a digit, `-` nor `_` becomes its bytes in hex."""
+    """Return text as one part of a key: all but letters, digits, `-` and `_` becomes its bytes in hex."""
     return re.sub(r"[^A-Za-z0-9_-]", lambda found: "".join(f"={byte:02x}" for byte in found[0].encode()), text)

@@ -13,7 +13,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from wayline.chassis import straight
+from wayline.chassis import callback_subscription
 from wayline.chassis.bus import Bus
 from wayline.chassis.tasks import stopped
 from wayline.chassis.topology import Consumer
@@ -26,13 +26,13 @@ ASK_S = 20.0
 CLEAN_UP_S = 5.0
 """How long a handler that was cut short may take to give its message back."""
 RETRY_S = 0.5
-"""The pause after the server says that there is no such consumer, or nobody answers: no hot loop."""
+"""The pause after an error status (no such consumer, no responders), so that asking is no hot loop."""
 
 
 class Pull:
     """Asks for as many messages of one consumer as there are free slots, and hands each over as it comes.
 
-    Asking for no more than can be begun is what keeps a busy process from hoarding messages that an idle one could run.
+    A busy process that asked for more would hoard messages that an idle one could run.
     """
 
     def __init__(self, bus: Bus, consumer: Consumer, take: Callable[[Msg], None], *, slots: int) -> None:
@@ -55,26 +55,26 @@ class Pull:
         self._ask()
 
     async def stop(self) -> None:
-        """Ask for no more, give back what is on its way, and hear no more."""
+        """Ask for no more, give back messages on their way, and unsubscribe."""
         self._stopping = True
         if self._watchdog:
             self._watchdog.cancel()
         if self._start_over in self._bus.reconnected:
             self._bus.reconnected.remove(self._start_over)
         if self._subscription is not None:
-            await straight.leave(self._bus.nc, self._subscription)
+            await callback_subscription.leave(self._bus.nc, self._subscription)
 
     async def _listen(self) -> None:
-        """Have what is asked for from now on come to an inbox of its own, and what was asked before be forgotten."""
+        """Subscribe to a new inbox for the next requests, and drop the answers to earlier ones."""
         inbox = self._bus.nc.new_inbox()
-        subscription = await straight.subscribe(self._bus.nc, inbox, partial(self._on_message, inbox))
+        subscription = await callback_subscription.subscribe(self._bus.nc, inbox, partial(self._on_message, inbox))
         before, self._subscription = self._subscription, subscription
         self._inbox, self._asked = inbox, 0
         if before is not None:
-            await straight.leave(self._bus.nc, before)
+            await callback_subscription.leave(self._bus.nc, before)
 
     def free(self, slots: int = 1) -> None:
-        """Messages that were taken are dealt with: there is room for as many again."""
+        """Free slots whose messages are handled, and ask for as many again."""
         self._taken -= slots
         self._ask()
 
@@ -104,12 +104,12 @@ class Pull:
             self._later()
 
     def _start_over(self) -> None:
-        """Forget what was asked: a server that restarted knows nothing of it."""
+        """Forget the open requests, which a restarted server does not know, and ask again."""
         self._soon(self._ask_anew())
 
     async def _ask_anew(self) -> None:
-        # One that did not restart still knows, and would send as many messages beyond our slots as were asked for: with
-        # nobody at the inbox it forgets.
+        # A server that did not restart still knows them and would send more messages than we have slots for; it drops
+        # them once their inbox has no subscriber.
         try:
             await self._listen()
         except nats_errors.Error as error:
@@ -121,7 +121,7 @@ class Pull:
         asyncio.get_running_loop().call_later(RETRY_S, self._ask)
 
     def _on_message(self, inbox: str, message: Msg) -> None:
-        # A sender may say `Status` too; but only what the server itself says can be answered by nobody.
+        # A sender may set `Status` too, but only the server's own messages have no reply subject.
         status = message.headers.get("Status") if message.headers and not message.reply else None
         if status is not None:
             if inbox == self._inbox:
@@ -168,7 +168,7 @@ class Puller:
         await self._pull.start()
 
     async def stop(self, grace_s: float) -> None:
-        """Ask for no more and let what runs end within `grace_s`; what does not is cancelled."""
+        """Ask for no more, and cancel the handlers that have not ended within `grace_s`."""
         await self._pull.stop()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)

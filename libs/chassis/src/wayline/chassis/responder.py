@@ -13,10 +13,10 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 
-from wayline.chassis import straight
+from wayline.chassis import callback_subscription
 from wayline.chassis.bus import Bus
 from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.handled import Handled
+from wayline.chassis.handler_metrics import HandlerMetrics
 from wayline.chassis.tasks import stopped
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
@@ -26,7 +26,7 @@ from wayline.telemetry import Telemetry, names
 log = structlog.get_logger()
 
 HELD_MAX_BYTES = 64 * 1024 * 1024
-"""Of requests of one kind, with those that wait for a slot; whoever asks for more is told to ask again."""
+"""Of requests of one kind, with those that wait for a slot; further ones are refused with Retry."""
 REQUEST_BYTES = 4 * 1024
 """About what a request takes beside its body."""
 
@@ -55,19 +55,19 @@ class Responder(Generic[M]):
         self._running: set[asyncio.Task[None]] = set()
         self._held_bytes = 0
         self._subscription: Subscription | None = None
-        self._handled = Handled(bus.service, ask.message.subject_template)
+        self._metrics = HandlerMetrics(bus.service, ask.message.subject_template)
 
     async def start(self) -> None:
         queue = "" if self._ask.everyone else self._bus.service
         subject = self._ask.message.listens()
-        self._subscription = await straight.subscribe(self._bus.nc, subject, self._on_message, queue=queue)
+        self._subscription = await callback_subscription.subscribe(self._bus.nc, subject, self._on_message, queue=queue)
 
     async def stop(self, grace_s: float) -> None:
-        """Hear no more; answer what was heard."""
+        """Unsubscribe, and answer the requests received so far."""
         # A second signal stops once more what the first had begun to stop.
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
-            await straight.leave(self._bus.nc, subscription)
+            await callback_subscription.leave(self._bus.nc, subscription)
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late)
@@ -86,14 +86,14 @@ class Responder(Generic[M]):
             async with self._slots:
                 await self._answer(raw)
         except asyncio.CancelledError:
-            # The grace is over: whoever asked would wait until its own time is.
-            await self._refuse(raw, Retry(f"{self._bus.service} is being stopped"))
+            # The grace is over; without a reply the client would wait for its timeout.
+            await self._refuse(raw, Retry(f"{self._bus.service} is being stopped: ask again"))
         finally:
             self._held_bytes -= size
 
     async def _turn_away(self, raw: Msg) -> None:
-        self._handled.count("turned away")
-        await self._refuse(raw, Retry(f"{self._bus.service} has more requests waiting than it can hold"))
+        self._metrics.count("turned away")
+        await self._refuse(raw, Retry(f"{self._bus.service} has too many requests waiting: ask again later"))
 
     async def _refuse(self, raw: Msg, error: WaylineError) -> None:
         if raw.reply:
@@ -117,7 +117,7 @@ class Responder(Generic[M]):
                 log.error("request failed", service=service, subject=template, error=repr(error), exc_info=error)
             await self._refuse(raw, known)
         finally:
-            self._handled.measure(outcome, started=started)
+            self._metrics.measure(outcome, started=started)
 
     async def _reply(self, raw: Msg, answer: BaseModel, headers: dict[str, str]) -> None:
         body = _encode(answer)
@@ -133,10 +133,10 @@ def _encode(answer: BaseModel) -> bytes:
 
 
 def asks(request: type[Request], handle: Answer[Any], *, slots: int = 64, everyone: bool = False) -> Ask[Any]:
-    """Bind a handler to a request that it answers; with `everyone` each replica does, else whichever is free."""
+    """Bind a handler to a request; with `everyone` each replica answers, else any one of them."""
     return Ask(request, handle, slots, everyone)
 
 
 def hears(message: type[Message], handle: Answer[Any]) -> Ask[Any]:
-    """Bind a handler to a message that every replica hears and nobody answers."""
+    """Bind a handler to a message that every replica receives and none answers."""
     return Ask(message, handle, everyone=True)

@@ -21,7 +21,7 @@ sleep = asyncio.sleep
 PAUSE_MIN_S = 0.2
 PAUSE_MAX_S = 30.0
 SPREAD = 0.25
-"""Of a pause, how much longer it may be: calls that failed together do not come back together."""
+"""The random part of a pause: calls that failed together are not repeated together."""
 LOG_FROM = 8
 """The first try that is logged; then every time their number has doubled."""
 
@@ -34,10 +34,10 @@ async def keep_trying(
     within_s: float = inf,
     pause_max_s: float = PAUSE_MAX_S,
 ) -> T:
-    """Return what `do` returns; while it raises `on`, pause for as long as the error says and do it again.
+    """Return the result of `do`; while it raises `on`, pause for the error's `after_s` and do it again.
 
-    `do` must be harmless to repeat. Raises the last error once `within_s` is over; without it, whoever waits has to be
-    stopped from outside, as a held job is.
+    `do` must be harmless to repeat. Raises the last error once `within_s` is over; without `within_s`, only a cancel
+    ends the wait, as it does for a held job.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s

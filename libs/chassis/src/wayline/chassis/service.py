@@ -19,7 +19,7 @@ from wayline.chassis.logs import plain
 from wayline.chassis.probes import Quiet, probes, server
 from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.stored import StoredReport
+from wayline.chassis.stored_bytes import StoredReport
 from wayline.chassis.worker import Work, Worker
 from wayline.contracts.errors import WaylineError, WrongSetting
 from wayline.telemetry import BusExporter, Telemetry
@@ -33,7 +33,7 @@ CHECK_WITHIN_S = 3.0
 """How long one thing that a service needs may take to show that it works."""
 WELL_FRESH_S = 5.0
 ILL_FRESH_S = 1.0
-"""How long an answer to a probe is given again: each check is a write, however often somebody asks."""
+"""How long the result of a check is used again: each check is a write."""
 COLLECT_AFTER = 50_000
 """Objects made beyond those that went before Python looks for cycles: a message makes thousands and hardly a cycle."""
 
@@ -58,8 +58,8 @@ class Service:
     work: Sequence[Work[Any]] = ()
     asks: Sequence[Ask[Any]] = ()
     parts: Sequence[Part] = ()
-    tells_stored: bool = True
-    """Whether the router is told what this process stores for each tenant; the router tells itself."""
+    reports_stored: bool = True
+    """Whether this process reports to the router what it stores for each tenant; the router itself does not."""
     needs: dict[str, Callable[[], Awaitable[None]]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
 
@@ -72,7 +72,7 @@ class Service:
         self.exporter.start(self._send_spans)
         self._running = [
             *self.parts,
-            *([StoredReport(self.bus)] if self.tells_stored else ()),
+            *([StoredReport(self.bus)] if self.reports_stored else ()),
             *(Responder(self.bus, self.telemetry, ask) for ask in self.asks),
             *(Worker(self.bus, self.telemetry, work, self.settings) for work in self.work),
         ]
@@ -88,10 +88,10 @@ class Service:
         await self.bus.nc.publish(SPANS_SUBJECT, batch)
 
     async def ready(self) -> dict[str, str]:
-        """Return how each thing this service needs is: `ok` where a write has just worked, else what is wrong."""
+        """Return the state of each thing this service needs: `ok` where a write has just worked, else the error."""
         now = time.monotonic()
         until, checking = self._checked
-        # One check for all who ask at the same time, and for those who ask soon after it.
+        # One check answers all probes that come at the same time or soon after it.
         if checking is None or (checking.done() and now >= until):
             checking = asyncio.create_task(self._check())
             self._checked = now, checking
@@ -99,22 +99,22 @@ class Service:
 
     async def _check(self) -> dict[str, str]:
         checks = {"bus": self.bus.check, **self.needs}
-        said = await asyncio.gather(*(_how(check) for check in checks.values()))
-        states = dict(zip(checks, said, strict=True))
+        results = await asyncio.gather(*(_check_result(check) for check in checks.values()))
+        states = dict(zip(checks, results, strict=True))
         well = all(state == "ok" for state in states.values())
         self._checked = time.monotonic() + (WELL_FRESH_S if well else ILL_FRESH_S), self._checked[1]
         return states
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Hear no more, finish what is in hand within the grace, send the last spans, leave the bus."""
+        """Unsubscribe, finish the work in hand within the grace, send the last spans, leave the bus."""
         grace = self.settings.drain_grace_s if grace_s is None else grace_s
-        # What was well a moment ago says nothing of a service that is being stopped.
+        # An earlier result says nothing about a service that is being stopped.
         self._checked = 0.0, None
         parts = self._running[::-1]
         ended = await asyncio.gather(*(part.stop(grace) for part in parts), return_exceptions=True)
         for part, error in zip(parts, ended, strict=True):
             if error is not None:
-                # It must not take the grace of the others away, nor what comes after them.
+                # One part's error must not end the others' grace, nor skip the steps below.
                 log.error("not stopped", service=self.name, part=type(part).__name__, error=repr(error), exc_info=error)
         await self.exporter.stop()
         if self._http is not None:
@@ -125,8 +125,8 @@ class Service:
         await self.bus.close()
 
 
-async def _how(check: Callable[[], Awaitable[None]]) -> str:
-    """`ok`, or what is wrong; a check that takes too long is."""
+async def _check_result(check: Callable[[], Awaitable[None]]) -> str:
+    """Return `ok`, or the error of a check that fails or takes too long."""
     try:
         await asyncio.wait_for(check(), CHECK_WITHIN_S)
     except TimeoutError:
@@ -137,7 +137,7 @@ async def _how(check: Callable[[], Awaitable[None]]) -> str:
 
 
 async def connected(settings: BusSettings, name: str, open_store: Callable[[], Awaitable[S]]) -> tuple[Bus, S]:
-    """What most services begin with: the bus, and their tables; where these cannot be reached, the bus is left."""
+    """Connect to the bus and to the service's tables; leave the bus again when the tables cannot be reached."""
     bus = await Bus.connect(settings, service=name)
     try:
         return bus, await open_store()
@@ -175,7 +175,7 @@ async def run(build: Build) -> None:
 
 
 def main(build: Build) -> None:
-    """The whole of a service's `__main__`: an error that says what to do ends it with one line, not a traceback."""
+    """Run a service as its `__main__`: print an error that says what to do as one line, not as a traceback."""
     plain()
     try:
         uvloop.run(run(build))

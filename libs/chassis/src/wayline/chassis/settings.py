@@ -47,7 +47,7 @@ class EnvironmentSettings(BaseSettings):
 
 
 def _split(url: str, *, schemes: tuple[str, ...], like: str) -> SplitResult:
-    """Read a URL; what is wrong is said without repeating it, because it may hold a password."""
+    """Split a URL. Raises ValueError without repeating the URL, because it may hold a password."""
     try:
         parts = urlsplit(url)
         if parts.scheme in schemes and (parts.port is None or parts.port):
@@ -103,10 +103,10 @@ class BusSettings(EnvironmentSettings):
     nats_seed: NkeySeed | None = Field(default=None, description="The service's nkey seed; none: connect without one.")
     nats_accounts: bool = Field(
         default=False,
-        description="The bus has the accounts of `accounts.py` in `libs/chassis`; else everybody is in one.",
+        description="Whether the bus has the accounts of `accounts.py` in `libs/chassis`; else all share one.",
     )
     postgres_dsn: PostgresDsn | None = Field(default=None, description="The service's own database role.")
-    health_port: Port | None = Field(default=None, description="Probes and metrics listen here; none: nowhere.")
+    health_port: Port | None = Field(default=None, description="The port of probes and metrics; not set: none.")
     health_host: str = "127.0.0.1"
     drain_grace_s: float = Field(
         default=20.0, ge=0, description="How long work in hand may go on after the first SIGTERM."
@@ -128,15 +128,15 @@ class BusSettings(EnvironmentSettings):
         default=5_000,
         ge=10,
         description="Signals (cancel, answer, budget) of one tenant that the bus holds: the gateway answers 429 beyond "
-        "it, and of those published on the bus the tenant's oldest are forgotten.",
+        "it, and of those published on the bus the tenant's oldest are dropped.",
     )
 
     def dsn_of(self, service: str) -> str:
-        """The service's database. Raises Unavailable, naming the variable, when nobody has said where it is."""
+        """Return the address of the service's database. Raises Unavailable, naming the variable, when it is not set."""
         if self.postgres_dsn is None:
             raise Unavailable(
                 "Postgres",
-                detail=f"WAYLINE_POSTGRES_DSN is not set, so {service} does not know its database "
+                detail=f"WAYLINE_POSTGRES_DSN is not set: set it to the database of {service} "
                 "(`wayline up` starts one by itself)",
             )
         return self.postgres_dsn

@@ -9,9 +9,9 @@ CANCEL_AGAIN_S = 0.05
 
 
 async def ended_within(task: asyncio.Future[Any], within_s: float) -> bool:
-    """Whether a task ends in time; it goes on if not, and when whoever waits is cancelled.
+    """Return whether a task ends in time; it goes on if not, and when the caller is cancelled.
 
-    What `asyncio.wait` does for one task, at a good half of its cost.
+    Does what `asyncio.wait` does for one task, at a good half of its cost.
     """
     if task.done():
         return True
@@ -32,9 +32,9 @@ async def ended_within(task: asyncio.Future[Any], within_s: float) -> bool:
 
 
 async def stopped(*tasks: asyncio.Future[Any], again_s: float = CANCEL_AGAIN_S) -> None:
-    """Cancel tasks until they have ended; whatever they end with is dropped.
+    """Cancel tasks until they have ended, and drop their results and errors.
 
-    `again_s` is the time a task has to clean up after itself before it is told once more.
+    `again_s` is the time a task has to clean up after itself before it is cancelled again.
 
     A cancel can be lost: `asyncio.wait_for` in Python 3.11 returns a result that arrives in the same turn as the
     cancel, and nats-py swallows one while it flushes. A heartbeat that survives its job beats for ever.

@@ -1,4 +1,4 @@
-"""Which tenants use a worker's slots: none all of them, and none of them only to wait."""
+"""How a worker's slots are shared between tenants: none takes all of them, and none holds one while it waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 SHARED_FROM = 4
 """Slots from which on they are shared out; with fewer, a share would be half of them or all."""
 WAITING_MAX_BYTES = 64 * 1024 * 1024
-"""Bodies in hand of all messages that wait without a slot."""
+"""The most bytes of bodies of all messages that wait without a slot."""
 
 
 @dataclass
@@ -22,7 +22,7 @@ class _Tenant:
 
 @dataclass(eq=False)
 class Hand:
-    """One message in hand: whose it is, how large, and whether its slot was given to the next one."""
+    """One message in hand: its tenant, its size, and whether it still has its slot."""
 
     tenant: str
     size_bytes: int
@@ -47,7 +47,7 @@ class TenantSlots:
 
     @contextmanager
     def known(self, hand: Hand) -> Iterator[None]:
-        """Remember whose a message is for as long as it is in hand."""
+        """Count a message for its tenant as long as it is in hand."""
         tenant = self._tenants.setdefault(hand.tenant, _Tenant(asyncio.Semaphore(self._per_tenant)))
         tenant.users += 1
         try:
@@ -79,7 +79,7 @@ class TenantSlots:
         self._tenants[hand.tenant].turns.release()
 
     def step_aside(self, hand: Hand, *, most: int | None = None) -> bool:
-        """Give the message's slot to the next one; False: as many of its tenant wait without one as may."""
+        """Give the message's slot to the next one; return False when too many of its tenant wait without one."""
         tenant = self._tenants[hand.tenant]
         if not hand.has_slot:
             return True

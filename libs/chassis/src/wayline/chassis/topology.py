@@ -1,4 +1,4 @@
-"""The streams and consumers of the bus: one work queue a purpose, declared by `wayline migrate` and by nobody else."""
+"""The streams and consumers of the bus, one work queue for each purpose; only `wayline migrate` declares them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ UPLOADS = "UPLOADS"
 PROVIDERS = "PROVIDERS"
 DUPLICATES_S = 120.0
 SUBMISSION_MAX_BYTES = 128 * 1024
-"""With its headers; of what a service says beyond `SubmitJob.body_max` the largest fields are in the object store."""
+"""With its headers; a service moves the largest fields of a body beyond `SubmitJob.body_max` to the object store."""
 SIGNAL_MAX_BYTES = 16 * 1024
-"""With its headers; what a service says beyond `Signal.body_max` is in the object store."""
+"""With its headers; a service moves what is beyond `Signal.body_max` to the object store."""
 WITHOUT_ROLLUP = {"allow_rollup_hdrs": False}
 """Of an object store: who may write there could empty it with one header. Our objects are not replaced."""
 ADVISORIES = (
@@ -90,10 +90,10 @@ CONSUMERS = (
 )
 
 
-def _stream(name: str, *subjects: str, **said: Any) -> StreamConfig:
-    """A stream that refuses what it has no room for."""
+def _stream(name: str, *subjects: str, **options: Any) -> StreamConfig:
+    """Return the configuration of a stream that refuses messages when it is full."""
     usual = {"discard": DiscardPolicy.NEW, "duplicate_window": DUPLICATES_S}
-    return StreamConfig(name=name, subjects=list(subjects), **{**usual, **said})
+    return StreamConfig(name=name, subjects=list(subjects), **{**usual, **options})
 
 
 _queue = partial(_stream, retention=RetentionPolicy.WORK_QUEUE)
@@ -151,11 +151,11 @@ STREAMS = (
         allow_direct=True,
         discard=DiscardPolicy.OLD,
     ),
-    # What a probe writes to see whether writing works: the last word of each service, and nothing that matters.
+    # The last probe of each service: written only to see whether writing works.
     _stream("PROBES", "probe.*", max_msgs_per_subject=1, max_bytes=GIB // 256, discard=DiscardPolicy.OLD),
     _stream("ADVISORY", *ADVISORIES, max_age=30 * DAY_S, max_bytes=GIB // 16, discard=DiscardPolicy.OLD),
 )
-"""Every stream, but for what `Limits` says of it."""
+"""Every stream, without the values that `Limits` sets."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Limits:
 
 
 def streams(limits: Limits) -> list[StreamConfig]:
-    """Every stream as it must be."""
+    """Return every stream as it must be."""
     everywhere = {
         "num_replicas": limits.replicas,
         "storage": StorageType.MEMORY if limits.memory else StorageType.FILE,
@@ -193,7 +193,7 @@ def streams(limits: Limits) -> list[StreamConfig]:
 
 
 def consumers(limits: Limits) -> list[Consumer]:
-    """Every consumer as it must be; the run lanes take their `ack_wait` from the limits."""
+    """Return every consumer as it must be; the run lanes take their `ack_wait` from the limits."""
     return [
         replace(consumer, ack_wait_s=limits.ack_wait_s) if consumer.stream == "RUN" else consumer
         for consumer in CONSUMERS
@@ -201,20 +201,20 @@ def consumers(limits: Limits) -> list[Consumer]:
 
 
 async def declare(js: JetStreamContext, limits: Limits | None = None) -> AsyncIterator[str]:
-    """Create what is missing and correct what has drifted; yields one line about each thing that it changed."""
+    """Create what is missing and correct what has drifted; yield one line about each change."""
     limits = limits or Limits()
     for stream in streams(limits):
-        async for said in _declare_stream(js, stream):
-            yield said
+        async for change in _declare_stream(js, stream):
+            yield change
     for consumer in consumers(limits):
-        async for said in _declare_consumer(js, consumer):
-            yield said
+        async for change in _declare_consumer(js, consumer):
+            yield change
     for bucket in (PAYLOADS, UPLOADS):
         objects = _declare_objects(js, bucket, max_age_s=30 * DAY_S, max_bytes=8 * GIB, replicas=limits.replicas)
-        async for said in objects:
-            yield said
-    async for said in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
-        yield said
+        async for change in objects:
+            yield change
+    async for change in _declare_providers(js, max_age_s=DAY_S, replicas=limits.replicas):
+        yield change
 
 
 async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIterator[str]:
@@ -225,7 +225,7 @@ async def _declare_stream(js: JetStreamContext, wanted: StreamConfig) -> AsyncIt
         await js.add_stream(wanted)
         yield f"stream {wanted.name} created"
         return
-    async for corrected in _correct(js, present, f"stream {wanted.name}", **_said(wanted)):
+    async for corrected in _correct(js, present, f"stream {wanted.name}", **_set_fields(wanted)):
         yield corrected
 
 
@@ -236,7 +236,7 @@ async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIter
         await js.add_consumer(wanted.stream, wanted.config())
         yield f"consumer {wanted.stream}/{wanted.name} created"
         return
-    drifted = _drift(_said(wanted.config()), present)
+    drifted = _drift(_set_fields(wanted.config()), present)
     if drifted:
         await js.add_consumer(wanted.stream, present.evolve(**drifted))
         yield f"consumer {wanted.stream}/{wanted.name}: {', '.join(sorted(drifted))} corrected"
@@ -245,29 +245,29 @@ async def _declare_consumer(js: JetStreamContext, wanted: Consumer) -> AsyncIter
 async def _declare_objects(
     js: JetStreamContext, bucket: str, *, max_age_s: float, max_bytes: int, replicas: int
 ) -> AsyncIterator[str]:
-    said = f"object store {bucket}"
+    what = f"object store {bucket}"
     try:
         present = (await js.stream_info(f"OBJ_{bucket}")).config
     except NotFoundError:
         await js.create_object_store(bucket, ObjectStoreConfig(ttl=max_age_s, max_bytes=max_bytes, replicas=replicas))
         present = (await js.stream_info(f"OBJ_{bucket}")).config
         await js.update_stream(present.evolve(**WITHOUT_ROLLUP))
-        yield f"{said} created"
+        yield f"{what} created"
         return
     wanted = {"max_age": max_age_s, "max_bytes": max_bytes, "num_replicas": replicas, **WITHOUT_ROLLUP}
-    async for corrected in _correct(js, present, said, **wanted):
+    async for corrected in _correct(js, present, what, **wanted):
         yield corrected
 
 
 async def _declare_providers(js: JetStreamContext, *, max_age_s: float, replicas: int) -> AsyncIterator[str]:
-    said = f"key-value bucket {PROVIDERS}"
+    what = f"key-value bucket {PROVIDERS}"
     try:
         present = (await js.stream_info(f"KV_{PROVIDERS}")).config
     except NotFoundError:
         await js.create_key_value(KeyValueConfig(bucket=PROVIDERS, history=1, ttl=max_age_s, replicas=replicas))
-        yield f"{said} created"
+        yield f"{what} created"
         return
-    async for corrected in _correct(js, present, said, max_age=max_age_s, num_replicas=replicas):
+    async for corrected in _correct(js, present, what, max_age=max_age_s, num_replicas=replicas):
         yield corrected
 
 
@@ -278,11 +278,11 @@ async def _correct(js: JetStreamContext, present: StreamConfig, what: str, **wan
         yield f"{what}: {', '.join(sorted(drifted))} corrected"
 
 
-def _said(config: StreamConfig | ConsumerConfig) -> dict[str, Any]:
-    """The fields that are set."""
+def _set_fields(config: StreamConfig | ConsumerConfig) -> dict[str, Any]:
+    """Return the fields that are set."""
     return {name: value for name, value in vars(config).items() if value is not None}
 
 
 def _drift(wanted: dict[str, Any], present: object) -> dict[str, Any]:
-    """The fields that differ in what the server has."""
+    """Return the fields that differ in the server's configuration."""
     return {name: value for name, value in wanted.items() if getattr(present, name, None) != value}

@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 from wayline.chassis.bus import Bus, has_claims
 from wayline.chassis.claims import PayloadMissing
 from wayline.chassis.delivery import Delivery
-from wayline.chassis.handled import Handled
+from wayline.chassis.handler_metrics import HandlerMetrics
 from wayline.chassis.heartbeat import Heartbeat
 from wayline.chassis.pull import Puller
 from wayline.chassis.settings import BusSettings
@@ -38,16 +38,15 @@ WAIT_MAX_S = 15.0
 TRIES_ALIKE = 4
 """Tries after which such a pause doubles."""
 HANDED_BACK_S = 5.0
-"""How long a message of a tenant that has too many waiting rests, times its deliveries."""
+"""How long a message rests whose tenant has too many waiting; multiplied by its deliveries."""
 DOUBLINGS_MAX = 16
-"""More than it takes to NAK_MAX_S; what is left to a newer build may come a thousand times, and 2**1024 is no number of
-seconds."""
+"""Enough to reach NAK_MAX_S; a message left to a newer build may come a thousand times, and 2**1024 is not a float."""
 
 
 M = TypeVar("M", bound=Message)
 R = TypeVar("R")
 Handler = Callable[[M, Delivery], Awaitable[Sequence[Message] | None]]
-"""Handles one message and returns what to say; the worker publishes it and acks."""
+"""Handles one message and returns the messages to publish; the worker publishes them and acks."""
 
 
 def _nothing() -> None:
@@ -70,7 +69,7 @@ class Work(Generic[M]):
     """What else to do, with the code and the reason, before a message is put aside."""
     after_publish: Callable[[], None] = _nothing
     after_ack: Callable[[], None] = _nothing
-    """Where fault tests look in."""
+    """Called for fault tests."""
 
 
 class Worker(Generic[M]):
@@ -87,7 +86,7 @@ class Worker(Generic[M]):
             share=settings.tenant_slots_share,
             waiting_per_tenant_max=settings.waiting_per_tenant_max,
         )
-        self._handled = Handled(bus.service, work.message.subject_template)
+        self._metrics = HandlerMetrics(bus.service, work.message.subject_template)
         self._heartbeat = Heartbeat(work.consumer.ack_wait_s / 3)
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
@@ -113,7 +112,7 @@ class Worker(Generic[M]):
             if work.before_dead and delivery.deliveries > self._attempts_max:
                 # It never came to an exception: it kills its handlers, and with them everybody else's messages. Reading
                 # it may be what kills.
-                reason = f"{delivery.deliveries - 1} deliveries came to no end: whoever handles it dies"
+                reason = f"none of {delivery.deliveries - 1} deliveries ended: its handlers died"
                 raise Reject(reason, code="undeliverable")
             tenant = work.message.address(raw.subject).get("tenant", "")
             hand = Hand(tenant, len(raw.data), self._puller.free_slot)
@@ -135,7 +134,7 @@ class Worker(Generic[M]):
             await self._failed(raw, delivery, error)
         finally:
             self._heartbeat.end(raw)
-            self._handled.measure(outcome, started=started)
+            self._metrics.measure(outcome, started=started)
 
     async def _hear(self, raw: Msg, delivery: Delivery, hand: Hand) -> M:
         hearing = partial(self._bus.hear, self._work.message, raw)
@@ -152,15 +151,15 @@ class Worker(Generic[M]):
         with self._telemetry.handling(
             work.message.subject_template, delivery.headers, home=home, attributes=attributes
         ):
-            said = await self._in_turn(lambda: work.handle(message, delivery), delivery, hand)
-            for n, out in enumerate(said or ()):
+            outgoing = await self._in_turn(lambda: work.handle(message, delivery), delivery, hand)
+            for n, out in enumerate(outgoing or ()):
                 msg_id = out.msg_id or f"{self._bus.service}:{delivery.sequence}:{n}"
-                await self._patiently(partial(self._bus.publish, out, msg_id=msg_id))
-            if said:
+                await self._wait_out(partial(self._bus.publish, out, msg_id=msg_id))
+            if outgoing:
                 work.after_publish()
 
     async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, hand: Hand) -> R:
-        """Handle when it is the message's turn; while something is away, another message has its slot."""
+        """Handle a message in its turn; while something is away, give its slot to another message."""
         tries = 0
         while True:
             try:
@@ -190,8 +189,8 @@ class Worker(Generic[M]):
         if self._stopping.is_set():
             raise _Stopping from None
 
-    async def _patiently(self, doing: Callable[[], Awaitable[R]]) -> R:
-        """Do, and wait out what is away or full: neither may use up a message's deliveries, or end an accepted one."""
+    async def _wait_out(self, doing: Callable[[], Awaitable[R]]) -> R:
+        """Do it again while something is away or full, which must not count as a failed delivery."""
         while True:
             try:
                 return await doing()
@@ -211,9 +210,9 @@ class Worker(Generic[M]):
         await self._put_aside(raw, delivery, "undeliverable", f"{type(error).__name__}: {error}")
 
     async def _put_aside(self, raw: Msg, delivery: Delivery, code: str, reason: str) -> None:
-        """Let a message go with a dead letter; what that needs is waited for too, or the message handed back."""
+        """Write a dead letter for a message and ack it; hand the message back when the service stops first."""
         try:
-            await self._patiently(lambda: self._write_letter(delivery, code, reason))
+            await self._wait_out(lambda: self._write_letter(delivery, code, reason))
             await raw.ack()
         except (asyncio.CancelledError, _Stopping):
             await _settle(raw.nak())
@@ -225,7 +224,7 @@ class Worker(Generic[M]):
             except Retry:
                 raise
             except Exception as error:
-                # What could not be done before it is in the letter: a message may not live on it for ever.
+                # The letter tells of it: the message must not come back for ever because of it.
                 log.error("not done before a dead letter", subject=delivery.subject, error=repr(error), exc_info=error)
                 reason = f"{reason}; and before it was put aside: {error!r}"
         await self._bus.put_aside(delivery, code=code, reason=reason)
@@ -240,12 +239,12 @@ async def unless_it_keeps_failing(
     last: Callable[[], Awaitable[None]],
     forgotten: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Do what a message asks for; where that keeps raising, put the message aside.
+    """Handle a message; put it aside when that keeps raising.
 
     For services that ack by themselves. After an unexpected error the message rests, longer each time; after
-    ATTEMPTS_MAX `deliveries` what must be done `last` is tried, and the message goes with a dead letter. Retry is
-    raised: something it depends on is away or full, and that counts for nothing. A message that is `forgotten` by
-    then is somebody else's: its error is raised too.
+    ATTEMPTS_MAX `deliveries` `last` is tried and the message becomes a dead letter. Retry is raised: something is
+    away or full, which is not the message's fault. The error of a message that is `forgotten` by then is raised too:
+    another process has it.
     """
     try:
         await doing
@@ -270,7 +269,7 @@ async def unless_it_keeps_failing(
 
 
 def pause_s(deliveries: int) -> float:
-    """How long a message rests that failed for the n-th time: it doubles, up to NAK_MAX_S."""
+    """Return the pause after a message's n-th failure: it doubles, up to NAK_MAX_S."""
     return min(NAK_MAX_S, NAK_FIRST_S * 2 ** min(deliveries - 1, DOUBLINGS_MAX))
 
 
@@ -287,6 +286,6 @@ class _Stopping(Exception):
 
 
 async def _settle(telling: Awaitable[None]) -> None:
-    """Tell the server something it will work out by itself if the connection is away: the message comes again."""
+    """Send an ack or a nak; without a connection the server redelivers the message by itself."""
     with suppress(nats_errors.Error):
         await telling

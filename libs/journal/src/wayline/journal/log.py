@@ -19,7 +19,7 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, WrongSequence
 from wayline.chassis.bus import AWAY
-from wayline.chassis.direct import Got, read_batch
+from wayline.chassis.direct_get import Batch, read_batch
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event
@@ -126,7 +126,7 @@ async def bulk_read(
             behind_s += BEHIND_RETRY_S
 
 
-async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Got:
+async def _batch(bus: Bus, stream: str, request: dict[str, Any]) -> Batch:
     for tried in range(READ_TRIES):
         if tried:
             await asyncio.sleep(READ_RETRY_S)

@@ -85,7 +85,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             asks(tenants.NoteStored, shares.on_stored),
         ],
         parts=[waker, availability, usage, signal_share, shares],
-        tells_stored=False,
+        reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,
     )

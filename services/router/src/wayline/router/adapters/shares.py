@@ -1,18 +1,17 @@
-"""Each tenant's share of what the bus stores, and of the jobs that are not done: who is beyond it begins no more."""
+"""Each tenant's share of the bytes that the bus stores and of the unfinished jobs: beyond it, no new job begins."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 
 import asyncpg
 import structlog
 from nats.js.api import StreamState
 
-from wayline.chassis import Bus
+from wayline.chassis import Bus, Periodic
 from wayline.chassis.bus import AWAY as BUS_AWAY
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Reject, Retry, Unavailable
@@ -23,24 +22,24 @@ log = structlog.get_logger()
 
 TENANT_FULL = "tenant_full"
 EVERY_S = 2.0
-"""How often sums are written, and how long what was looked at is believed."""
+"""How often sums are written, and how long a read value is used."""
 FULL_FRESH_S = 0.5
-"""The same of the jobs of a tenant that had too many: they end all the time."""
+"""How long the number of jobs of a tenant with too many is used: they end all the time."""
 KEPT_DAYS = 31
 """Logs and payloads are kept 30 days, and the first of them began in the middle of a day."""
 UNFINISHED_BYTES = 32 * 1024
-"""What a job that is not done is counted with beside what it has stored: it will store more."""
+"""Counted for each unfinished job beside the bytes it has stored: it will store more."""
 OVER = 1.25
-"""Of its share: beyond it a tenant's running jobs end with what they have, and refused ones get no log."""
+"""How many times its share a tenant may store before its running jobs must end and refused ones get no log."""
 TICKET_WITHIN_S = 5.0
-"""How long a job that was let in may be without a ticket; for so long it is counted beside the tickets."""
+"""How long an admitted job may be without a ticket; for so long it is counted beside the tickets."""
 REMEMBERED_MAX = 10_000
 POSTGRES_AWAY = (asyncpg.PostgresError, PostgresUnavailable, OSError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareLimits:
-    """What one tenant may have."""
+    """The most that one tenant may have."""
 
     stored_bytes: int
     unfinished: int
@@ -49,45 +48,45 @@ class ShareLimits:
 class Shares:
     """Knows what each tenant stores on the bus and how many jobs it has unfinished, and refuses more than its share.
 
-    NATS bounds the bytes of a stream, not those of a tenant in it. So whoever stores counts: the services tell the
-    router, which keeps a sum for each day. A tenant is looked at only where all together have more than one may.
+    NATS bounds the bytes of a stream, not those of a tenant in it. So each service counts the bytes that it stores and
+    reports them to the router, which keeps a sum for each day. A single tenant's sums are read only when all tenants
+    together have more than one may have.
     """
 
     def __init__(self, bus: Bus, store: Store, limits: ShareLimits) -> None:
         self._bus = bus
         self._store = store
         self._limits = limits
-        self._looked_at = -EVERY_S
+        self._read_at = -EVERY_S
         self._all_stored = self._all_unfinished = 0
         self._sums: dict[str, tuple[float, int]] = {}
         self._writing: dict[str, int] = {}
         """Bytes on their way into the sums: counted here until they are there."""
         self._jobs: dict[str, tuple[float, int]] = {}
         self._begun: dict[str, deque[float]] = {}
-        """When jobs were let in whose tickets may not be counted yet."""
+        """When jobs were admitted whose tickets may not be counted yet."""
         self._counting = asyncio.Lock()
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._writer = Periodic("sums of stored bytes", self.write, every_s=EVERY_S, last_turn=True)
 
-    async def on_stored(self, asked: NoteStored) -> StoredNoted:
-        """Count bytes that another service has stored, and say whether the tenant's running jobs must end."""
-        self._bus.stored.note(asked.tenant, asked.stored_bytes)
+    async def on_stored(self, note: NoteStored) -> StoredNoted:
+        """Count bytes that another service has stored, and return whether the tenant's running jobs must end."""
+        self._bus.stored.note(note.tenant, note.stored_bytes)
         try:
-            return StoredNoted(over=not await self.may_store(asked.tenant))
+            return StoredNoted(over=not await self.may_store(note.tenant))
         except Retry:
-            # The bytes are counted; whether they are too many is seen at the next word about this tenant.
+            # The bytes are counted; whether they are too many is seen at the next report about this tenant.
             return StoredNoted()
 
     async def require(self, tenant: str) -> None:
-        """Pass while a tenant is within its share, and count the job that is let in. Raises Reject."""
+        """Admit and count a job while its tenant is within its share. Raises Reject."""
         why = await self.why_full(tenant)
         if why is not None:
             raise Reject(why, code=TENANT_FULL, status=429)
         self._begun.setdefault(tenant, deque()).append(time.monotonic())
 
     async def why_full(self, tenant: str) -> str | None:
-        """Say why a tenant begins no more jobs for now, and what helps; None: it may."""
-        await self._look()
+        """Return why a tenant may begin no more jobs for now, and what to do; None: it may."""
+        await self._refresh()
         limits, begun = self._limits, len(self._begun.get(tenant, ()))
         few = self._all_unfinished + begun < limits.unfinished
         if few and self._is_little(self._all_stored + self._bus.stored.total, self._all_unfinished):
@@ -111,23 +110,23 @@ class Shares:
 
     async def may_store(self, tenant: str) -> bool:
         """Return whether a full tenant's running jobs still go on, and its refused ones still get a log."""
-        await self._look()
+        await self._refresh()
         most = self._limits.stored_bytes * OVER
         return self._all_stored + self._bus.stored.total < most or await self._stored(tenant) < most
 
-    async def _look(self) -> None:
-        """Look how much there is of all tenants together."""
+    async def _refresh(self) -> None:
+        """Read how much all tenants together have, unless that was just read."""
         now = time.monotonic()
-        if now - self._looked_at < EVERY_S:
+        if now - self._read_at < EVERY_S:
             return
-        self._looked_at, counted = now, self._bus.stored.total
+        self._read_at, counted = now, self._bus.stored.total
         try:
             events, payloads = await self._state("EVENTS"), await self._state(f"OBJ_{PAYLOADS}")
             self._all_unfinished = (await self._state("RUN")).messages
         except Unavailable:
-            self._looked_at = -EVERY_S
+            self._read_at = -EVERY_S
             raise
-        # What was counted here since the look began comes on top.
+        # Bytes counted here since the read began come on top.
         self._all_stored = events.bytes + payloads.bytes - counted
         for tenant in list(self._begun):
             self._forget_begun(tenant)
@@ -172,27 +171,14 @@ class Shares:
             self._begun.pop(tenant, None)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="shares")
+        await self._writer.start()
 
     async def stop(self, grace_s: float) -> None:
         """End after writing what is left, or in the middle of it when the grace is over."""
-        self._stopping.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=grace_s)
-            for task in late:
-                task.cancel()
-
-    async def _run(self) -> None:
-        while True:
-            stopping = self._stopping.is_set()
-            await self.write()
-            if stopping:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), EVERY_S)
+        await self._writer.stop(grace_s)
 
     async def write(self) -> None:
-        """Add to the sums what was stored since the last time; what cannot be written now is written later."""
+        """Add the bytes stored since the last time to the sums; what cannot be written now is written later."""
         taken = self._writing = self._bus.stored.take()
         if not taken:
             return

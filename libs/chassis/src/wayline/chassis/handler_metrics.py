@@ -1,4 +1,4 @@
-"""Counts of what a service has handled."""
+"""Metrics of the messages that a service has handled."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from functools import cache, partial
 from wayline.telemetry import metrics
 
 
-class Handled:
+class HandlerMetrics:
     """Counts the messages of one kind by their outcome, and measures how long each took."""
 
     def __init__(self, service: str, template: str) -> None:
-        # To look a label's values up costs more than to count: what they stand for is kept, as Prometheus keeps it.
+        # Looking a label's values up costs more than counting, so the labelled metrics are kept.
         self._messages = cache(partial(metrics.messages_handled.labels, service, template))
         self._seconds = cache(partial(metrics.handling_seconds.labels, service, template))
 
     def count(self, outcome: str) -> None:
-        """One more message."""
+        """Count one more message."""
         self._messages(outcome).inc()
 
     def measure(self, outcome: str, *, started: float) -> None:
-        """One more message that began at this time of the performance counter."""
+        """Count one more message that began at this time of the performance counter, and how long it took."""
         self.count(outcome)
         self._seconds().observe(time.perf_counter() - started)

@@ -1,4 +1,4 @@
-"""Subscriptions whose messages are handed over as they are read: no queue and no task in between."""
+"""Subscriptions that hand each message to a callback as it is read, without a queue and a task in between."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ log = structlog.get_logger()
 Handle = Callable[[Msg], None]
 
 
-class _Straight(asyncio.Queue[Msg]):
-    """Stands where nats-py puts messages down for a task of the subscription's; nothing ever lies in it."""
+class _CallbackQueue(asyncio.Queue[Msg]):
+    """Takes the place of the queue between nats-py's reader and a subscription's task; always empty."""
 
     def __init__(self, handle: Handle) -> None:
         super().__init__()
@@ -28,23 +28,23 @@ class _Straight(asyncio.Queue[Msg]):
         try:
             self._handle(item)
         except Exception as error:
-            # It would end the connection's reading.
+            # Raised here, it would end the connection's reader.
             log.error("message handler failed", subject=item.subject, error=repr(error), exc_info=error)
 
 
 async def subscribe(nc: Client, subject: str, handle: Handle, *, queue: str = "") -> Subscription:
-    """Hear a subject with a plain function that is quick, raises nothing and waits for nothing.
+    """Subscribe to a subject with a plain function that is quick and does not wait.
 
-    A job's step is several answers from the bus, and nats-py passes each through a queue to a task: two turns of the
-    event loop, each of which a busy process makes every waiting job wait for.
+    A job's step takes several answers from the bus, and nats-py passes each through a queue to a task: two turns of
+    the event loop, each of them long in a busy process.
     """
-    # No bound on what lies waiting, because nothing does.
+    # No bound on pending bytes: nothing is ever pending.
     subscription = await nc.subscribe(subject, queue, pending_bytes_limit=0)
-    subscription._pending_queue = _Straight(handle)  # pyright: ignore[reportPrivateUsage]
+    subscription._pending_queue = _CallbackQueue(handle)  # pyright: ignore[reportPrivateUsage]
     return subscription
 
 
 async def leave(nc: Client, subscription: Subscription) -> None:
-    """End a subscription: after what the server has sent it already, or at once where there is no server to ask."""
+    """End a subscription: after the messages already sent, or at once without a connection."""
     with suppress(nats_errors.Error):
         await (subscription.drain() if nc.is_connected else subscription.unsubscribe())

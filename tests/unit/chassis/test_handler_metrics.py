@@ -6,7 +6,7 @@ import time
 
 from prometheus_client import REGISTRY
 
-from wayline.chassis.handled import Handled
+from wayline.chassis.handler_metrics import HandlerMetrics
 
 
 def counted(service: str, outcome: str) -> float | None:
@@ -15,7 +15,7 @@ def counted(service: str, outcome: str) -> float | None:
 
 
 def test_each_outcome_is_counted_by_itself_across_instances():
-    one, other = Handled("counting", "things.{tenant}"), Handled("counting", "things.{tenant}")
+    one, other = HandlerMetrics("counting", "things.{tenant}"), HandlerMetrics("counting", "things.{tenant}")
 
     one.count("turned away")
     for handled in (one, other, one):
@@ -27,6 +27,6 @@ def test_each_outcome_is_counted_by_itself_across_instances():
 
 
 def test_what_was_never_counted_is_not_shown():
-    Handled("silent", "things.{tenant}")
+    HandlerMetrics("silent", "things.{tenant}")
 
     assert counted("silent", "ok") is None

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.msg import Msg
 
-from wayline.chassis import Bus, BusSettings, straight
+from wayline.chassis import Bus, BusSettings, callback_subscription
 from wayline.testkit import until
 
 
@@ -30,9 +30,9 @@ async def test_messages_come_in_their_order_and_one_that_cannot_be_handled_stops
             raise ValueError("not this one")
         heard.append(message.data)
 
-    await straight.subscribe(bus.nc, "straight.test", handle)
+    await callback_subscription.subscribe(bus.nc, "callback_subscription.test", handle)
     for number in range(5):
-        await bus.nc.publish("straight.test", str(number).encode())
+        await bus.nc.publish("callback_subscription.test", str(number).encode())
 
     await until(lambda: len(heard) == 4, why="four of five were handled")
     assert heard == [b"0", b"1", b"3", b"4"]
@@ -40,11 +40,13 @@ async def test_messages_come_in_their_order_and_one_that_cannot_be_handled_stops
 
 async def test_more_than_any_queue_would_hold_is_heard(bus: Bus):
     size, burst, bursts, heard = 100_000, 100, 15, []
-    await straight.subscribe(bus.nc, "straight.much", lambda message: heard.append(len(message.data)))
+    await callback_subscription.subscribe(
+        bus.nc, "callback_subscription.much", lambda message: heard.append(len(message.data))
+    )
 
     for sent in range(burst, burst * bursts + 1, burst):
         for _ in range(burst):
-            await bus.nc.publish("straight.much", b"x" * size)
+            await bus.nc.publish("callback_subscription.much", b"x" * size)
         # The server cuts off whoever leaves 64 MiB unread, as a busy machine might.
         await until(lambda sent=sent: len(heard) == sent, within=60, why="all of this burst was heard")
 
@@ -53,12 +55,14 @@ async def test_more_than_any_queue_would_hold_is_heard(bus: Bus):
 
 async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
     heard: list[bytes] = []
-    subscription = await straight.subscribe(bus.nc, "straight.end", lambda message: heard.append(message.data))
-    await bus.nc.publish("straight.end", b"before")
+    subscription = await callback_subscription.subscribe(
+        bus.nc, "callback_subscription.end", lambda message: heard.append(message.data)
+    )
+    await bus.nc.publish("callback_subscription.end", b"before")
     await until(lambda: heard, why="the first is heard")
     await subscription.drain()
 
-    await bus.nc.publish("straight.end", b"after")
+    await bus.nc.publish("callback_subscription.end", b"after")
     await bus.settled()
 
     assert heard == [b"before"]
@@ -66,7 +70,9 @@ async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
 
 async def test_what_was_subscribed_is_heard_again_after_the_server_was_killed_and_restarted(bus: Bus, server):
     heard: list[bytes] = []
-    await straight.subscribe(bus.nc, "straight.again", lambda message: heard.append(message.data))
+    await callback_subscription.subscribe(
+        bus.nc, "callback_subscription.again", lambda message: heard.append(message.data)
+    )
     await bus.settled()
     back = asyncio.Event()
     bus.reconnected.append(back.set)
@@ -74,6 +80,6 @@ async def test_what_was_subscribed_is_heard_again_after_the_server_was_killed_an
     await server.start()
     await asyncio.wait_for(back.wait(), 15)
 
-    await bus.nc.publish("straight.again", b"after")
+    await bus.nc.publish("callback_subscription.again", b"after")
 
     await until(lambda: heard == [b"after"], why="it is heard on the new connection")

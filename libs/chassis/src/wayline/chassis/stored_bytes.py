@@ -1,14 +1,13 @@
-"""What this process stores for each tenant in the job logs and in PAYLOADS; the router is told, and keeps the sums."""
+"""The bytes that this process stores for each tenant in the job logs and in PAYLOADS, reported to the router."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 
+from wayline.chassis.periodic import Periodic
 from wayline.contracts.errors import Bug, WaylineError
 from wayline.contracts.tenants import NoteStored, StoredNoted
 
@@ -19,15 +18,15 @@ log = structlog.get_logger()
 
 REPORT_EVERY_S = 2.0
 REPORT_AT_BYTES = 256 * 1024
-"""A tenant of whom so much is not reported yet is reported in the next round, any other in every ROUNDS-th."""
+"""A tenant with so many unreported bytes is reported in the next round, any other in every ROUNDS-th."""
 ROUNDS = 15
 REPORT_WITHIN_S = 5.0
 OVER_FRESH_S = 30.0
-"""How long the router's word is believed that a tenant is beyond its share: who stores nothing more is not told of."""
+"""How long an answer "beyond its share" counts: for a tenant that stores nothing more, no new one comes."""
 
 
 class StoredBytes:
-    """Counts the bytes of each tenant that nobody has been told of yet."""
+    """Counts the bytes of each tenant that are not reported yet."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, int] = {}
@@ -52,7 +51,7 @@ class StoredBytes:
         return taken
 
     def set_over(self, tenant: str, over: bool) -> None:
-        """Remember what the router says of a tenant's share."""
+        """Remember whether the router calls a tenant beyond its share."""
         self._over.pop(tenant, None)
         if over:
             self._over[tenant] = time.monotonic() + OVER_FRESH_S
@@ -63,45 +62,39 @@ class StoredBytes:
 
 
 class StoredReport:
-    """Tells the router what this process has stored for each tenant.
+    """Reports to the router what this process has stored for each tenant.
 
-    What a killed process had not told is never counted: of a tenant no more than REPORT_AT_BYTES and what it stored
-    within REPORT_EVERY_S.
+    Bytes that a killed process had not reported are never counted: of one tenant at most REPORT_AT_BYTES and what it
+    stored within REPORT_EVERY_S.
     """
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._rounds = 0
+        self._stopping = False
+        self._reporting = Periodic("stored bytes", self._round, every_s=REPORT_EVERY_S, last_turn=True)
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name="stored bytes")
+        await self._reporting.start()
 
     async def stop(self, grace_s: float) -> None:
-        """End after telling what is left, or in the middle of it when the grace is over."""
-        self._stopping.set()
-        if self._task is not None:
-            _, late = await asyncio.wait({self._task}, timeout=grace_s)
-            for task in late:
-                task.cancel()
+        """End after a last report of everything, or in the middle of it when the grace is over."""
+        self._stopping = True
+        await self._reporting.stop(grace_s)
 
-    async def _run(self) -> None:
-        round_ = 0
-        while not self._stopping.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), REPORT_EVERY_S)
-            round_ += 1
-            everything = self._stopping.is_set() or round_ % ROUNDS == 0
-            await self.tell(at_least=1 if everything else REPORT_AT_BYTES)
+    async def _round(self) -> None:
+        self._rounds += 1
+        everything = self._stopping or self._rounds % ROUNDS == 0
+        await self.report(at_least=1 if everything else REPORT_AT_BYTES)
 
-    async def tell(self, *, at_least: int = 1) -> None:
-        """Tell the router of every tenant with so many bytes; what it does not hear is told again later."""
+    async def report(self, *, at_least: int = 1) -> None:
+        """Report every tenant with at least so many bytes; a report that fails is made again later."""
         taken = self._bus.stored.take(at_least=at_least)
         for tenant, size in taken.items():
             try:
                 note = NoteStored(tenant=tenant, stored_bytes=size)
-                said = await self._bus.ask(note, StoredNoted, timeout_s=REPORT_WITHIN_S)
-                self._bus.stored.set_over(tenant, said.over)
+                noted = await self._bus.ask(note, StoredNoted, timeout_s=REPORT_WITHIN_S)
+                self._bus.stored.set_over(tenant, noted.over)
             except Bug as error:
                 # A bus whose permissions are older than this build: nothing is lost but the count.
                 log.warning("stored bytes are not counted", tenant=tenant, why=str(error))

@@ -13,15 +13,15 @@ from nats.aio.msg import Msg
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
-    """What one request was answered with, and how many messages are left."""
+class Batch:
+    """The messages of one bulk read, and how many are left."""
 
     messages: list[Msg]
     pending: int
 
 
-async def read_batch(nc: Client, subject: str, request: dict[str, Any], *, timeout_s: float) -> Got | None:
-    """Ask once; None: the server did not answer to the end. Raises nats-py's errors and TimeoutError."""
+async def read_batch(nc: Client, subject: str, request: dict[str, Any], *, timeout_s: float) -> Batch | None:
+    """Read once; None: the server's answer was not complete. Raises nats-py's errors and TimeoutError."""
     inbox = nc.new_inbox()
     subscription = await nc.subscribe(inbox)
     messages: list[Msg] = []
@@ -34,7 +34,7 @@ async def read_batch(nc: Client, subject: str, request: dict[str, Any], *, timeo
             if "Nats-Sequence" in headers:
                 messages.append(message)
             elif headers.get("Status") in ("204", "404"):
-                return Got(messages, int(headers.get("Nats-Num-Pending", 0)))
+                return Batch(messages, int(headers.get("Nats-Num-Pending", 0)))
             else:
                 return None
     finally:
