@@ -41,7 +41,7 @@ async def test_an_answer_of_any_size_comes_back(bus):
         (ZeroDivisionError("secret detail"), Refused, "router failed: ZeroDivisionError"),
     ],
 )
-async def test_an_error_is_an_answer_and_its_class_says_who_may_ask_again(bus, raised, expected, says):
+async def test_an_error_reply_keeps_its_class(bus, raised, expected, says):
     async def on_get(_):
         raise raised
 
@@ -55,7 +55,7 @@ async def test_an_error_is_an_answer_and_its_class_says_who_may_ask_again(bus, r
     await service.stop(1)
 
 
-async def test_who_asks_more_than_can_wait_is_told_to_ask_again(bus, monkeypatch):
+async def test_requests_beyond_the_waiting_limit_get_a_retry(bus, monkeypatch):
     monkeypatch.setattr(responder, "HELD_MAX_BYTES", 2 * responder.REQUEST_BYTES)
     go_on, begun = asyncio.Event(), asyncio.Event()
 
@@ -77,7 +77,7 @@ async def test_who_asks_more_than_can_wait_is_told_to_ask_again(bus, monkeypatch
     await service.stop(1)
 
 
-async def test_whoever_is_cut_short_by_the_end_of_a_service_is_told_at_once(bus):
+async def test_callers_of_a_stopping_service_get_a_retry_at_once(bus):
     begun = asyncio.Event()
 
     async def on_get(_):
@@ -110,7 +110,7 @@ async def test_a_refusal_of_any_size_comes_back(bus):
     await service.stop(1)
 
 
-async def test_nobody_there_is_told_apart_from_a_refusal(bus):
+async def test_no_responder_differs_from_a_refusal(bus):
     with pytest.raises(Unavailable, match=r"agents.get does not answer"):
         await bus.ask(GetAgent(tenant="default", name="a"), Agent)
 
@@ -167,7 +167,7 @@ async def test_everyone_is_asked_and_each_answers_once(bus):
         await service.stop(1)
 
 
-async def test_one_that_refuses_takes_nobody_elses_answer_away(bus):
+async def test_one_refusal_hides_no_other_responders_answer(bus):
     async def on_get(_):
         return Agent(name="a", version=1, config=AgentConfig())
 
@@ -183,14 +183,14 @@ async def test_one_that_refuses_takes_nobody_elses_answer_away(bus):
         await service.stop(1)
 
 
-async def test_everyone_is_nobody_at_once_where_nobody_is_there(bus, monkeypatch):
+async def test_asking_everyone_without_responders_fails_at_once(bus, monkeypatch):
     monkeypatch.setattr(answers, "QUIET_S", 60)
 
     with pytest.raises(Unavailable, match=r"agents.get does not answer"):
         await asyncio.wait_for(bus.ask_everyone(GetAgent(tenant="default", name="a"), Agent), 10)
 
 
-async def test_an_answer_of_a_newer_build_is_read_without_what_only_it_knows(bus):
+async def test_unknown_fields_of_a_newer_builds_answer_are_ignored(bus):
     class NewerConfig(AgentConfig):
         mood: str = "cheerful"
 

@@ -22,7 +22,7 @@ async def bus(server) -> AsyncIterator[Bus]:
     await bus.close()
 
 
-async def test_messages_come_in_their_order_and_one_that_cannot_be_handled_stops_nothing(bus: Bus):
+async def test_messages_come_in_order_and_a_failing_one_stops_nothing(bus: Bus):
     heard: list[bytes] = []
 
     def handle(message: Msg) -> None:
@@ -68,7 +68,7 @@ async def test_nothing_is_heard_after_the_end_of_a_subscription(bus: Bus):
     assert heard == [b"before"]
 
 
-async def test_what_was_subscribed_is_heard_again_after_the_server_was_killed_and_restarted(bus: Bus, server):
+async def test_a_subscription_survives_a_killed_and_restarted_server(bus: Bus, server):
     heard: list[bytes] = []
     await callback_subscription.subscribe(
         bus.nc, "callback_subscription.again", lambda message: heard.append(message.data)

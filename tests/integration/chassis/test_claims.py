@@ -36,7 +36,7 @@ async def test_what_looks_like_a_claim_is_only_a_value(bus: Bus):
 
 
 @pytest.mark.parametrize("body", [b"{not json", b'{"a": {"$claim": 5}}', b'{"a": {"$claim": null}}'])
-async def test_a_claim_that_nobody_can_have_made_is_invalid(bus: Bus, body: bytes):
+async def test_a_forged_claim_is_invalid(bus: Bus, body: bytes):
     with pytest.raises(InvalidMessage):
         await bus.claims.check_out(body)
 
@@ -108,9 +108,7 @@ async def test_an_object_store_that_does_not_answer_is_away(nats_factory: NatsFa
     await bus.close()
 
 
-async def test_an_object_whose_content_never_comes_is_not_waited_for_without_end(
-    bus: Bus, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_object_whose_content_never_comes_is_unavailable(bus: Bus, monkeypatch: pytest.MonkeyPatch):
     """It was being replaced or dropped while we looked it up."""
     monkeypatch.setattr(claims_module, "FETCH_TIMEOUT_S", 0.2, raising=False)
     body, _ = await bus.claims.check_in(orjson.dumps({"a": LARGE}), "acme/j1")

@@ -10,7 +10,7 @@ from wayline.contracts.errors import Bug, Reject, Unavailable
 from wayline.embedded import free_port, minimal_config
 
 
-async def test_a_bus_that_is_not_there_is_said_with_its_address_and_the_variable():
+async def test_an_unreachable_bus_is_reported_with_address_and_variable():
     url = f"nats://127.0.0.1:{free_port()}"
 
     with pytest.raises(Unavailable, match=rf"{url}.*WAYLINE_NATS_URL"):
@@ -59,7 +59,7 @@ async def test_what_was_denied_is_tried_again_over_a_new_connection(nats_factory
     await bus.close()
 
 
-async def test_whoever_leaves_does_not_wait_for_readers_that_are_gone(nats_factory):
+async def test_closing_does_not_wait_for_readers_that_are_gone(nats_factory):
     server = await nats_factory()
     bus = await Bus.connect(BusSettings(nats_url=server.url), service="router", exit_when_closed=False)
     await bus.nc.subscribe("unread")

@@ -8,9 +8,7 @@ from wayline.testkit.fixtures import NatsFactory
 from wayline.testkit.guarded import Guarded, config, new_seeds
 
 
-async def test_what_a_service_is_refused_is_seen_whether_it_looks_at_it_or_not(
-    nats_factory: NatsFactory, tmp_path: Path
-):
+async def test_every_permission_refusal_of_a_service_is_recorded(nats_factory: NatsFactory, tmp_path: Path):
     seeds = new_seeds()
     guarded = Guarded(await nats_factory(config=config(tmp_path / "streams", seeds)), seeds)
     bus = await Bus.connect(guarded.settings("tracing"), service="tracing", exit_when_closed=False)

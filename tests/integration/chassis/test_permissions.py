@@ -180,7 +180,7 @@ async def test_an_identity_may_publish_what_the_table_says_and_nothing_else(guar
 
 
 @pytest.mark.parametrize("identity", EVERYBODY)
-async def test_an_identity_may_subscribe_to_what_the_table_says_and_nothing_else(guarded: Guarded, identity: str):
+async def test_an_identity_may_subscribe_to_its_table_only(guarded: Guarded, identity: str):
     wanted = [*EVERY_PATTERN, *NOBODY_MAY_HEAR, *HEARD_OF_ANOTHER_TENANT]
 
     async with connected(guarded, identity) as (nc, errors):
@@ -191,7 +191,7 @@ async def test_an_identity_may_subscribe_to_what_the_table_says_and_nothing_else
     assert denied == {subject.lower() for subject in refused(wanted, subscribe_table(identity))}
 
 
-def test_no_identity_is_given_what_nobody_may_say_or_hear():
+def test_no_identity_is_granted_a_forbidden_subject():
     for identity in EVERYBODY:
         assert refused(NOBODY_MAY_HEAR, subscribe_table(identity)) == set(NOBODY_MAY_HEAR), identity
         assert refused(NOBODY_MAY_SAY, publish_table(identity)) == set(NOBODY_MAY_SAY), identity
@@ -202,7 +202,7 @@ def test_the_anonymous_client_has_what_the_design_lists():
     assert set(ANONYMOUS.may_subscribe()) == {"_INBOX.>", "replies.default.>", "live.default.*", "deltas.default.*"}
 
 
-async def test_a_bare_client_submits_a_job_and_is_told_that_it_is_stored(guarded: Guarded):
+async def test_a_bare_client_submits_a_job_and_gets_the_ack(guarded: Guarded):
     async with connected(guarded, CLIENT) as (nc, _):
         ack = await nc.jetstream().publish("jobs.submit.default", b'{"agent": "assistant", "input": "hello"}')
 
@@ -281,7 +281,7 @@ async def test_retrieval_deletes_uploads_and_cannot_purge_a_jobs_payloads(guarde
     assert [one for one in stored.state.subjects or {} if not one.endswith(".x1")] == []
 
 
-async def test_a_service_answers_whoever_asked_it_and_nobody_else(guarded: Guarded):
+async def test_a_service_may_answer_its_caller_once_and_no_other(guarded: Guarded):
     async with connected(guarded, "router") as (router, errors), connected(guarded, "gateway") as (gateway, _):
 
         async def answer(message) -> None:

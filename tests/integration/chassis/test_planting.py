@@ -255,7 +255,7 @@ async def test_the_server_refuses_its_own_reply_subjects(users: BusUsers, reply:
     await nc.close()
 
 
-def test_nobody_may_create_a_consumer_or_purge_more_than_signals_and_uploads():
+def test_no_identity_creates_consumers_or_purges_beyond_signals_and_uploads():
     allowed = {subject for identity in IDENTITIES.values() for subject in identity.uses()}
 
     assert [subject for subject in allowed if ".CONSUMER.CREATE" in subject or ".CONSUMER.DURABLE" in subject] == []

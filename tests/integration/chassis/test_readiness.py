@@ -59,7 +59,7 @@ async def well(bus: Bus) -> bool:
     return True
 
 
-async def test_a_bus_with_a_full_disk_is_not_ready_until_it_was_restarted_with_room(
+async def test_a_bus_with_a_full_disk_is_unready_until_restarted(
     server: NatsServer, disk: SmallDisk, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("wayline.chassis.service.WELL_FRESH_S", 0)
@@ -82,7 +82,7 @@ async def test_a_bus_with_a_full_disk_is_not_ready_until_it_was_restarted_with_r
     assert (await bus.js.stream_info("EVENTS")).state.messages == 2
 
 
-async def test_a_stream_that_gets_no_ack_is_tried_once_and_makes_the_bus_not_ready(disk: SmallDisk, bus: Bus):
+async def test_a_stream_without_acks_makes_the_bus_unready(disk: SmallDisk, bus: Bus):
     disk.fill()
     large = bytes(MIB // 2)
 

@@ -122,7 +122,7 @@ async def test_what_a_handler_returns_is_published_before_the_ack(bus, bind):
     assert (said.subject, said.headers["Nats-Msg-Id"]) == ("jobs.run.interactive.default", "default/j1:1")
 
 
-async def test_a_retry_is_waited_out_in_place_and_uses_up_no_delivery(bus, bind):
+async def test_a_retry_waits_in_place_and_costs_no_delivery(bus, bind):
     tries = []
 
     async def on_job(job, delivery):
@@ -173,7 +173,7 @@ async def test_the_letter_of_a_large_message_is_without_its_end(bus, bind):
         ({"Sent-By": "m" * 65_400}, None, "(its headers of 65427 bytes are not kept)"),
     ],
 )
-async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bind, sent, kept, says):
+async def test_invalid_headers_are_left_out_of_a_dead_letter(bus, bind, sent, kept, says):
     await bind(never_reached)
     # The client library refuses some names that others send.
     head = "".join(["NATS/1.0\r\n", *(f"{name}: {said}\r\n" for name, said in sent.items()), "\r\n"]).encode()
@@ -187,7 +187,7 @@ async def test_headers_that_nobody_may_send_on_are_left_out_of_a_letter(bus, bin
     assert says in letter.headers["Wayline-Dead-Reason"]
 
 
-async def test_what_a_dead_letter_needs_is_waited_for_and_uses_up_no_delivery(bus, bind):
+async def test_a_retry_before_a_dead_letter_costs_no_delivery(bus, bind):
     handled, tries = [], []
 
     async def on_job(job, delivery):
@@ -208,7 +208,7 @@ async def test_what_a_dead_letter_needs_is_waited_for_and_uses_up_no_delivery(bu
     assert await left(bus, "DEAD") == 1
 
 
-async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_the_service_stopped(bus, bind):
+async def test_a_message_without_its_dead_letter_is_handed_back_on_stop(bus, bind):
     begun, noted = asyncio.Event(), Noting()
 
     async def before_dead(delivery, code, reason):
@@ -225,7 +225,7 @@ async def test_a_message_is_handed_back_whose_dead_letter_was_not_written_when_t
 
 
 @pytest.mark.parametrize("status", ["100", "408", "503"])
-async def test_a_message_that_looks_like_the_servers_own_word_is_a_message(bus, bind, status):
+async def test_a_message_with_status_headers_is_an_ordinary_message(bus, bind, status):
     await bind(never_reached)
     await bus.js.publish("jobs.submit.default", b"", headers={"Status": status, "Nats-Pending-Messages": "9"})
     await empty(bus)
@@ -233,7 +233,7 @@ async def test_a_message_that_looks_like_the_servers_own_word_is_a_message(bus, 
     assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "invalid_message"
 
 
-async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus, bind, monkeypatch):
+async def test_a_handler_that_keeps_failing_gives_up_its_message(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
     tries = []
 
@@ -249,7 +249,7 @@ async def test_a_handler_that_keeps_failing_gives_its_message_up_in_the_end(bus,
     assert (await bus.js.get_msg("DEAD", 1)).headers["Wayline-Dead-Code"] == "undeliverable"
 
 
-async def test_a_message_that_may_kill_whoever_reads_it_is_put_aside_unread(bus, bind, monkeypatch):
+async def test_a_message_that_may_kill_its_reader_is_dead_lettered_unread(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 1)
     read = []
 
@@ -341,7 +341,7 @@ async def test_a_stopped_service_gives_back_what_it_had_not_finished(bus, bind):
     assert started == [1, 2]
 
 
-async def test_a_busy_service_is_sent_no_more_than_it_can_start_after_its_connection_broke(bus, bind):
+async def test_a_reconnected_busy_service_is_sent_no_surplus_messages(bus, bind):
     started, finish = [], asyncio.Event()
 
     async def on_job(job, delivery):
@@ -367,7 +367,7 @@ async def test_a_busy_service_is_sent_no_more_than_it_can_start_after_its_connec
     assert started == [1] * 6
 
 
-async def test_a_message_that_was_on_its_way_when_a_service_stopped_is_given_back(bus, bind, server):
+async def test_a_message_arriving_as_a_service_stops_is_handed_back(bus, bind, server):
     noted = Noting()
     service = await bind(noted)
     # Sent without a turn of the event loop: the service cannot have read what the server sends it when it stops.
@@ -433,7 +433,7 @@ async def test_no_tenant_has_all_the_slots(bus, bind):
     assert begun.count("acme") == 12
 
 
-async def test_a_tenant_with_too_many_waiting_hands_the_rest_back_and_loses_none(bus, bind, monkeypatch):
+async def test_a_tenants_waiting_surplus_is_handed_back_without_loss(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.worker.HANDED_BACK_S", 0.1)
     monkeypatch.setenv("WAYLINE_WAITING_PER_TENANT_MAX", "2")
     noted = AwayFor("acme")

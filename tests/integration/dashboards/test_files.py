@@ -102,7 +102,7 @@ def test_macros_become_what_grafana_makes_of_them(macro: str, expanded: str):
 
 
 @pytest.mark.parametrize("text", ["$__timeFiltr(at)", "$tenant", "rate(x[$__every])"])
-def test_a_variable_that_nobody_fills_in_is_refused(text: str):
+def test_an_unknown_dashboard_variable_is_refused(text: str):
     with pytest.raises(ValueError, match=r"\$"):
         expand_sql(text, WINDOW)
     with pytest.raises(ValueError, match=r"\$"):
@@ -120,7 +120,7 @@ def test_costs_are_shown_by_model_agent_and_day_and_in_dollars(overview: Json):
     assert dollars == {"Ledger", "Cost by model", "Cost by agent", "Cost by day"}
 
 
-def test_the_money_page_shows_who_spends_what_caches_do_and_what_is_left(cost: Json):
+def test_the_cost_dashboard_shows_spending_caches_and_budgets(cost: Json):
     titles = {panel["title"] for panel in cost["panels"]}
 
     assert {f"Dollars by {what}" for what in ("model", "agent", "user", "tool", "kind", "day and model")} <= titles
@@ -167,7 +167,7 @@ def test_every_service_that_is_absent_is_an_alert():
     assert set(re.findall(r'container="([\w-]+)"', rule["expr"])) == {member.name for member in MEMBERS}
 
 
-def test_every_alert_asks_for_what_is_exported_and_says_what_to_do():
+def test_every_alert_uses_exported_metrics_and_names_an_action():
     for rule in rules():
         problems = [said for said in promql_problems(rule["expr"]) if said != "nobody exports up"]
         assert problems == [], rule["alert"]

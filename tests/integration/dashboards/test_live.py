@@ -58,7 +58,7 @@ async def test_every_panel_over_postgres_has_data_for_grafanas_role(watched: Wat
     assert await watched.unanswered(tables) == []
 
 
-async def test_a_panel_with_a_misspelt_metric_is_found_by_the_same_check(watched, dashboard: Json, binaries: Path):
+async def test_a_panel_with_a_misspelt_metric_fails_the_check(watched, dashboard: Json, binaries: Path):
     asked = [question for question in questions(dashboard) if question.promql]
     for name in {name for one in asked for name in samples_of(expand_promql(one.promql, watched.window))}:
         spoilt = [replace(one, promql=re.sub(rf"\b{name}\b", f"{name}s", one.promql)) for one in asked]
@@ -67,7 +67,7 @@ async def test_a_panel_with_a_misspelt_metric_is_found_by_the_same_check(watched
         assert await watched.unanswered(changed) == [f"{one.panel}: no data" for one in changed] != [], name
 
 
-async def test_a_panel_with_a_misspelt_column_is_found_by_the_same_check(watched: WatchedPlatform, overview: Json):
+async def test_a_panel_with_a_misspelt_column_fails_the_check(watched: WatchedPlatform, overview: Json):
     tables = [asked for asked in questions(overview) if asked.sql]
     spoilt = [replace(asked, sql=asked.sql.replace("sum(cost_usd)", "sum(cost_euro)")) for asked in tables]
 

@@ -104,7 +104,7 @@ async def test_data_in_a_closed_directory_needs_no_right_of_root(closed_dir: Pat
     assert kept == 1
 
 
-async def test_data_that_was_made_in_an_open_directory_is_read_in_a_closed_one(closed_dir: Path, open_dir: Path):
+async def test_data_made_in_an_open_directory_is_readable_in_a_closed_one(closed_dir: Path, open_dir: Path):
     opened = open_dir / "opened"
     async with PostgresServer(opened) as server:
         await ask(server, "CREATE TABLE kept AS SELECT 1 AS n")
@@ -177,7 +177,7 @@ async def test_a_damaged_copy_is_made_again(closed_programs: Programs, place: Pa
     assert program.stat().st_size == whole
 
 
-async def test_a_place_that_somebody_else_prepared_is_passed_over(
+async def test_a_directory_owned_by_another_user_is_passed_over(
     closed_programs: Programs, place: Path, closed_dir: Path, monkeypatch: pytest.MonkeyPatch
 ):
     foreign = place.with_name("foreign")
@@ -190,9 +190,7 @@ async def test_a_place_that_somebody_else_prepared_is_passed_over(
     assert copies_in(foreign) == set()
 
 
-async def test_a_copy_that_cannot_be_made_is_said_with_what_to_do(
-    closed_programs: Programs, place: Path, closed_dir: Path
-):
+async def test_a_failed_program_copy_is_reported_with_advice(closed_programs: Programs, place: Path, closed_dir: Path):
     with (
         place.open("w"),
         pytest.raises(ProgramsUnreadable, match=rf"cannot read its programs in {closed_dir}.*WAYLINE_POSTGRES_DSN"),

@@ -62,9 +62,7 @@ async def test_a_killed_parent_is_succeeded_at_once_on_the_same_data(server_dir:
         assert nats.running
 
 
-async def test_a_start_that_is_cancelled_before_the_server_is_ready_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_cancelling_a_start_ends_the_server_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     async def never(self: NatsServer, child: object) -> bool:
         return False
 

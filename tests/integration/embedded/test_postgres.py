@@ -33,7 +33,7 @@ async def test_rows_survive_a_restart_and_a_crash(postgres_factory: PostgresFact
     assert server.port == port
 
 
-async def test_a_pid_file_left_by_a_crash_and_reused_by_another_process_is_no_obstacle(
+async def test_a_stale_pid_file_of_a_reused_pid_is_no_obstacle(
     postgres_factory: PostgresFactory, postgres_server: PostgresServer
 ):
     server = await postgres_factory()
@@ -90,7 +90,7 @@ async def test_a_taken_port_is_said_with_the_variable_that_changes_it(server_dir
             await server.start()
 
 
-async def test_nobody_gets_in_without_the_password(postgres_server: PostgresServer):
+async def test_a_wrong_password_is_refused(postgres_server: PostgresServer):
     for host in ("127.0.0.1", str(postgres_server.socket_dir)):
         with pytest.raises(asyncpg.InvalidPasswordError):
             await asyncpg.connect(host=host, port=postgres_server.port, user="postgres", password="guess")
@@ -102,7 +102,7 @@ async def test_the_socket_serves_too(postgres_server: PostgresServer):
     assert await ask(postgres_server, "SELECT inet_server_addr()", host=str(postgres_server.socket_dir)) is None
 
 
-async def test_the_server_is_new_enough_listens_on_loopback_only_and_can_do_vectors(postgres_server: PostgresServer):
+async def test_the_server_is_version_18_on_loopback_with_vectors(postgres_server: PostgresServer):
     assert await ask(postgres_server, "SHOW listen_addresses") == "127.0.0.1"
     assert await ask(postgres_server, "SHOW jit") == "off"
     assert await ask(postgres_server, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1

@@ -48,7 +48,7 @@ async def test_a_job_whose_ticket_brings_its_record_is_claimed_unread(stage: Sta
         await stage.ended("j1")
 
 
-async def test_a_ticket_that_brings_what_is_no_longer_the_last_record_begins_nothing(stage: Stage):
+async def test_a_ticket_carrying_an_outdated_record_begins_nothing(stage: Stage):
     async with ChatServer(lambda _: Say("done")) as chat:
         head = await stage.begin("j1", ticket=False)
         last = await stage.claimed("j1", head, owner="999:1")
@@ -60,7 +60,7 @@ async def test_a_ticket_that_brings_what_is_no_longer_the_last_record_begins_not
         assert not chat.calls
 
 
-async def test_a_late_ticket_settles_a_job_that_has_ended_and_runs_nothing(stage: Stage):
+async def test_a_late_ticket_of_an_ended_job_only_settles(stage: Stage):
     async with ChatServer(lambda _: Say("done")) as chat:
         await stage.executor(chat)
         head = await stage.begin("j1")

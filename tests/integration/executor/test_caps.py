@@ -20,7 +20,7 @@ UNREADABLE = Say(text="half", tools=(("lookup", {"_unreadable": "{"}),))
 """A turn that needs no registry: such arguments never leave the executor."""
 
 
-async def test_a_job_without_a_budget_and_a_local_model_ask_nobody_about_money(stage: Stage):
+async def test_jobs_that_hold_or_cost_nothing_ask_for_no_budget(stage: Stage):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await stage.executor(chat)
         await stage.begin("free")
@@ -41,7 +41,7 @@ async def test_what_was_held_at_once_covers_a_call_without_a_request(stage: Stag
     assert stage.purse.of(ExtendBudget) == []
 
 
-async def test_before_a_call_its_worst_case_is_held_beside_what_is_spent(stage: Stage):
+async def test_before_a_call_its_worst_case_and_past_spending_are_held(stage: Stage):
     stage.purse.grants = 2
     async with ChatServer(turns(UNREADABLE, Say(text="done"))) as chat:
         await stage.executor(chat)
@@ -72,7 +72,7 @@ async def test_at_its_cap_a_job_answers_with_what_it_has(stage: Stage):
     assert isinstance(end, e.JobCompleted) and "budget 'march' has no room" in (end.reason or "")
 
 
-async def test_at_its_cap_with_nothing_said_a_job_fails_without_a_call(stage: Stage):
+async def test_a_job_at_its_cap_without_text_fails_uncalled(stage: Stage):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await stage.executor(chat)
         await stage.begin("j1", held_usd=NOTHING)
@@ -84,7 +84,7 @@ async def test_at_its_cap_with_nothing_said_a_job_fails_without_a_call(stage: St
     assert [one.waits for one in stage.purse.of(ExtendBudget)] == [False]
 
 
-async def test_a_job_at_its_cap_parks_is_raised_and_finishes_with_no_call_repeated(stage: Stage):
+async def test_a_job_raised_at_its_cap_finishes_repeating_no_call(stage: Stage):
     async with ChatServer(turns(UNREADABLE, Say(text="done"))) as chat:
         await stage.executor(chat)
         stage.purse.grants = 1
@@ -109,9 +109,7 @@ async def test_a_job_at_its_cap_parks_is_raised_and_finishes_with_no_call_repeat
 
 
 @pytest.mark.parametrize("budget_usd", [Decimal(1), None])
-async def test_room_that_is_made_while_a_budget_refuses_is_asked_for_and_not_slept_through(
-    stage: Stage, budget_usd: Decimal | None
-):
+async def test_a_budget_raised_during_its_refusal_is_asked_again(stage: Stage, budget_usd: Decimal | None):
     """Nobody signals it again: a job that had heard of the room and parked would wait for the end of its wait."""
     async with ChatServer(lambda _: Say(text="done")) as chat:
         [lane, *_] = (await stage.executor(chat)).parts
@@ -146,7 +144,7 @@ async def test_a_woken_job_whose_budget_has_still_no_room_parks_again(stage: Sta
     assert chat.calls == []
 
 
-async def test_a_wait_for_a_budget_that_runs_out_ends_the_job_with_what_it_has(stage: Stage):
+async def test_an_expired_budget_wait_ends_the_job_partially(stage: Stage):
     async with ChatServer(turns(UNREADABLE, Say(text="never"))) as chat:
         await stage.executor(chat)
         stage.purse.grants = 1
@@ -161,7 +159,7 @@ async def test_a_wait_for_a_budget_that_runs_out_ends_the_job_with_what_it_has(s
     assert (done.status, done.partial, done.answer) == ("completed", True, "half")
 
 
-async def test_a_wait_is_scheduled_to_end_within_a_second_after_its_time(stage: Stage):
+async def test_a_wait_is_scheduled_within_a_second_after_its_expiry(stage: Stage):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await stage.executor(chat)
         await stage.begin("j1", options=PARK, held_usd=NOTHING)
@@ -174,7 +172,7 @@ async def test_a_wait_is_scheduled_to_end_within_a_second_after_its_time(stage: 
     assert timedelta() <= at - waiting.expires_at < timedelta(seconds=1)
 
 
-async def test_a_park_found_by_its_own_ticket_gives_back_what_was_held(stage: Stage):
+async def test_a_redelivered_ticket_of_a_parked_job_releases_its_budget(stage: Stage):
     """The holder died between the park's record and the ack: the ticket comes again, and the rest is done."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
         head = await stage.begin("j1", options=PARK, held_usd=Decimal(1), ticket=False)

@@ -38,7 +38,7 @@ async def asides(stage: Stage, kind: type[e.Event]) -> list[Any]:
     return [event for event in await stage.events("j1") if isinstance(event, kind)]
 
 
-async def test_the_answer_sends_the_job_to_another_model_and_is_in_its_cost(stage: Stage):
+async def test_a_classification_reroutes_the_job_and_counts_in_its_cost(stage: Stage):
     async with ChatServer(answering(Say(text="Negotiation."))) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -67,7 +67,7 @@ async def test_the_answer_sends_the_job_to_another_model_and_is_in_its_cost(stag
     assert asked.trace.span_id == ids.aux_span("default", "j1", ASIDE)
 
 
-async def test_what_the_classifier_writes_is_shown_to_nobody(stage: Stage):
+async def test_the_classifiers_text_is_not_streamed(stage: Stage):
     seen: list[bytes] = []
 
     async def hear(message) -> None:
@@ -87,9 +87,7 @@ async def test_what_the_classifier_writes_is_shown_to_nobody(stage: Stage):
     ("said", "why"),
     [("none", "no known type of task fits it"), ("hm", "the answer names no known type of task: 'hm'")],
 )
-async def test_an_answer_that_names_no_type_is_paid_for_and_leaves_the_route_as_it_is(
-    stage: Stage, said: str, why: str
-):
+async def test_a_classification_without_a_type_is_paid_and_keeps_the_route(stage: Stage, said: str, why: str):
     async with ChatServer(answering(Say(text=said))) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -111,9 +109,7 @@ async def test_an_answer_that_names_no_type_is_paid_for_and_leaves_the_route_as_
     ],
     ids=["refused", "broken", "cut"],
 )
-async def test_a_call_that_fails_is_not_made_again_and_the_log_says_why(
-    stage: Stage, fault: Say, code: str, billable: bool
-):
+async def test_a_failed_classification_is_logged_and_not_repeated(stage: Stage, fault: Say, code: str, billable: bool):
     async with ChatServer(answering(fault)) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -157,7 +153,7 @@ async def test_a_model_that_asked_to_be_left_alone_is_not_asked(stage: Stage):
     assert done.cost_usd == (done.costs and done.costs.model["chat/one"])
 
 
-async def test_a_retry_after_is_told_to_everybody(stage: Stage):
+async def test_a_retry_after_holds_for_later_jobs(stage: Stage):
     async with ChatServer(answering(Say(status=429, retry_after="40"))) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -190,7 +186,7 @@ async def test_the_money_for_the_question_is_held_before_it_is_asked(stage: Stag
     assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [done.cost_usd]
 
 
-async def test_a_question_that_the_budget_has_no_room_for_is_not_asked(stage: Stage):
+async def test_a_classification_beyond_the_budget_is_not_asked(stage: Stage):
     async with ChatServer(answering()) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING, held_usd=Decimal(0))
@@ -203,7 +199,7 @@ async def test_a_question_that_the_budget_has_no_room_for_is_not_asked(stage: St
     assert done.error is not None and done.error.code == "budget_exhausted", "the job itself had no money either"
 
 
-async def test_a_job_that_would_wait_for_its_own_call_does_not_wait_for_a_question(stage: Stage):
+async def test_a_parking_job_does_not_wait_for_its_classification(stage: Stage):
     async with ChatServer(answering()) as chat:
         await stage.executor(chat)
         await stage.begin("j1", **ASKING, held_usd=Decimal(0), options=JobOptions(at_cap="park"))
@@ -241,7 +237,7 @@ async def killed_in_the_question(stage: Stage) -> None:
     await stage.claimed("j1", head, asked, owner=f"{sequence}:0")
 
 
-async def test_a_question_whose_asker_was_killed_is_unsettled_and_not_asked_again(stage: Stage):
+async def test_a_killed_executors_classification_is_unsettled_and_not_repeated(stage: Stage):
     async with ChatServer(answering()) as chat:
         await killed_in_the_question(stage)
         await stage.executor(chat)
@@ -261,7 +257,7 @@ async def test_a_question_whose_asker_was_killed_is_unsettled_and_not_asked_agai
     assert done.costs is not None and (done.costs.aux, done.costs.unsettled_calls) == ({}, 1)
 
 
-async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard_of_the_answer(stage: Stage):
+async def test_a_hurried_stop_logs_a_half_heard_classification(stage: Stage):
     async with ChatServer(answering(Say(text=" ".join(["word"] * 200), pace_s=0.02))) as chat:
         first = await stage.executor(chat)
         await stage.begin("j1", **ASKING)
@@ -278,9 +274,7 @@ async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard_of_
     assert [body["model"] for _, body in chat.calls] == ["three", "one"]
 
 
-async def test_an_answer_that_was_paid_for_is_kept_though_its_executor_is_stopped_right_then(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_paid_classification_survives_a_stop_right_after_it(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """After a call others are told how its model is: a hurried stop may fall into that."""
     real, telling = ProviderGates.leave, asyncio.Event()
 

@@ -86,7 +86,7 @@ async def test_a_job_whose_fold_kills_its_holder_is_given_up_unfolded(stage: Sta
     assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
 
 
-async def test_a_job_that_was_given_up_keeps_held_what_nobody_knows_of(stage: Stage, fatal: list[e.Event]):
+async def test_a_given_up_job_keeps_its_reservation(stage: Stage, fatal: list[e.Event]):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await poisoned(stage, "poison", attempt=CLAIMS_MAX)
         await stage.executor(chat)
@@ -96,7 +96,7 @@ async def test_a_job_that_was_given_up_keeps_held_what_nobody_knows_of(stage: St
     assert [(one.job_id, one.cost_usd) for one in stage.purse.of(SettleJob)] == [("poison", None)]
 
 
-async def test_a_log_that_kills_whoever_reads_it_is_given_up_too(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_log_that_kills_its_readers_is_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     present = (await stage.bus.js.consumer_info("RUN", "interactive")).config
     await stage.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.4))
     reads: list[str] = []
@@ -117,7 +117,7 @@ async def test_a_log_that_kills_whoever_reads_it_is_given_up_too(stage: Stage, m
     assert (await types(stage, "poison"))[4:] == ["job.claimed"] * CLAIMS_MAX + ["job.failed"]
 
 
-async def test_a_log_that_cannot_be_read_for_now_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_temporarily_unreadable_log_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """Its holder before left a claim and died, so each claims before it reads; who then cannot read is not dead."""
     real, tries = JobLog.records, count(1)
 
@@ -137,9 +137,7 @@ async def test_a_log_that_cannot_be_read_for_now_is_not_given_up(stage: Stage, m
     assert (await stage.job("away")).status == "completed"
 
 
-async def test_a_job_whose_signals_cannot_be_read_for_now_is_not_given_up(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_job_with_temporarily_unreadable_signals_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     real, tries = signals.newest, count(1)
 
     async def newest(bus: Bus, tenant: str, job_id: str) -> int:
@@ -161,9 +159,7 @@ class Newer(e.Event):
     type: str = "job.foreseen"
 
 
-async def test_a_build_that_cannot_read_a_log_leaves_it_as_often_as_it_likes(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_build_unable_to_read_a_log_never_gives_it_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """Its holder before had claimed it and died: this one claims before it reads, and takes that back."""
     monkeypatch.setattr(run_tickets, "UNKNOWN_RETRY_S", 0.1)
     async with ChatServer(lambda _: Say(text="never")) as chat:
@@ -189,7 +185,7 @@ async def test_a_build_that_cannot_read_a_log_leaves_it_as_often_as_it_likes(
     assert records[2:] == [["job.claimed"], ["job.claimed"], ["job.handed_back"]]
 
 
-async def test_whoever_finds_a_job_given_up_settles_it_without_folding_it(stage: Stage, fatal: list[e.Event]):
+async def test_a_given_up_job_is_settled_without_folding_its_log(stage: Stage, fatal: list[e.Event]):
     """The executor that gave it up died before it had put the ticket aside."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await poisoned(stage, "poison", attempt=CLAIMS_MAX)
@@ -207,7 +203,7 @@ async def test_whoever_finds_a_job_given_up_settles_it_without_folding_it(stage:
     assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
 
 
-async def test_a_job_that_is_given_up_has_its_open_call_settled_first(stage: Stage):
+async def test_a_given_up_jobs_open_calls_are_settled_first(stage: Stage):
     asked: list[VoidTool] = []
 
     async def on_void(void: VoidTool) -> ToolReply:

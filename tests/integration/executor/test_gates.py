@@ -102,7 +102,7 @@ async def test_another_model_of_the_provider_is_not_meant(two: Two):
     assert await two.one.enter("chat/other") is None
 
 
-async def test_a_breaker_opens_for_all_lets_one_probe_through_and_closes_for_all(two: Two):
+async def test_a_breaker_opens_probes_and_closes_for_all_executors(two: Two):
     for _ in range(FAILURES_MAX):
         assert await two.one.enter(MODEL) is None
         await two.one.leave(MODEL, error=BROKEN)
@@ -121,7 +121,7 @@ async def test_a_breaker_opens_for_all_lets_one_probe_through_and_closes_for_all
     await until(closed, why="the other executor knows that it is well")
 
 
-async def test_a_call_that_refuses_closes_it_too_because_the_provider_is_there(two: Two):
+async def test_a_refused_call_closes_the_breaker_too(two: Two):
     for _ in range(FAILURES_MAX):
         await two.one.leave(MODEL, error=BROKEN)
     two.clock.now += OPEN_S
@@ -149,7 +149,7 @@ async def test_what_a_provider_refuses_is_no_sign_of_its_health(two: Two):
     assert await two.one.enter(MODEL) is None
 
 
-async def test_a_clock_that_is_wrong_keeps_nobody_out_for_ever(two: Two):
+async def test_a_wrong_clock_shuts_a_gate_for_a_bounded_time(two: Two):
     await two.other._bus.nc.publish(subject(MODEL), b'{"until": 1e12, "why": "asked to be left alone"}')
     await two.other._bus.nc.publish(subject("chat/x"), b"nonsense")
 

@@ -41,7 +41,7 @@ async def types(stage: Stage, job_id: str) -> list[str]:
     return [event.type for event in await stage.events(job_id)]
 
 
-async def test_a_job_that_waits_for_the_registry_outlives_any_number_of_rollouts(stage: Stage):
+async def test_a_job_waiting_for_the_registry_survives_many_rollouts(stage: Stage):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await stage.begin("waits", config=AgentConfig(tools=("away",)))
         for _ in range(ROLLOUTS):
@@ -56,7 +56,7 @@ async def test_a_job_that_waits_for_the_registry_outlives_any_number_of_rollouts
     assert reasons == {"its executor is being stopped"}
 
 
-async def test_a_job_that_was_handed_back_costs_one_record_and_no_claim_of_its_own(stage: Stage):
+async def test_a_hand_back_and_its_claim_share_one_record(stage: Stage):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await stage.begin("waits", config=AgentConfig(tools=("away",)))
         for _ in range(3):
@@ -72,7 +72,7 @@ async def take(stage: Stage, stream: str, *, most_bytes: int) -> None:
     await stage.bus.js.update_stream(present.evolve(max_msg_size=most_bytes))
 
 
-async def test_a_job_that_cannot_be_parked_is_handed_back_until_it_can(stage: Stage):
+async def test_a_job_unable_to_park_is_handed_back_until_it_can(stage: Stage):
     """Its wait cannot be scheduled: the job that has no claim to lose by it waits for room."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await take(stage, "LATER", most_bytes=1)
@@ -97,9 +97,7 @@ async def test_a_job_that_cannot_be_parked_is_handed_back_until_it_can(stage: St
     assert "is full" in reasons[0]
 
 
-async def test_nothing_is_written_behind_a_park_whose_wake_up_has_no_room(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_no_record_follows_a_park_whose_wake_up_failed(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """Tickets that wake a job name its parked record: behind another one they would be stale."""
     real, refused = follow_up.newest, True
 

@@ -30,9 +30,7 @@ async def test_a_cancel_that_came_before_the_claim_is_heard(stage: Stage):
         assert not chat.calls
 
 
-async def test_a_cancel_that_is_stored_right_after_the_leader_was_asked_is_heard(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_cancel_stored_right_after_the_leader_read_is_heard(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """Its hint comes before the answer, which does not know of it yet."""
     asked: list[str] = []
 

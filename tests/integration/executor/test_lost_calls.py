@@ -45,7 +45,7 @@ def kinds(events: list[e.Event]) -> list[str]:
     return [event.type for event in events]
 
 
-async def test_the_next_holder_notes_the_lost_call_once_and_makes_a_new_attempt(stage: Stage):
+async def test_the_next_holder_logs_a_lost_call_and_retries(stage: Stage):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await killed_in_a_call(stage, "j1")
         await stage.executor(chat)
@@ -106,7 +106,7 @@ async def test_to_note_what_was_lost_is_no_progress(stage: Stage):
     )
 
 
-async def test_a_call_goes_on_while_nobody_can_say_what_was_signalled(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_call_goes_on_while_signals_cannot_be_read(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     go_on, asked, newest = asyncio.Event(), list[str](), signals.newest
 
     async def away_at_first(bus: Bus, tenant: str, job_id: str) -> int:
@@ -130,9 +130,7 @@ async def test_a_call_goes_on_while_nobody_can_say_what_was_signalled(stage: Sta
     assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1"]
 
 
-async def test_an_answer_that_came_while_a_cancel_was_read_costs_what_was_counted(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_answer_arriving_during_a_cancel_costs_its_usage(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     go_on, answered, call, newest = asyncio.Event(), asyncio.Event(), ModelProviders.call, signals.newest
 
     async def told(*args: Any, **named: Any) -> Any:
@@ -161,7 +159,7 @@ async def test_an_answer_that_came_while_a_cancel_was_read_costs_what_was_counte
     assert (await stage.failed("j1"), done.costs.unsettled_calls) == ([], 0)
 
 
-async def test_an_executor_that_is_stopped_in_a_hurry_says_what_it_had_heard(stage: Stage):
+async def test_a_hurried_stop_logs_a_half_heard_answer(stage: Stage):
     words = " ".join(["word"] * 200)
     async with ChatServer(lambda _: Say(text=words, pace_s=0.02)) as chat:
         first = await stage.executor(chat)

@@ -84,7 +84,7 @@ async def test_a_spend_cap_hands_the_job_to_another_provider(stage: Stage):
     ]
 
 
-async def test_what_a_model_refuses_goes_along_the_chain_and_fails_at_its_end(stage: Stage):
+async def test_a_request_every_fallback_refuses_fails(stage: Stage):
     async with ChatServer(lambda _: Say(status=400)) as chat:
         await stage.executor(chat)
         await stage.begin("j1", fallbacks=("chat/two", "chat/three"))

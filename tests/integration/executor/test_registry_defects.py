@@ -53,7 +53,7 @@ def asked_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_registry, "ASK_AFTER_BUG_S", 0.05)
 
 
-async def test_a_call_is_asked_again_with_its_key_after_a_defect_of_the_registry(stage: Stage):
+async def test_a_call_is_repeated_with_its_key_after_a_registry_defect(stage: Stage):
     async with ChatServer(PAYS) as chat, registry(stage, effect=Effect.ONCE, defects=2) as keys:
         await stage.executor(chat)
         await stage.begin("j1", config=AGENT)
@@ -64,7 +64,7 @@ async def test_a_call_is_asked_again_with_its_key_after_a_defect_of_the_registry
     assert [event.status for event in await stage.events("j1") if isinstance(event, e.ToolCompleted)] == ["success"]
 
 
-async def test_a_registry_that_keeps_failing_leaves_an_effect_unknown_at_its_deadline(stage: Stage):
+async def test_a_failing_registry_leaves_an_effect_unknown_at_its_deadline(stage: Stage):
     async with ChatServer(PAYS) as chat, registry(stage, effect=Effect.ONCE, defects=10_000, timeout_s=0.2):
         await stage.executor(chat)
         await stage.begin("j1", config=AGENT)

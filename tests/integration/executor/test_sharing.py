@@ -39,7 +39,7 @@ async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(stage:
         assert getattr(jobs["j0"], what) == getattr(written, what)
 
 
-async def test_a_job_is_run_as_its_own_log_says_not_as_another_with_the_same_version(stage: Stage):
+async def test_a_job_runs_with_the_configuration_in_its_own_log(stage: Stage):
     """A router that began anew counts versions from 1 again."""
     go_on = asyncio.Event()
     async with ChatServer(lambda _: Say(text="done", hold=go_on)) as chat:

@@ -51,7 +51,7 @@ async def charged(simulator: Simulator, n: int) -> list[Charge]:
     return simulator.bill.charges
 
 
-async def test_a_response_that_failed_and_was_counted_is_settled_to_the_cent(stage: Stage, simulator: Simulator):
+async def test_a_failed_response_with_usage_is_settled_exactly(stage: Stage, simulator: Simulator):
     events = await play(stage, simulator, GPT, Fault(fails_at_end=True))
 
     [failed] = [event for event in events if isinstance(event, e.ModelFailed)]
@@ -65,9 +65,7 @@ async def test_a_response_that_failed_and_was_counted_is_settled_to_the_cent(sta
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
-async def test_an_answer_whose_usage_is_not_told_is_kept_and_paid_between_its_bounds(
-    stage: Stage, simulator: Simulator, model: str
-):
+async def test_an_answer_without_usage_is_settled_between_its_bounds(stage: Stage, simulator: Simulator, model: str):
     events = await play(stage, simulator, model, Fault(no_usage=True))
 
     [charge] = await charged(simulator, 1)
@@ -83,9 +81,7 @@ async def test_an_answer_whose_usage_is_not_told_is_kept_and_paid_between_its_bo
     assert (settled.cost_usd, settled.unsettled_usd) == (0, bounds.upper_usd), "a budget counts its most"
 
 
-async def test_what_a_question_beside_the_conversation_used_is_settled_also_where_it_failed(
-    stage: Stage, simulator: Simulator
-):
+async def test_a_failed_auxiliary_call_with_usage_is_settled_exactly(stage: Stage, simulator: Simulator):
     events = await play(stage, simulator, OWN, Fault(fails_at_end=True), classifier=GPT, tasks={"search": None})
 
     [failed] = [event for event in events if isinstance(event, e.AuxiliaryFailed)]
@@ -97,9 +93,7 @@ async def test_what_a_question_beside_the_conversation_used_is_settled_also_wher
     assert (job.costs.aux, job.usage) == ({"classification": lost.usd}, lost.usage + paid.usage)
 
 
-async def test_a_question_beside_the_conversation_whose_usage_is_not_told_lies_between_its_bounds(
-    stage: Stage, simulator: Simulator
-):
+async def test_an_auxiliary_call_without_usage_lies_between_its_bounds(stage: Stage, simulator: Simulator):
     events = await play(stage, simulator, OWN, Fault(no_usage=True), classifier=GPT, tasks={"search": None})
 
     [answered] = [event for event in events if isinstance(event, e.AuxiliaryCompleted)]

@@ -74,16 +74,14 @@ async def test_a_file_is_queued_byte_for_byte(gateway: Running, bus: Bus):
     assert b64decode(document.content_base64 or "") == content
 
 
-async def test_a_document_over_the_limit_of_jobs_but_not_of_documents_is_taken(gateway: Running, bus: Bus):
+async def test_a_document_above_the_job_limit_is_accepted(gateway: Running, bus: Bus):
     answer = await gateway.client.post("/v1/documents", json={"name": "long.txt", "text": "x" * 9_000_000})
 
     assert answer.status_code == 202
     assert len((await indexed(bus))[0].text or "") == 9_000_000
 
 
-async def test_the_same_document_twice_is_queued_once_but_again_after_it_was_deleted(
-    gateway: Running, bus: Bus, others: Others
-):
+async def test_an_equal_document_is_queued_again_only_after_its_deletion(gateway: Running, bus: Bus, others: Others):
     said = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
     known = ready("The moon.")
     await others.answer(AcceptDocument, known)
@@ -116,9 +114,7 @@ async def test_a_version_that_comes_back_after_another_is_queued_again(gateway: 
     assert [document.text for document in await indexed(bus)] == ["The moon.", "The sun.", "The moon."]
 
 
-async def test_each_version_is_noted_with_its_place_so_that_the_one_before_is_not_taken_for_it(
-    gateway: Running, others: Others
-):
+async def test_each_document_version_is_noted_with_its_sequence(gateway: Running, others: Others):
     await others.answer(AcceptDocument)
 
     for text in ("The moon.", "The sun."):
@@ -212,13 +208,13 @@ async def test_a_card_with_a_mistake_is_refused_with_its_place(
     assert others.asked == []
 
 
-async def test_a_method_that_a_model_does_not_take_is_answered_with_those_it_does(gateway: Running):
+async def test_a_wrong_method_is_answered_with_the_allowed_ones(gateway: Running):
     answer = await gateway.client.patch("/v1/models/chat/acme/large:8b", json={})
 
     assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, PUT")
 
 
-async def test_of_several_executors_each_is_told_of_and_what_all_of_them_have(gateway: Running, others: Others):
+async def test_providers_are_listed_per_executor_and_in_common(gateway: Running, others: Others):
     chat, openai = Provider(name="chat", host="127.0.0.1"), Provider(name="openai", host="gpt.internal")
     one = ProviderList(executor="h-1", providers=(chat, openai))
     another = ProviderList(executor="h-2", providers=(chat,))
@@ -231,7 +227,7 @@ async def test_of_several_executors_each_is_told_of_and_what_all_of_them_have(ga
     assert Providers.model_validate(answer.json()) == Providers(providers=(chat,), executors=(one, another))
 
 
-async def test_a_path_that_nearly_is_one_is_a_problem_and_leads_nowhere_else(gateway: Running):
+async def test_a_nearly_right_path_is_a_404_problem(gateway: Running):
     for path in ("/v1/models/chat", "/v1/jobs/", "/v1/budgets/"):
         answer = await gateway.client.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (404, "application/problem+json"), path
@@ -287,7 +283,7 @@ async def test_budgets_are_saved_shown_and_taken_away(gateway: Running, others: 
     assert (missing.status_code, missing.json()["detail"]) == (404, "no budget 'year'")
 
 
-async def test_a_budget_that_makes_no_sense_is_refused_by_the_field_that_is_wrong(gateway: Running):
+async def test_an_invalid_budget_is_refused_naming_the_field(gateway: Running):
     for name, wrong, field in (
         ("job", {"limit_usd": 1}, "name"),
         ("month", {"limit_usd": -1}, "limit_usd"),
@@ -329,7 +325,7 @@ async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: R
     assert answer.json()["detail"] == "the agent is bundled"
 
 
-async def test_dead_letters_are_paged_newest_first_and_shown_as_what_they_are(gateway: Running, bus: Bus):
+async def test_dead_letters_are_paged_newest_first_as_text_or_base64(gateway: Running, bus: Bus):
     for n in range(1, 121):
         tenant = "default" if n % 40 == 0 else "globex"
         said = {h.TENANT: tenant, h.DEAD_CODE: "invalid_message", h.DEAD_REASON: f"reason {n}", h.DEAD_DELIVERIES: "1"}
@@ -349,7 +345,7 @@ async def test_dead_letters_are_paged_newest_first_and_shown_as_what_they_are(ga
     assert foreign.status_code == 404
 
 
-async def test_a_dismissed_dead_letter_stands_no_longer_and_its_reason_is_kept(gateway: Running, bus: Bus):
+async def test_a_dismissed_dead_letter_leaves_the_list_with_its_reason(gateway: Running, bus: Bus):
     for tenant in ("default", "acme"):
         headers = {h.TENANT: tenant, h.DEAD_CODE: "unknown_agent", h.DEAD_REASON: "no agent 'nobody'"}
         await bus.store("dead.SUBMIT.router", b"{}", {**headers, h.DEAD_SUBJECT: f"jobs.submit.{tenant}"})

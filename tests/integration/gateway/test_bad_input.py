@@ -139,7 +139,7 @@ async def test_what_clients_invent_does_not_become_a_metric_of_its_own(gateway: 
     assert "INVENTED" not in scraped
 
 
-async def test_a_body_that_is_no_json_is_said_to_be_none_and_from_where_on(gateway: Running):
+async def test_invalid_json_is_refused_with_its_character_position(gateway: Running):
     headers = {"content-type": "application/json"}
 
     answer = await gateway.client.post("/v1/jobs", content=b'{"agent": "a", oops', headers=headers)

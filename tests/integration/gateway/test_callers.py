@@ -30,7 +30,7 @@ async def test_without_any_key_this_machine_is_the_tenant_default(gateway: Runni
     assert (await bus.js.get_msg("SUBMIT", 1)).subject == "jobs.submit.default"
 
 
-async def test_the_first_key_closes_the_door_and_revoking_it_does_not_open_it(
+async def test_the_first_key_closes_the_api_and_revoking_keeps_it_closed(
     platform: Platform, gateway: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(remembered, "FRESH_S", 0.0)
@@ -111,7 +111,7 @@ async def test_another_tenants_things_do_not_exist(platform: Platform, bus: Bus)
 @pytest.mark.parametrize(
     "header", [{"Origin": "https://evil.example"}, {"Host": "evil.example:8080"}, {"Origin": "null"}]
 )
-async def test_an_open_door_is_not_open_to_web_pages_of_other_sites(header: dict[str, str], gateway: Running):
+async def test_an_open_api_refuses_web_pages_of_other_sites(header: dict[str, str], gateway: Running):
     answer = await gateway.client.post("/v1/jobs", json=JOB, headers=header)
 
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")

@@ -61,7 +61,7 @@ async def test_generated_clients_get_the_names_of_the_code(gateway: Running):
 
 @pytest.mark.timeout(RUN_MAX_S + 60)
 @pytest.mark.parametrize("paths", [DECIDED_HERE, pytest.param("^/", marks=pytest.mark.slow)])
-async def test_nothing_that_can_be_sent_makes_it_fail_or_break_its_word(
+async def test_no_generated_request_breaks_the_api_description(
     paths: str, platform: Platform, bus: Bus, others: Others
 ):
     await others.answer_everything()

@@ -49,7 +49,7 @@ async def whole(bus: Bus, job_id: str) -> list[dict]:
     return [event.model_dump(mode="json") async for event in JobLog(bus, "default", job_id).read()]
 
 
-async def test_a_client_that_comes_after_the_end_gets_the_whole_story_and_a_closed_stream(gateway: Running, bus: Bus):
+async def test_a_late_client_gets_every_event_and_a_closed_stream(gateway: Running, bus: Bus):
     await Story(bus, "default", "j1").tell(steps=3)
 
     heard = [event async for event in listen(gateway.client, "j1")]
@@ -69,7 +69,7 @@ async def test_last_event_id_goes_on_exactly_there(gateway: Running, bus: Bus):
     assert [event["seq"] for event in by_query.json()] == [8, 9, 10]
 
 
-async def test_a_client_that_has_seen_the_end_is_told_not_to_come_back(gateway: Running, bus: Bus):
+async def test_a_client_that_has_seen_the_end_gets_204(gateway: Running, bus: Bus):
     await Story(bus, "default", "j1").tell()
 
     for seen in ("6", "999"):

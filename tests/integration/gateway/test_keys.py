@@ -215,9 +215,7 @@ async def test_an_unknown_agent_is_refused_before_anything_is_on_the_bus(gateway
     assert (await bus.js.stream_info("SUBMIT")).state.messages == 0
 
 
-async def test_a_repeat_of_an_accepted_job_is_not_refused_when_its_agent_is_gone(
-    gateway: Running, others: Others, bus: Bus
-):
+async def test_an_accepted_job_repeated_without_its_agent_is_not_refused(gateway: Running, others: Others, bus: Bus):
     first = await gateway.client.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k1"})
     await others.answer(a.GetAgent, lambda asked: NotFound("agent", asked.name))
 

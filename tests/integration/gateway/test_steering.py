@@ -26,7 +26,7 @@ async def signals(bus: Bus) -> list[Signal]:
     return [Signal.from_wire(message.data or b"", message.subject or "") for message in raw]
 
 
-async def test_a_cancel_is_stored_as_a_signal_also_for_a_job_without_a_log(gateway: Running, bus: Bus):
+async def test_a_cancel_is_stored_even_for_a_job_without_log(gateway: Running, bus: Bus):
     await gateway.client.post("/v1/jobs", json={"agent": "assistant", "input": "x", "job_id": "queued"})
     await Story(bus, "default", "running").begin()
 
@@ -62,7 +62,7 @@ async def test_an_ended_job_takes_no_more_signals(gateway: Running, bus: Bus):
     assert await signals(bus) == []
 
 
-async def test_a_decision_is_answered_while_the_job_waits_for_it_and_not_else(gateway: Running, bus: Bus):
+async def test_a_decision_is_accepted_only_while_its_job_waits(gateway: Running, bus: Bus):
     story = Story(bus, "default", "j1")
     await story.begin()
     await story.claim()
@@ -79,7 +79,7 @@ async def test_a_decision_is_answered_while_the_job_waits_for_it_and_not_else(ga
     assert await signals(bus) == [Signal(tenant="default", job_id="j1", signal=said)]
 
 
-async def test_a_tenant_with_its_share_of_signals_is_told_so_and_another_is_not(
+async def test_a_tenant_at_its_signal_share_gets_429_alone(
     platform: Platform, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("WAYLINE_SIGNALS_PER_TENANT_MAX", "10")

@@ -39,7 +39,7 @@ async def queued(bus: Bus) -> list[SubmitJob]:
     return found
 
 
-async def test_a_submitted_job_is_on_the_bus_and_queued_before_its_log_exists(gateway: Running, bus: Bus):
+async def test_a_submitted_job_is_queued_before_its_log_exists(gateway: Running, bus: Bus):
     answer = await gateway.client.post("/v1/jobs", json={**JOB, "session_id": "s1"})
 
     assert answer.status_code == 202
@@ -116,7 +116,7 @@ async def test_a_job_id_of_ones_own_means_one_content(gateway: Running, bus: Bus
     assert len(await queued(bus)) == 1
 
 
-async def test_a_job_id_that_came_by_the_bus_is_known_from_its_log(gateway: Running, bus: Bus):
+async def test_a_job_id_from_the_bus_is_known_by_its_log(gateway: Running, bus: Bus):
     story = Story(bus, "default", "mine")
     await story.begin(SubmitJob(tenant="default", job_id="mine", agent=JOB["agent"], input=JOB["input"]))
 
@@ -128,7 +128,7 @@ async def test_a_job_id_that_came_by_the_bus_is_known_from_its_log(gateway: Runn
     assert await queued(bus) == []
 
 
-async def test_two_tenants_may_use_the_same_job_id_at_the_same_moment(platform: Platform, bus: Bus):
+async def test_two_tenants_may_use_one_job_id_at_once(platform: Platform, bus: Bus):
     store = await platform.store("gateway")
     secrets = [await create_key(store, tenant, "test") for tenant in ("acme", "globex")]
     await store.close()
@@ -233,7 +233,7 @@ async def test_waiting_returns_the_finished_job(gateway: Running, bus: Bus):
     assert (await gateway.client.get("/v1/jobs/j1")).json() == job
 
 
-async def test_a_partial_answer_is_shown_with_the_limit_that_made_it_so(gateway: Running, bus: Bus):
+async def test_a_partial_answer_is_shown_with_its_limit(gateway: Running, bus: Bus):
     story = Story(bus, "default", "j1")
     await story.begin()
     await story.claim()
@@ -247,9 +247,7 @@ async def test_a_partial_answer_is_shown_with_the_limit_that_made_it_so(gateway:
     assert "Which limit" in described["reason"]["description"]
 
 
-async def test_an_accepted_job_is_said_to_be_though_the_bus_went_away_meanwhile(
-    gateway: Running, bus: Bus, platform: Platform
-):
+async def test_an_accepted_job_is_acknowledged_though_the_bus_went_away(gateway: Running, bus: Bus, platform: Platform):
     waiting = asyncio.create_task(gateway.client.post("/v1/jobs?wait=2", json=JOB))
     await until(lambda: queued(bus), why="the job to be on the bus")
     await platform.nats.server.stop()
@@ -286,7 +284,7 @@ async def test_a_dry_run_says_the_route_and_runs_nothing(gateway: Running, bus: 
     await router.stop(1)
 
 
-async def test_the_jobs_trace_holds_the_gateway_and_the_caller_is_only_a_link(gateway: Running, bus: Bus):
+async def test_the_jobs_trace_has_the_gateway_and_links_the_caller(gateway: Running, bus: Bus):
     theirs = f"00-{ids.trace_id('victim', 'job')}-00f067aa0ba902b7-01"
 
     answer = await gateway.client.post("/v1/jobs", json=JOB, headers={"traceparent": theirs})

@@ -31,7 +31,7 @@ async def begin(platform: Platform, chat: ChatServer, *more: str) -> None:
     await platform.bus.ask(PutModel(tenant="default", card=CARD), ModelCard)
 
 
-async def test_a_job_without_a_budget_of_its_own_stops_before_ten_cents(platform: Platform):
+async def test_a_job_without_its_own_budget_stops_before_ten_cents(platform: Platform):
     say = Say(text=" ".join(["word"] * WORDS), tools=(("get_current_time", {}),))
     async with ChatServer(lambda _: say) as chat:
         await begin(platform, chat, "executor", "tool_registry")
@@ -47,7 +47,7 @@ async def test_a_job_without_a_budget_of_its_own_stops_before_ten_cents(platform
     )
 
 
-async def test_a_call_that_could_cost_more_than_that_is_refused_before_anybody_takes_the_job(platform: Platform):
+async def test_a_job_with_a_call_above_the_cap_is_refused_unclaimed(platform: Platform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await begin(platform, chat, "executor", "tool_registry")
         dear = CARD.model_copy(update={"model": "dear", "output_limit": 50_000})
@@ -70,9 +70,7 @@ async def test_a_call_that_could_cost_more_than_that_is_refused_before_anybody_t
 
 
 @pytest.mark.parametrize("limit", [None, "0.02"])
-async def test_a_dry_run_over_http_tells_the_route_and_its_predicted_cost_by_the_same_budgets(
-    platform: Platform, limit: str | None
-):
+async def test_a_dry_run_over_http_returns_route_and_predicted_cost(platform: Platform, limit: str | None):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await begin(platform, chat, "gateway")
         fast = CARD.model_copy(update={"model": "fast", "tier": "flash", "output_limit": 100})
@@ -98,7 +96,7 @@ async def test_a_dry_run_over_http_tells_the_route_and_its_predicted_cost_by_the
         assert await conn.fetchval("SELECT count(*) FROM router.reservations") == 0
 
 
-async def test_a_budget_for_each_job_keeps_a_model_of_unknown_price_from_a_job_that_another_can_do(platform: Platform):
+async def test_under_a_job_budget_a_priced_model_replaces_an_unpriced_one(platform: Platform):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await begin(platform, chat, "executor", "tool_registry")
         fast = CARD.model_copy(update={"model": "fast", "tier": "flash"})

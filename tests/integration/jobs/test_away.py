@@ -19,7 +19,7 @@ from .conftest import chatting
 PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(2)))
 
 
-async def test_a_job_goes_to_the_next_model_of_its_tier_while_the_first_keeps_failing(platform: Platform):
+async def test_a_job_goes_to_its_tiers_next_model_while_one_fails(platform: Platform):
     async with ChatServer(lambda _: Say(text="Yes.")) as chat:
         router = RouterSettings(chat_base_url=chat.url)
         await platform.start("router", "executor", "tool_registry", router=router, executor=chatting(chat))

@@ -76,7 +76,7 @@ async def test_an_unknown_tenant_is_put_aside_and_gets_no_log(platform, tenant):
     assert await platform.events("j1", tenant) == []
 
 
-async def test_a_refused_job_whose_id_can_be_read_has_a_log_and_its_reply(platform):
+async def test_a_refused_job_with_a_readable_id_gets_log_and_reply(platform):
     await platform.start("router")
     inbox = platform.client.new_inbox()
     replies = await platform.client.subscribe(inbox)
@@ -123,7 +123,7 @@ async def test_a_submission_of_an_unknown_tenant_is_answered(platform):
     assert told["error"]["code"] == "unknown_tenant"
 
 
-async def test_a_conflict_is_told_to_whoever_caused_it(platform):
+async def test_a_conflict_is_replied_to_its_sender(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1")
     await platform.wait_for("j1")
@@ -157,7 +157,7 @@ async def test_a_job_runs_whatever_its_senders_other_headers_hold(platform, head
     assert await platform.dead_letters() == []
 
 
-async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(platform):
+async def test_a_repeated_refused_job_is_no_conflict(platform):
     await platform.start("router")
     body = {"agent": "nobody", "input": "x", "job_id": "j1", "user_id": "ann", "options": {"max_steps": 3}}
     await platform.publish(body)
@@ -173,7 +173,7 @@ async def test_a_refused_job_that_comes_again_is_the_same_job_and_no_conflict(pl
     assert (refused.user_id, before[0].job.options.max_steps) == ("ann", 3)
 
 
-async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(platform):
+async def test_an_id_reused_for_another_job_is_a_conflict(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1", "the first")
     await platform.wait_for("j1")
@@ -187,7 +187,7 @@ async def test_an_id_reused_for_another_job_is_a_conflict_and_changes_nothing(pl
     assert await platform.events("j1") == before
 
 
-async def test_a_job_that_comes_again_when_its_agent_is_gone_changes_nothing(platform):
+async def test_a_repeated_job_whose_agent_is_gone_changes_nothing(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1", "the first")
     await platform.wait_for("j1")
@@ -201,7 +201,7 @@ async def test_a_job_that_comes_again_when_its_agent_is_gone_changes_nothing(pla
     assert await platform.events("j1") == before
 
 
-async def test_a_job_that_comes_again_with_an_id_that_was_refused_holds_nothing(platform):
+async def test_a_job_reusing_a_refused_id_holds_no_money(platform):
     await platform.start("router")
     await platform.publish({"agent": "nobody", "input": "x", "job_id": "j1"})
     await platform.wait_for("j1")
@@ -214,7 +214,7 @@ async def test_a_job_that_comes_again_with_an_id_that_was_refused_holds_nothing(
         assert await admin.fetchval(reserved) == 0
 
 
-async def test_inside_the_duplicate_window_the_bus_itself_says_that_it_has_the_id(platform):
+async def test_within_the_duplicate_window_the_bus_reports_a_duplicate(platform):
     subject = "jobs.submit.default"
 
     await platform.bus.js.publish(subject, b'{"agent":"assistant","input":"one"}', headers={"Nats-Msg-Id": "j1"})
@@ -245,7 +245,7 @@ async def test_a_full_queue_refuses_one_tenant_and_recovers_without_help(platfor
 
 
 @pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
-async def test_when_the_log_is_nearly_full_new_jobs_wait_and_nothing_is_lost(platform):
+async def test_new_jobs_wait_without_loss_while_the_log_is_nearly_full(platform):
     log = JobLog(platform.bus, "default", "old")
     await platform.bus.js.publish("events.default.old", b"x" * 350_000)
     await platform.start("router", "executor", "tool_registry", "retrieval")
@@ -263,7 +263,7 @@ async def test_when_the_log_is_nearly_full_new_jobs_wait_and_nothing_is_lost(pla
 
 
 @pytest.mark.parametrize("platform", [Limits(events_max_bytes=400_000, memory=True)], indirect=True)
-async def test_while_the_log_is_nearly_full_a_job_that_comes_again_does_not_wait(platform):
+async def test_a_repeated_job_does_not_wait_for_a_nearly_full_log(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     await platform.submit("j1", "the first")
     await platform.wait_for("j1")

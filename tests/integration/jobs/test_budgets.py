@@ -98,7 +98,7 @@ async def test_sixty_jobs_over_two_routers_on_the_bus_are_thirty_three(platform:
     assert sum(one.granted for one in said) == 33
 
 
-async def test_a_raised_budget_wakes_as_many_as_it_has_room_for_the_longest_waiting_first(platform: Platform):
+async def test_a_raised_budget_wakes_the_longest_waiting_jobs_it_can_pay(platform: Platform):
     await platform.start("router", router=SLOW)
     await put(platform, "0.01")
     await begun(platform, "a", "b", "c")
@@ -128,7 +128,7 @@ async def test_a_budget_that_is_taken_away_wakes_everybody(platform: Platform):
     await woken(platform, "a", head)
 
 
-async def test_a_job_that_can_be_signalled_no_more_does_not_keep_those_behind_it_asleep(platform: Platform):
+async def test_an_unsignallable_job_does_not_block_later_wake_ups(platform: Platform):
     await platform.start("router", router=SLOW)
     stored = (await platform.bus.js.stream_info("SIGNALS")).config
     await platform.bus.js.update_stream(stored.evolve(max_msgs_per_subject=1))
@@ -145,7 +145,7 @@ async def test_a_job_that_can_be_signalled_no_more_does_not_keep_those_behind_it
     await woken(platform, "b", heads["b"])
 
 
-async def test_what_another_job_gives_back_wakes_whoever_waited_for_it(platform: Platform):
+async def test_money_given_back_by_a_job_wakes_a_waiting_one(platform: Platform):
     await platform.start("router", router=QUICK)
     await put(platform, "0.05")
     await begun(platform, "a", "b")
@@ -158,7 +158,7 @@ async def test_what_another_job_gives_back_wakes_whoever_waited_for_it(platform:
     await woken(platform, "b", head)
 
 
-async def test_a_router_that_dies_before_it_could_wake_is_followed_by_one_that_does(
+async def test_a_router_dead_before_a_wake_up_is_replaced_by_another(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     async def dies(_: Waker) -> int:
@@ -210,7 +210,7 @@ async def test_a_wake_up_sent_twice_makes_one_run_ticket(platform: Platform):
     assert await tickets(platform, "a", head) == 1
 
 
-async def test_a_job_whose_own_budget_is_raised_may_spend_it_as_soon_as_it_is_woken(platform: Platform):
+async def test_a_job_may_spend_its_raised_budget_once_woken(platform: Platform):
     await platform.start("router", router=SLOW)
     await begun(platform, "a")
     assert (await extend(platform, "a", "0.20")).limited_by == "job"
@@ -222,7 +222,7 @@ async def test_a_job_whose_own_budget_is_raised_may_spend_it_as_soon_as_it_is_wo
     assert (await extend(platform, "a", "0.20")).granted
 
 
-async def test_a_price_that_nobody_knows_is_refused_by_a_hard_budget_and_the_log_says_why(platform: Platform):
+async def test_a_hard_budget_refuses_an_unknown_price_and_logs_why(platform: Platform):
     await platform.start("router", router=SLOW)
     await put(platform, "1.00")
 
@@ -237,7 +237,7 @@ async def test_a_price_that_nobody_knows_is_refused_by_a_hard_budget_and_the_log
         assert await conn.fetchval("SELECT state FROM router.reservations") == "settled"
 
 
-async def test_a_job_that_costs_nothing_runs_though_every_budget_is_used_up(platform: Platform):
+async def test_a_free_job_runs_though_every_budget_is_used_up(platform: Platform):
     await platform.start("router", "executor", "tool_registry", router=SLOW)
     await put(platform, "0")
 
@@ -246,7 +246,7 @@ async def test_a_job_that_costs_nothing_runs_though_every_budget_is_used_up(plat
     assert (await platform.wait_for("j1")).status == "completed"
 
 
-async def test_an_alert_is_told_once_however_many_routers_look(platform: Platform):
+async def test_an_alert_is_raised_once_by_several_routers(platform: Platform):
     from prometheus_client import REGISTRY
 
     def told() -> float:

@@ -104,7 +104,7 @@ async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
         await until(one_letter, why="the malformed signal is a dead letter")
 
 
-async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(platform, effects, monkeypatch):
+async def test_a_signal_heard_during_an_append_is_in_the_next_record(platform, effects, monkeypatch):
     """Two calls side by side: the quick one's result is being appended when the signal comes."""
     effects.delay_ms = 1_000
     await effects.start()
@@ -130,7 +130,7 @@ async def test_a_signal_heard_while_a_record_is_on_its_way_is_in_the_next_one(pl
         assert types.count("job.claimed") == 1, "its holder lost the event, and another had to find the signal again"
 
 
-async def test_a_tool_that_outlives_its_jobs_time_is_stopped_and_the_job_ends(platform, effects):
+async def test_a_tool_that_outlives_its_jobs_deadline_is_stopped(platform, effects):
     effects.delay_ms = 60_000
     await effects.start()
     async with ChatServer(turns(Say(text="one moment", tools=(("effects__put_idempotent", {}),)))) as chat:
@@ -146,7 +146,7 @@ async def test_a_tool_that_outlives_its_jobs_time_is_stopped_and_the_job_ends(pl
         assert completed.error.code == "timeout"
 
 
-async def test_a_result_that_came_before_the_cancel_is_kept_though_it_was_not_noted_yet(platform, effects, monkeypatch):
+async def test_an_unlogged_result_from_before_the_cancel_is_kept(platform, effects, monkeypatch):
     """Two calls side by side: the second one's result comes while the first one's is being appended."""
     effects.delay_ms = 100
     await effects.start()

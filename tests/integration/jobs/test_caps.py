@@ -111,7 +111,7 @@ def names(n: int) -> list[str]:
     return [f"j{number}" for number in range(n)]
 
 
-async def test_sixty_jobs_of_three_cents_under_a_dollar_are_thirty_three_and_the_bill_says_so(town: Town):
+async def test_under_a_dollar_33_of_60_three_cent_jobs_run(town: Town):
     town.held.set()
     await town.budget("1.00")
 
@@ -129,7 +129,7 @@ async def test_sixty_jobs_of_three_cents_under_a_dollar_are_thirty_three_and_the
     assert (used.spent_usd, used.reserved_usd, used.unsettled_usd) == (USD("0.99"), 0, 0)
 
 
-async def test_whoever_parks_at_a_tenants_cap_goes_on_with_what_the_others_did_not_use(town: Town):
+async def test_jobs_parked_at_a_tenants_cap_use_the_unspent_rest(town: Town):
     town.output_tokens = 10
     await town.budget("1.00")
     await town.submit(*names(JOBS), at_cap="park")
@@ -150,7 +150,7 @@ async def test_whoever_parks_at_a_tenants_cap_goes_on_with_what_the_others_did_n
     assert town.provider.bill.usd == (await town.used()).spent_usd == JOBS * USD("0.01")
 
 
-async def test_a_job_that_parked_at_its_own_cap_is_raised_and_finishes_with_no_call_repeated(town: Town):
+async def test_a_job_raised_at_its_own_cap_finishes_repeating_no_call(town: Town):
     town.held.set()
     town.calls = 3
     await town.submit("j1", at_cap="park", budget_usd="0.05")
@@ -165,7 +165,7 @@ async def test_a_job_that_parked_at_its_own_cap_is_raised_and_finishes_with_no_c
     assert town.provider.bill.usd == 3 * WORST
 
 
-async def test_a_job_that_parked_at_its_tenants_cap_goes_on_when_that_is_raised_with_no_call_repeated(town: Town):
+async def test_a_raised_tenant_cap_resumes_a_job_repeating_no_call(town: Town):
     town.held.set()
     town.calls = 3
     await town.budget("0.05")
@@ -182,7 +182,7 @@ async def test_a_job_that_parked_at_its_tenants_cap_goes_on_when_that_is_raised_
     assert town.provider.bill.usd == (await town.used()).spent_usd == 3 * WORST
 
 
-async def test_a_job_raised_above_its_own_cap_still_waits_for_its_tenants(town: Town):
+async def test_a_job_above_its_own_cap_still_waits_for_the_tenants(town: Town):
     town.held.set()
     town.calls = 3
     await town.budget("0.07")

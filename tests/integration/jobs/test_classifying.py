@@ -44,7 +44,7 @@ async def begin(platform: Platform, chat: ChatServer) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=30)
 
 
-async def test_a_dry_run_says_that_a_model_would_be_asked_and_asks_nobody(platform: Platform):
+async def test_a_dry_run_names_the_classifier_without_asking_it(platform: Platform):
     async with ChatServer(says) as chat, await begin(platform, chat) as client:
         body = {"agent": "sorting", "input": TEXT, "options": {"dry_run": True}}
         route = (await client.post("/v1/jobs", json=body)).json()["route"]

@@ -66,9 +66,7 @@ def prompts(events: list[e.Event]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
-async def test_a_long_job_is_summarised_seldom_and_its_provider_takes_every_prompt(
-    platform: Platform, simulator: Simulator, model: str
-):
+async def test_a_long_job_is_compacted_rarely_and_stays_valid(platform: Platform, simulator: Simulator, model: str):
     events = await run(platform, simulator, model)
 
     job = await platform.job("j1")
@@ -101,9 +99,7 @@ async def test_the_summary_stands_between_the_task_and_whole_steps(platform: Pla
     assert "Tell me the time, often." in summarised.text and "CALL OF get_current_time" in summarised.text
 
 
-async def test_a_job_whose_summary_fails_goes_on_as_without_one_and_asks_again_only_later(
-    platform: Platform, simulator: Simulator
-):
+async def test_a_job_whose_summary_fails_goes_on_and_retries_later(platform: Platform, simulator: Simulator):
     simulator.faults = lambda asked: Fault(error="overloaded") if aside(asked) else Fault()
     events = await run(platform, simulator, CLAUDE)
 

@@ -64,7 +64,7 @@ async def test_a_proof_reaches_the_reasoning_slot_and_has_room_to_think(platform
     assert ended.cost_usd == simulator.bill.usd <= planned.route.estimated_cost_range_usd[1] == CAP
 
 
-async def test_an_answer_cut_at_the_cap_costs_no_more_and_says_what_helps(
+async def test_an_answer_cut_at_the_cap_stays_within_and_gives_advice(
     platform: Platform,
 ):
     def fills(asked: Asked) -> Say:
@@ -92,7 +92,7 @@ async def test_demanding_work_with_tools_is_done_in_the_escalation_slot(platform
     assert ended.cost_usd == simulator.bill.usd <= CAP
 
 
-async def test_many_tools_end_no_job_and_are_counted_by_the_next_dry_run(platform: Platform):
+async def test_many_tools_end_no_job_and_count_in_later_plans(platform: Platform):
     async with box() as server:
         for n in range(TOOLS):
             server.mcp.add_tool(lambda key, where="here": f"{key} {where}", name=f"table_{n}", description=ABOUT)

@@ -88,7 +88,7 @@ async def answered(platform: Platform, simulator: Simulator, model: str) -> tupl
     return job, answers
 
 
-async def test_gemini_is_asked_in_its_own_dialect_and_its_thinking_is_paid_for(platform: Platform):
+async def test_gemini_is_called_in_its_dialect_and_thinking_is_paid(platform: Platform):
     async with playing(platform, SEARCHES, openai_key="simulated") as simulator:
         job, answers = await answered(platform, simulator, GEMINI)
 
@@ -123,7 +123,7 @@ async def test_gemini_goes_on_with_tool_calls_that_another_model_made(platform: 
     assert job.cost_usd == simulator.bill.usd
 
 
-async def test_an_organisation_that_nobody_has_verified_gets_answers_without_summaries(platform: Platform):
+async def test_an_unverified_organisation_gets_answers_without_summaries(platform: Platform):
     async with playing(platform, SEARCHES, openai_key="unverified") as simulator:
         _, answers = await answered(platform, simulator, GPT)
 

@@ -158,7 +158,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     assert done[15].error is not None and done[15].error.code == "unknown_tool"
 
 
-async def test_a_long_result_is_shown_shortened_and_read_back_from_the_log(platform):
+async def test_a_long_result_is_shortened_and_recalled_from_the_log(platform):
     def script(body) -> Say:
         results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
         if not results:
@@ -187,7 +187,7 @@ async def test_a_long_result_is_shown_shortened_and_read_back_from_the_log(platf
     assert (whole.full, recalled.full, recalled.tool) == (LONG, None, "recall_details")
 
 
-async def test_a_tool_outside_of_the_agents_patterns_cannot_be_reached_through_the_door(platform):
+async def test_a_tool_outside_the_agents_patterns_cannot_be_used_indirectly(platform):
     def script(body) -> Say:
         if said_by(body):
             return Say(text=body["messages"][-1]["content"])

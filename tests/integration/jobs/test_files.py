@@ -194,7 +194,7 @@ def conversation(asked: Asked) -> list[dict[str, Any]]:
     return [part for c in contents for part in ([text(c)] if isinstance(c, str) else c)]
 
 
-async def test_an_agent_keeps_the_bytes_that_its_pinned_documents_had_when_it_was_saved(jobs: FileJobs):
+async def test_an_agent_keeps_its_pinned_documents_bytes_as_saved(jobs: FileJobs):
     await jobs.executor()
     await jobs.upload("map", "map.png", IMAGE)
     await jobs.agent("guide", pinned=[image("map")])
@@ -215,7 +215,7 @@ async def test_an_agent_cannot_pin_what_is_not_there(jobs: FileJobs):
     assert (response.status_code, response.json()["code"]) == (404, "unknown_document")
 
 
-async def test_a_document_changed_after_routing_is_an_error_and_never_other_bytes(
+async def test_a_document_changed_after_routing_fails_its_job(
     jobs: FileJobs,
 ):
     await jobs.upload("cat", "cat.png", IMAGE)
@@ -278,7 +278,7 @@ async def test_while_retrieval_is_away_other_tenants_jobs_run(jobs: FileJobs, mo
         assert (await platform.wait_for(job, within=60)).status == "completed", job
 
 
-async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its_document_is_gone(jobs: FileJobs):
+async def test_a_cached_file_is_read_once_and_refused_after_deletion(jobs: FileJobs):
     content = png(1_200, 1_200) + bytes(range(256)) * 2_000
     await jobs.upload("cat", "cat.png", content)
     known = await jobs.platform.bus.ask(DescribeAttachments(tenant="default", document_ids=("cat",)), AttachmentList)
@@ -302,7 +302,7 @@ async def test_what_an_executor_has_in_memory_is_read_once_and_not_sent_once_its
     assert await files.of("default", known.attachments, again=True) == read[0], "who has it goes on with it"
 
 
-async def test_what_is_not_kept_between_calls_is_read_again_and_is_the_same(jobs: FileJobs):
+async def test_an_uncached_file_is_read_again_with_the_same_bytes(jobs: FileJobs):
     await jobs.executor(files_cached_max_bytes=0)
     await jobs.upload("cat", "cat.png", IMAGE)
     await jobs.upload("story", "story.pdf", PDF)
@@ -312,7 +312,7 @@ async def test_what_is_not_kept_between_calls_is_read_again_and_is_the_same(jobs
     assert (ended.status, jobs.sent("j1")) == ("completed", [[IMAGE, PDF], [IMAGE, PDF]])
 
 
-async def test_calls_whose_files_are_too_much_at_once_wait_for_each_other_and_for_nobody_else(platform: Platform):
+async def test_calls_with_too_many_file_bytes_wait_for_each_other(platform: Platform):
     go = asyncio.Event()
 
     async def script(asked: Asked) -> Say:
@@ -415,7 +415,7 @@ def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-async def test_a_model_that_nobody_has_described_is_sent_no_image_and_the_error_says_what_to_do(jobs: FileJobs):
+async def test_an_unknown_model_gets_no_image_but_advice(jobs: FileJobs):
     await jobs.executor()
     await jobs.upload("cat", "cat.png", IMAGE)
 
@@ -462,7 +462,7 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
     assert jobs.sent("j1") == [[IMAGE], [IMAGE]]
 
 
-async def test_the_offline_model_is_not_given_an_image_and_searches_in_a_pdf(platform: Platform):
+async def test_the_offline_model_refuses_an_image_and_searches_a_pdf(platform: Platform):
     await platform.start(*SERVICES, "executor", gateway=GatewaySettings(http_port=0))
     async with (
         Simulator() as simulator,

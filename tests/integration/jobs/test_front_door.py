@@ -10,7 +10,7 @@ from wayline.simulator.chat_server import ChatServer, Say
 from .conftest import chatting
 
 
-async def test_a_bare_message_becomes_a_finished_job_and_its_result_comes_to_the_reply_subject(platform):
+async def test_a_bare_message_becomes_a_job_and_gets_its_reply(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     inbox = platform.client.new_inbox()
     replies = await platform.client.subscribe(inbox)
@@ -103,7 +103,7 @@ async def test_a_two_megabyte_input_travels_by_claim_check(platform):
     assert (await platform.job("big")).submitted.input == text
 
 
-async def test_a_dry_run_on_the_bus_says_the_route_and_runs_nothing(platform):
+async def test_a_dry_run_on_the_bus_returns_the_route_only(platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     inbox = platform.client.new_inbox()
     replies = await platform.client.subscribe(inbox)

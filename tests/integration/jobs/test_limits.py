@@ -23,7 +23,7 @@ async def test_at_its_step_limit_a_job_answers_with_what_it_has(platform):
         assert len(chat.calls) == 2
 
 
-async def test_a_model_that_never_ends_is_stopped_when_the_jobs_time_is_over(platform):
+async def test_a_model_that_never_ends_is_stopped_at_the_deadline(platform):
     async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
 
@@ -33,7 +33,7 @@ async def test_a_model_that_never_ends_is_stopped_when_the_jobs_time_is_over(pla
         assert (ended.status, ended.error.code) == ("failed", "time_limit")
 
 
-async def test_a_failing_provider_is_tried_again_and_each_attempt_has_its_own_id(platform):
+async def test_a_failing_provider_is_retried_with_a_new_attempt_id(platform):
     script = iter([Say(status=500), Say(text="half", cut=True), Say(text="well then")])
     async with ChatServer(lambda _: next(script)) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
@@ -69,7 +69,7 @@ async def test_a_job_that_requires_a_missing_tool_says_which(platform):
     assert "teleport" in ended.error.message and "get_current_time" not in ended.error.message
 
 
-async def test_a_provider_nobody_configured_is_named_with_those_that_are(platform):
+async def test_an_unconfigured_provider_is_refused_with_the_configured_ones(platform):
     await platform.start("router", "executor", "tool_registry")
 
     await platform.submit("j1", model="acme/large")

@@ -51,7 +51,7 @@ def reader(body) -> Say:
     return Say(text="the end")
 
 
-async def test_three_hundred_pages_stay_under_four_megabytes_and_are_read_in_one_request(platform, monkeypatch):
+async def test_a_log_of_three_hundred_pages_is_small_and_read_once(platform, monkeypatch):
     async with book() as url, ChatServer(reader) as chat:
         server = {"name": "book", "url": url, "effects": {"page": "read"}}
         await platform.start(

@@ -25,7 +25,7 @@ from .conftest import chatting
 CARD = {"provider": "chat", "model": "acme/large:8b", "tier": "standard", "context_window": 40_000}
 
 
-async def test_a_model_is_added_listed_shown_and_removed_from_the_command_line(platform, tmp_path: Path):
+async def test_the_command_line_adds_lists_shows_and_removes_a_model(platform, tmp_path: Path):
     await platform.start("gateway", "router", router=RouterSettings(chat_base_url="http://127.0.0.1:11434/v1"))
     (tmp_path / "card.json").write_text(json.dumps(CARD))
 
@@ -56,7 +56,7 @@ async def test_a_model_is_added_listed_shown_and_removed_from_the_command_line(p
     assert "no model 'chat/acme/large:8b'" in await wayline("show", "chat/acme/large:8b", code=1)
 
 
-async def test_the_doctor_asks_the_system_that_runs_and_not_its_own_shell(
+async def test_the_doctor_asks_the_running_system_not_its_shell(
     platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for field in EndpointSettings.model_fields.values():

@@ -11,7 +11,7 @@ from wayline.testkit import until
 from .conftest import chatting
 
 
-async def test_a_job_with_an_event_of_a_newer_build_is_left_alone_and_still_readable(platform):
+async def test_a_job_with_a_newer_builds_event_is_left_and_readable(platform):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await platform.start("router", "tool_registry")
         await platform.submit("j1", model="chat/m")

@@ -40,7 +40,7 @@ async def has_parked(platform) -> bool:
     ("outcome", "shown"),
     [("succeeded", "it was paid"), ("failed", "it was not paid")],
 )
-async def test_a_humans_answer_becomes_the_tools_result_and_the_job_goes_on(platform, effects, outcome, shown):
+async def test_a_persons_answer_becomes_the_tools_result(platform, effects, outcome, shown):
     async with ChatServer(PAY_THEN_ANSWER) as chat:
         job = await parked(platform, effects, chat)
         assert (job.waiting.why, job.waiting.tool) == ("needs_decision", "effects__pay_once")
@@ -133,7 +133,7 @@ async def test_a_cancel_is_heard_while_an_answer_waits_for_the_ledger(platform, 
         await platform.wait_until_empty("RUN")
 
 
-async def test_an_executor_that_stops_while_an_answer_waits_for_the_ledger_hands_the_job_on(platform, effects):
+async def test_a_stop_while_an_answer_awaits_the_ledger_hands_back(platform, effects):
     async with ChatServer(PAY_THEN_ANSWER) as chat:
         await answered_while_the_registry_is_away(platform, effects, chat)
         await platform.stop("executor", 5)

@@ -32,7 +32,7 @@ async def plant(platform) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before its first record", "while its model answers"])
-async def test_a_job_goes_on_to_its_end_whatever_is_planted_on_it(platform, moment: str):
+async def test_a_job_completes_despite_messages_planted_on_its_subjects(platform, moment: str):
     go = asyncio.Event()
     async with ChatServer(lambda _: Say(text="so", hold=go)) as chat:
         await platform.start("gateway")

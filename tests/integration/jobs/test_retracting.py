@@ -80,7 +80,7 @@ async def test_a_stream_that_is_cut_shows_its_reader_no_text_twice(platform: Pla
     assert (failed["error"]["code"], failed["retracted_chars"]) == ("stream_cut", len(first))
 
 
-async def test_pieces_that_come_after_their_call_has_failed_are_not_passed_on(platform: Platform):
+async def test_deltas_of_a_failed_call_are_not_passed_on(platform: Platform):
     script = iter([Say(text=HALF, pace_s=PACE_S, cut=True), Say(text=WHOLE, pace_s=PACE_S)])
     reader = Reader()
     async with ChatServer(lambda _: next(script)) as chat:

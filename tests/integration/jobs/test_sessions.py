@@ -22,7 +22,7 @@ async def routed(platform: Platform, job_id: str) -> JobRouted:
     return next(event for event in await platform.events(job_id) if isinstance(event, JobRouted))
 
 
-async def test_the_second_job_of_a_session_is_predicted_with_what_the_first_left_warm(platform: Platform):
+async def test_a_sessions_second_job_is_predicted_with_the_warm_cache(platform: Platform):
     async with ChatServer(lambda _: Say(text="Yes.")) as chat:
         router = RouterSettings(chat_base_url=chat.url)
         await platform.start("router", "executor", "tool_registry", router=router, executor=chatting(chat))

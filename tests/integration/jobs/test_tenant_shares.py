@@ -61,7 +61,7 @@ async def admitted(platform: Platform, job_id: str, *, tenant: str) -> bool:
     return (await platform.job(job_id, tenant)).route is not None
 
 
-async def test_a_tenant_at_its_share_of_stored_bytes_is_refused_and_another_is_not(platform: Platform):
+async def test_a_tenant_at_its_stored_bytes_share_is_refused_alone(platform: Platform):
     await start(platform, stored_per_tenant_max_bytes=SHARE_BYTES)
 
     await fill(platform)
@@ -78,7 +78,7 @@ async def test_a_tenant_at_its_share_of_stored_bytes_is_refused_and_another_is_n
     assert await admitted(platform, "modest", tenant="acme")
 
 
-async def test_a_job_that_was_accepted_is_no_other_once_its_tenant_is_full(platform: Platform):
+async def test_an_accepted_job_repeated_by_a_full_tenant_is_unchanged(platform: Platform):
     await start(platform, stored_per_tenant_max_bytes=SHARE_BYTES)
     await fill(platform)
 
@@ -91,7 +91,7 @@ async def test_a_job_that_was_accepted_is_no_other_once_its_tenant_is_full(platf
     assert (await platform.job("late")).route is None
 
 
-async def test_a_running_job_ends_with_what_it_has_once_its_tenant_is_far_over(platform: Platform):
+async def test_a_running_job_ends_partially_once_its_tenant_is_full(platform: Platform):
     steps = 0
 
     def ever_on(_: object) -> Say:
@@ -111,7 +111,7 @@ async def test_a_running_job_ends_with_what_it_has_once_its_tenant_is_far_over(p
     assert steps < 1000
 
 
-async def test_over_http_a_full_tenant_gets_a_429_and_another_an_answer(platform: Platform):
+async def test_over_http_only_the_full_tenant_gets_a_429(platform: Platform):
     await start(platform, "gateway", stored_per_tenant_max_bytes=SHARE_BYTES)
     await fill(platform)
     url = f"http://127.0.0.1:{platform.http_port}/v1"
@@ -162,7 +162,7 @@ async def test_dead_letters_of_one_tenant_push_out_only_its_own(platform: Platfo
     assert info.state.subjects == {"dead.SUBMIT.router.acme": 1, "dead.SUBMIT.router.default": 3}
 
 
-def test_what_one_tenant_can_submit_and_leave_behind_is_a_share_of_its_stream():
+def test_one_tenants_messages_fill_only_a_share_of_each_stream():
     limits = Limits()
     found = {stream.name: stream for stream in streams(limits)}
     submit, index, dead = found["SUBMIT"], found["INDEX"], found["DEAD"]
@@ -175,7 +175,7 @@ def test_what_one_tenant_can_submit_and_leave_behind_is_a_share_of_its_stream():
     assert limits.dead_max_per_tenant * letter <= dead.max_bytes / 8
 
 
-async def test_a_large_submission_goes_through_the_gateway_and_not_over_the_bus(platform: Platform):
+async def test_a_large_submission_passes_the_gateway_only(platform: Platform):
     await start(platform, "gateway")
     job = {"agent": "assistant", "input": LARGE * 5, "job_id": "large"}
 

@@ -130,7 +130,7 @@ async def jobs(platform: Platform, tmp_path: Path) -> CameraJobs:
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(jobs: CameraJobs, model: str):
+async def test_tool_images_reach_every_wire_unchanged_and_are_paid(jobs: CameraJobs, model: str):
     ended = await jobs.run(model)
 
     assert (ended.status, ended.answer, ended.error) == ("completed", "A wall.", None)
@@ -148,7 +148,7 @@ async def test_images_of_a_tool_reach_every_wire_byte_for_byte_and_are_paid_for(
 
 
 @pytest.mark.parametrize("model", FOUR)
-async def test_what_was_sent_with_an_image_is_sent_again_in_every_later_prompt(jobs: CameraJobs, model: str):
+async def test_a_prompt_with_an_image_is_a_prefix_of_later_ones(jobs: CameraJobs, model: str):
     await jobs.run(model)
 
     _, second, third = (unmarked(each.body) for each in jobs.simulator.requests)
@@ -156,7 +156,7 @@ async def test_what_was_sent_with_an_image_is_sent_again_in_every_later_prompt(j
     assert orjson.dumps(third[part][: len(second[part])]) == orjson.dumps(second[part])
 
 
-async def test_a_model_that_takes_no_images_is_told_what_was_there(jobs: CameraJobs):
+async def test_a_model_without_vision_gets_image_notes(jobs: CameraJobs):
     ended = await jobs.run(BLIND)
 
     assert (ended.status, jobs.sent()) == ("completed", [[], [], []])
@@ -165,7 +165,7 @@ async def test_a_model_that_takes_no_images_is_told_what_was_there(jobs: CameraJ
     assert ended.cost_usd == jobs.billed()
 
 
-async def test_the_third_call_on_claude_reads_what_the_second_wrote_with_its_image(jobs: CameraJobs):
+async def test_claudes_third_call_reads_the_cache_including_the_image(jobs: CameraJobs):
     await jobs.run(CLAUDE)
 
     second, third = (charge.usage for charge in jobs.simulator.bill.charges[1:])

@@ -79,7 +79,7 @@ async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, mon
     await until(only_live_jobs, within=20, why="the ended job's signals are gone and the other's is kept")
 
 
-async def test_nobody_can_use_up_the_id_of_anothers_expiry(platform: Platform):
+async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform):
     await with_acme(platform)
     js = platform.client.jetstream()
     for guess in ("acme/j1:expire:w1", "router:1:0", "router:2:0"):

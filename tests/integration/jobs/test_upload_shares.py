@@ -37,7 +37,7 @@ async def start(platform: Platform) -> httpx2.AsyncClient:
     return await platform.http()
 
 
-async def test_a_tenant_at_its_share_of_uploads_is_refused_until_it_deletes(platform: Platform):
+async def test_a_tenant_at_its_upload_share_is_refused_until_deletion(platform: Platform):
     http = await start(platform)
 
     fitting = [await upload(http, f"d{n}", large(f"word{n}")) for n in range(3)]
@@ -68,7 +68,7 @@ async def test_another_tenant_uploads_while_one_is_at_its_share(platform: Platfo
     assert ([answer.status_code for answer in answers], other.status_code) == ([200, 200, 200, 429], 200)
 
 
-async def test_each_version_of_a_document_takes_room_until_the_document_is_deleted(platform: Platform):
+async def test_every_document_version_counts_until_the_document_is_deleted(platform: Platform):
     http = await start(platform)
 
     versions = [await upload(http, "d1", large(f"version{n}")) for n in range(4)]
@@ -80,7 +80,7 @@ async def test_each_version_of_a_document_takes_room_until_the_document_is_delet
     assert (same.status_code, after.status_code) == (200, 200)
 
 
-async def test_large_uploads_are_taken_up_to_a_bound_while_retrieval_is_away_and_counted_later(
+async def test_without_retrieval_large_uploads_are_bounded_and_counted_later(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(uploads, "UNCOUNTED_MAX_BYTES", SHARE_BYTES)

@@ -95,7 +95,7 @@ async def test_a_second_first_record_is_refused(bus):
         await log.begin([first()], content_hash="c", lane="batch")
 
 
-async def test_an_append_whose_ack_was_lost_is_found_again_and_counts_once(bus, monkeypatch):
+async def test_an_append_with_a_lost_ack_counts_once(bus, monkeypatch):
     log, head = await begun(bus)
     store_once, lost = bus._store_once, []
 
@@ -149,7 +149,7 @@ async def test_a_record_that_never_comes_is_not_waited_for_without_end(bus, monk
     assert len(await log.records(upto=head.sequence)) == 1
 
 
-async def test_a_read_ends_where_it_was_told_to(bus):
+async def test_a_read_ends_at_the_given_record(bus):
     """Who claims a job folds what the leader told, not what somebody has written since."""
     log, head = await begun(bus)
     last = await log.append([asked(2)], head)
@@ -160,7 +160,7 @@ async def test_a_read_ends_where_it_was_told_to(bus):
     assert [value["seq"] for record in records for value in record] == [1, 2]
 
 
-async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_given_up(bus, monkeypatch):
+async def test_an_unanswered_read_is_retried_then_given_up(bus, monkeypatch):
     pauses: list[float] = []
     real = asyncio.sleep
 
@@ -183,7 +183,7 @@ async def test_a_read_that_nobody_answers_is_tried_again_after_a_pause_and_then_
     assert pauses == [journal_log.READ_RETRY_S] * (journal_log.READ_TRIES - 1)
 
 
-async def test_only_a_stream_that_is_there_can_say_that_there_is_no_log(bus):
+async def test_a_missing_stream_is_a_bug_and_not_a_missing_log(bus):
     """Whoever believes so acks the job's ticket."""
     assert await JobLog(bus, "default", "nobody").last() is None
     await bus.js.delete_stream("EVENTS")
@@ -192,7 +192,7 @@ async def test_only_a_stream_that_is_there_can_say_that_there_is_no_log(bus):
         await JobLog(bus, "default", "nobody").last()
 
 
-async def test_events_are_told_as_they_are_read(bus, monkeypatch):
+async def test_events_are_yielded_as_they_are_read(bus, monkeypatch):
     monkeypatch.setattr(journal_log, "READ_BATCH", 1)
     log, head = await begun(bus)
     for seq in range(2, 6):
@@ -210,7 +210,7 @@ async def test_events_are_told_as_they_are_read(bus, monkeypatch):
     assert [event.seq async for event in telling] == [2, 3, 4, 5]
 
 
-async def test_a_first_record_that_is_not_here_is_waited_for_by_whoever_asked(bus):
+async def test_a_missing_first_record_is_unavailable(bus):
     with pytest.raises(Unavailable, match="no first record"):
         await JobLog(bus, "default", "nobody").first()
 
@@ -225,7 +225,7 @@ async def test_progress_resets_the_count_of_claims_and_an_intent_does_not(bus):
     assert (await log.append([failed], head)).attempt == 0
 
 
-async def test_a_claim_that_ends_in_a_hand_back_is_not_counted_and_those_before_it_are(bus):
+async def test_only_a_claim_that_was_handed_back_is_uncounted(bus):
     log, head = await begun(bus)
 
     claimed = e.JobClaimed(**stamp(2), executor="x", epoch=1, owner="7:3", attempt=3)
@@ -283,7 +283,7 @@ async def test_a_large_record_waits_for_room_in_the_object_store(bus, monkeypatc
     assert [event.seq async for event in log.read()] == [1, 2]
 
 
-async def test_a_follower_who_comes_late_gets_the_whole_story_and_an_end(bus):
+async def test_a_late_follower_gets_every_event_and_an_end(bus):
     log, head = await begun(bus)
     head = await log.append([asked(2), asked(3)], head)
     await log.append([done(4)], head)
@@ -345,7 +345,7 @@ async def test_a_job_without_a_log_is_waited_for(bus):
     assert await asyncio.wait_for(reading, 30) == [1, 2]
 
 
-async def test_a_long_linear_log_is_read_in_one_request_and_grows_with_its_deltas(bus, monkeypatch):
+async def test_a_long_log_is_read_in_one_request_and_grows_linearly(bus, monkeypatch):
     log, head = await begun(bus)
     page = "x" * 5_000
     for seq in range(2, 302):

@@ -52,7 +52,7 @@ async def played(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_all_that_a_request_wrote_or_read_is_read_by_the_next_one(wire):
+async def test_each_request_reads_the_whole_cache_of_the_one_before(wire):
     _, bill = await played(wire)
 
     assert len(bill) == scenario.STEPS
@@ -75,7 +75,7 @@ async def test_our_figures_are_the_providers_bill_and_no_break_was_avoidable(wir
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_the_time_travels_with_the_users_message_and_stays_what_it_was(wire):
+async def test_the_time_stays_in_the_users_message_unchanged(wire):
     heard: list[Any] = []
     await played(wire, heard=heard)
 
@@ -83,7 +83,7 @@ async def test_the_time_travels_with_the_users_message_and_stays_what_it_was(wir
     assert [text.count("Sent on 2026-01-05, a Monday, at 09:00 UTC.") for text in asked] == [1]
 
 
-async def test_a_window_that_slides_is_refused_where_thinking_is_bound_to_what_came_before():
+async def test_a_sliding_window_is_refused_where_thinking_is_bound():
     with pytest.raises(ModelError) as refused:
         await played("anthropic", lambda model: scenario.Reshaped(model, scenario.sliding_window))
 

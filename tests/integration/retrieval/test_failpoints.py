@@ -67,7 +67,7 @@ async def test_a_document_is_stored_once_though_its_process_is_killed(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_document_that_kills_whoever_indexes_it_is_failed_and_says_so(
+async def test_a_document_that_kills_its_indexer_fails_with_a_reason(
     bus_settings: BusSettings, client: Any, start: Any, owner: Any
 ):
     await client.send("d1", "The tortoise wins.")

@@ -89,7 +89,7 @@ async def test_two_megabytes_of_text_come_by_claim_check(service: Service, clien
     assert "number w2222." in (await client.search("w2222", mode="keyword")).hits[0].text
 
 
-async def test_progress_is_told_while_a_document_is_indexed(service: Service, client: Any, monkeypatch: Any):
+async def test_progress_is_shown_while_a_document_is_indexed(service: Service, client: Any, monkeypatch: Any):
     seen: list[tuple[str, int, int | None]] = []
     embed = LexicalHash.embed
 
@@ -121,7 +121,7 @@ async def test_progress_is_told_while_a_document_is_indexed(service: Service, cl
         ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
     ],
 )
-async def test_a_bad_document_fails_with_what_to_do_and_leaves_its_neighbours_alone(
+async def test_a_bad_document_fails_with_advice_and_spares_its_neighbours(
     service: Service, client: Any, fields: dict[str, Any], says: str
 ):
     await client.send("bad", **fields)
@@ -177,7 +177,7 @@ async def test_a_document_is_known_before_its_turn_and_never_goes_back(service: 
     assert (late.status, late.chunks_total) == ("ready", 1)
 
 
-async def test_a_newer_version_is_queued_again_when_its_place_in_the_stream_is_named(service: Service, client: Any):
+async def test_a_newer_sequence_queues_the_document_again(service: Service, client: Any):
     await client.ingest("d1", "The tortoise wins.")
 
     newer = AcceptDocument(tenant="acme", document_id="d1", name="d1", sequence=2)
@@ -223,9 +223,7 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
     await until(lambda: dead(client), why="the message is put aside")
 
 
-async def test_a_message_whose_id_no_column_takes_is_put_aside_and_does_not_come_for_ever(
-    service: Service, client: Any
-):
+async def test_a_message_with_an_unstorable_id_is_dead_lettered(service: Service, client: Any):
     body = json.dumps({"document_id": "a\0b", "name": "n", "text": "t"}).encode()
     await client.bus.js.publish("documents.index.acme", body)
 

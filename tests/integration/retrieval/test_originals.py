@@ -70,7 +70,7 @@ async def test_an_image_is_ready_without_passages_and_says_what_it_is(service: S
     assert await kept(client, "cat", digest) == image
 
 
-async def test_a_large_pdf_is_read_in_pieces_that_leave_nothing_in_the_object_store(service: Service, client: Any):
+async def test_reading_a_large_pdf_in_pieces_stores_no_object(service: Service, client: Any):
     content = pdf("A lease is renewed.") + b"%" + bytes(range(256)) * 3_000
     await upload(client, "big", content, "application/pdf")
     objects = await stored_objects(client)
@@ -102,7 +102,7 @@ async def test_other_bytes_than_those_that_are_meant_are_refused(service: Servic
     assert await kept(client, "cat", sha256(second).hexdigest()) == second
 
 
-async def test_a_version_that_cannot_be_read_leaves_the_bytes_of_the_one_before(service: Service, client: Any):
+async def test_an_unreadable_version_keeps_the_previous_bytes(service: Service, client: Any):
     image = png(8, 8)
     await upload(client, "cat", image, "image/png")
 

@@ -27,7 +27,7 @@ async def kept(client: Any, bucket: str = UPLOADS) -> int:
     return len(info.state.subjects or {})
 
 
-async def test_every_version_of_a_large_upload_goes_with_its_document_and_nobody_elses(service: Service, client: Any):
+async def test_deleting_a_document_drops_all_versions_of_its_upload_alone(service: Service, client: Any):
     await client.ingest("d1", large("first"))
     await client.ingest("d1", large("second"))
     await client.ingest("d2", large("first"))
@@ -41,7 +41,7 @@ async def test_every_version_of_a_large_upload_goes_with_its_document_and_nobody
     assert (await client.bus.js.stream_info(f"OBJ_{PAYLOADS}")).state.messages == 0
 
 
-async def test_an_upload_that_an_older_version_stored_in_payloads_is_read_and_left_to_age_out(
+async def test_an_older_builds_upload_in_payloads_is_read_and_left(
     service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as older:
@@ -67,7 +67,7 @@ async def test_what_was_deleted_can_be_uploaded_again(service: Service, client: 
     assert (again.status, await kept(client)) == ("ready", 1)
 
 
-async def test_what_a_waiting_message_may_mean_is_kept_until_it_was_handled(service: Service, client: Any):
+async def test_an_object_is_kept_until_waiting_messages_are_handled(service: Service, client: Any):
     """The same content may be on its way again, and would be named by the same object."""
     await client.ingest("d1", large("first"))
     documents = DocumentTable(service.work[0].handle.__self__.documents._store)  # type: ignore[attr-defined]

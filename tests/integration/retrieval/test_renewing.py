@@ -109,7 +109,7 @@ async def test_words_of_before_are_found_until_they_are_renewed(
     assert [hit.chunk_id for hit in hits] == ["cafe#0"]
 
 
-async def test_what_the_version_before_stores_beside_this_one_has_the_new_words(
+async def test_documents_an_older_build_stores_have_the_new_words(
     before: tuple[Store, Any], database: Database, owner: Any
 ):
     await migrated(database, app.migrations())

@@ -91,7 +91,7 @@ async def test_a_redelivery_of_a_finished_message_stores_nothing_again(
     assert (await client.get("d1")).status == "ready"
 
 
-async def test_a_stream_that_was_made_anew_counts_from_one_and_is_heard(service: Service, client: Any):
+async def test_a_recreated_streams_messages_are_heard_from_one(service: Service, client: Any):
     for n in range(3):
         await client.ingest("d1", f"old zebra {n}")
     await client.ingest("other", "text")
@@ -117,7 +117,7 @@ async def test_a_deleted_document_is_gone_with_its_chunks(service: Service, clie
     assert refused.value.code == "not_found"
 
 
-async def test_an_index_message_from_before_the_deletion_does_not_bring_the_document_back(
+async def test_an_index_message_from_before_the_deletion_revives_no_document(
     start: Any, client: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
 ):
     embed, gate = LexicalHash.embed, asyncio.Event()

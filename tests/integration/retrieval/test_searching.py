@@ -142,7 +142,7 @@ async def test_before_anything_is_ingested_the_answer_says_so(service: Service, 
     assert (found.hits, found.note) == ((), "Nothing has been ingested yet.")
 
 
-async def test_where_every_word_is_common_the_passages_with_all_of_them_come_first(start: Any, client: Any):
+async def test_of_common_words_passages_with_all_come_first(start: Any, client: Any):
     await start(keyword_candidates=100)
     # Each word alone is in more passages than one query may rank.
     await client.ingest("both", "\n\n".join("alpha beta " + f"x{n} " * 60 for n in range(3)))
@@ -157,9 +157,7 @@ async def test_where_every_word_is_common_the_passages_with_all_of_them_come_fir
     assert len(many) == 50
 
 
-async def test_vectors_of_another_model_are_refused_with_what_to_do_and_words_still_work(
-    start: Any, client: Any, owner: Any
-):
+async def test_vectors_of_another_model_are_refused_but_keywords_work(start: Any, client: Any, owner: Any):
     await start()
     await client.ingest("f1", FABLES["f1"])
     await owner("UPDATE retrieval.corpora SET embedding_model = 'older-model'")

@@ -9,7 +9,7 @@ from wayline.chassis import Service
 from wayline.testkit import until
 
 
-async def test_a_search_has_a_retrieval_span_with_its_leaves_and_no_content(service: Service, client: Any):
+async def test_a_searchs_retrieval_span_has_children_and_no_content(service: Service, client: Any):
     exporter = InMemorySpanExporter()
     service.telemetry.add_processor(SimpleSpanProcessor(exporter))
     await client.ingest("d1", "The tortoise wins.", name="Fables")

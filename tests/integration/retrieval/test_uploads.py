@@ -31,7 +31,7 @@ async def service(start: Start) -> Service:
     return await start(uploads_per_tenant_max_bytes=3 * MIB)
 
 
-async def test_of_reservations_at_the_same_time_no_more_pass_than_there_is_room_for(service: Service, client: Any):
+async def test_concurrent_upload_reservations_stay_within_the_share(service: Service, client: Any):
     passed = await asyncio.gather(*(reserve(client, f"d{n}/x") for n in range(12)))
 
     assert sum(passed) == 2
@@ -69,9 +69,7 @@ async def test_what_the_object_store_has_let_go_by_age_makes_room(service: Servi
     assert (before, await reserve(client, "d2/x", 2 * MIB)) == (False, True)
 
 
-async def test_uploads_of_a_document_deleted_while_others_waited_make_room_when_it_is_needed(
-    service: Service, client: Any
-):
+async def test_uploads_left_by_a_deletion_are_dropped_for_new_ones(service: Service, client: Any):
     await client.ingest("d1", "zebra. " + " " * (2 * MIB))
     documents: DocumentTable = service.work[0].handle.__self__.documents  # type: ignore[attr-defined]
     state = (await client.bus.js.stream_info("INDEX")).state
@@ -84,7 +82,7 @@ async def test_uploads_of_a_document_deleted_while_others_waited_make_room_when_
     assert (held, await reserve(client, "d3/x", 2 * MIB), await kept(client)) == (1, True, 0)
 
 
-async def test_an_upload_that_nobody_reserved_is_counted_when_it_is_read(service: Service, client: Any):
+async def test_an_unreserved_upload_is_counted_when_read(service: Service, client: Any):
     await client.ingest("d1", "zebra. " + " " * (2 * MIB))
 
     assert not await reserve(client, "d2/x", 2 * MIB)

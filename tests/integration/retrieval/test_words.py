@@ -167,7 +167,7 @@ async def test_an_identifier_makes_no_text_longer(service: Service, client: Any,
     assert await owner("SELECT words_count FROM retrieval.chunks") == [(6,)]
 
 
-async def test_a_long_query_is_answered_by_what_it_says_often(service: Service, client: Any):
+async def test_a_long_query_is_matched_by_its_frequent_words(service: Service, client: Any):
     # Each of ninety words is in one other document; what the ticket is about is in five, and said four times.
     noise = [f"{first}{second}ville" for first in "bcdfghjklm" for second in "aeiouwxyz"]
     await ingest(client, {word: f"A note about {word} and nothing else." for word in noise})

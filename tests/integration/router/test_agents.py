@@ -7,7 +7,7 @@ from wayline.contracts.agents import AgentConfig
 from .conftest import TENANT, Offices
 
 
-async def test_configurations_that_are_saved_at_the_same_moment_are_versions_one_after_another(offices: Offices):
+async def test_configurations_saved_at_once_become_consecutive_versions(offices: Offices):
     routers = [await offices() for _ in range(4)]
     configs = [AgentConfig(description=f"from {n}") for n in range(16)]
 

@@ -57,7 +57,7 @@ async def break_down(gates: ProviderGates) -> None:
         await gates.leave(MODEL, error=BROKEN)
 
 
-async def test_an_open_breaker_is_heard_and_believed_until_its_time_is_over(bus: Bus, clock: Clock, listen: Listen):
+async def test_an_open_breaker_is_believed_until_its_time_is_over(bus: Bus, clock: Clock, listen: Listen):
     router = await listen()
 
     await break_down(ProviderGates(bus, clock=clock))
@@ -68,9 +68,7 @@ async def test_an_open_breaker_is_heard_and_believed_until_its_time_is_over(bus:
     assert router.away([MODEL, OTHER]) == {}
 
 
-async def test_a_router_that_starts_later_reads_what_was_said_and_what_is_well_again_is_taken_again(
-    bus: Bus, clock: Clock, listen: Listen
-):
+async def test_a_late_router_reads_earlier_outages_and_recoveries(bus: Bus, clock: Clock, listen: Listen):
     gates = ProviderGates(bus, clock=clock)
     await break_down(gates)
     await gates.leave(OTHER, error=busy(100))
@@ -86,7 +84,7 @@ async def test_a_router_that_starts_later_reads_what_was_said_and_what_is_well_a
     await until(lambda: MODEL not in router.away([MODEL]), why="the router has heard that it is well")
 
 
-async def test_a_short_wait_that_a_provider_asks_for_keeps_no_job_away(bus: Bus, clock: Clock, listen: Listen):
+async def test_a_short_retry_after_keeps_no_job_away(bus: Bus, clock: Clock, listen: Listen):
     router, gates = await listen(), ProviderGates(bus, clock=clock)
 
     await gates.leave(OTHER, error=busy(WAIT_S))

@@ -16,7 +16,7 @@ from .conftest import NOON, PASSWORD, ROLE, TENANT, Clock, Office, Offices
 USD = Decimal
 
 
-async def test_sixty_jobs_of_three_cents_under_a_dollar_are_thirty_three_on_any_number_of_routers(offices: Offices):
+async def test_under_a_dollar_four_routers_grant_33_of_60_holds(offices: Offices):
     routers = [await offices() for _ in range(4)]
     await routers[0].put("cap", "1.00")
     await asyncio.gather(*(routers[n % 4].admit(f"j{n}") for n in range(60)))
@@ -29,7 +29,7 @@ async def test_sixty_jobs_of_three_cents_under_a_dollar_are_thirty_three_on_any_
     assert (cap.reserved_usd, cap.left_usd, cap.waiting_jobs) == (USD("0.99"), USD("0.01"), 27)
 
 
-async def test_jobs_that_ask_alone_on_many_connections_are_decided_one_by_one(office: Office, database: Database):
+async def test_single_holds_on_many_connections_are_decided_serially(office: Office, database: Database):
     await office.put("cap", "1.00")
     await asyncio.gather(*(office.admit(f"j{n}") for n in range(60)))
     hold = "SELECT granted FROM hold_money('default', ARRAY[$1], '{0.03}', '{null}', '{0}', '{true}', $2)"
@@ -59,7 +59,7 @@ async def test_a_burst_is_one_statement_that_grants_what_fits(office: Office):
     assert len(office.statements) == 1
 
 
-async def test_many_routers_that_hold_settle_and_release_at_once_never_wait_in_a_circle(offices: Offices):
+async def test_concurrent_hold_settle_and_release_never_deadlock(offices: Offices):
     routers = [await offices() for _ in range(4)]
     await routers[0].put("tenant", "5.00")
     await routers[0].put("alice", "2.00", user_id="alice")
@@ -86,7 +86,7 @@ async def test_many_routers_that_hold_settle_and_release_at_once_never_wait_in_a
         assert (late.spent_usd, late.reserved_usd) == (USD("0.80"), 0)
 
 
-async def test_a_job_is_held_by_the_tighter_of_its_own_budget_and_the_tenants(office: Office):
+async def test_the_tighter_of_job_and_tenant_budget_holds(office: Office):
     await office.put("tenant", "0.05")
     await office.admit("small", cap="0.02")
     await office.admit("large", cap="0.50")
@@ -108,7 +108,7 @@ async def test_without_a_word_from_anybody_a_job_may_spend_ten_cents(office: Off
     assert (await office.extend("j1", "0.11")).limited_by == "job"
 
 
-async def test_a_budget_for_each_job_replaces_the_default_and_the_jobs_own_replaces_both(office: Office):
+async def test_a_job_budget_replaces_the_default_and_its_own_both(office: Office):
     await office.put("each", "0.30", window="job")
 
     assert (await office.admit("j1")).cap_usd == USD("0.30")
@@ -184,7 +184,7 @@ async def test_an_unknown_cost_stays_visible_and_keeps_what_was_held(office: Off
     assert cap.left_usd == USD("0.95")
 
 
-async def test_what_calls_without_a_known_end_may_have_cost_is_not_spent_again(office: Office):
+async def test_the_upper_bound_of_unsettled_calls_is_not_spent_again(office: Office):
     await office.put("cap", "1.00")
     await office.admit("j1")
     await office.extend("j1", "0.06")
@@ -208,7 +208,7 @@ async def test_an_unknown_price_is_refused_by_hard_budgets_only(office: Office):
     assert (await office.extend("free", None)).limited_by == "hard"
 
 
-async def test_a_job_that_spent_without_holding_is_counted_when_it_is_settled(office: Office):
+async def test_unheld_spending_is_counted_at_settlement(office: Office):
     await office.admit("j1")
     await office.put("cap", "1.00")
     await office.settle("j1", "0.07")
@@ -236,7 +236,7 @@ async def test_a_new_budget_counts_what_its_window_has_seen(office: Office, cloc
     assert (await office.budget("month")).spent_usd == USD("0.03")
 
 
-async def test_a_new_limit_leaves_the_counters_and_a_new_scope_counts_anew(office: Office):
+async def test_a_new_limit_keeps_the_counters_a_new_scope_recounts(office: Office):
     await office.put("cap", "0.05")
     await office.admit("a", user="alice")
     await office.admit("b", user="bob")
@@ -312,7 +312,7 @@ async def test_what_is_released_later_goes_back_to_where_it_was_reserved(office:
     assert (await office.budget("day")).reserved_usd == USD("0.05")
 
 
-async def test_an_alert_is_raised_once_a_window_and_again_when_the_limit_was_raised(office: Office, clock: Clock):
+async def test_an_alert_is_raised_once_a_window_and_limit(office: Office, clock: Clock):
     await office.put("cap", "0.10", window="day", alerts=(USD("0.5"), USD("0.8")))
     await office.admit("j1", cap="1")
     assert (await office.budget("cap")).raised == ()
@@ -331,7 +331,7 @@ async def test_an_alert_is_raised_once_a_window_and_again_when_the_limit_was_rai
     assert (await office.budget("cap")).raised == ()
 
 
-async def test_a_job_that_goes_on_without_what_it_was_refused_is_not_woken(office: Office, clock: Clock):
+async def test_a_refused_job_that_goes_on_is_not_woken(office: Office, clock: Clock):
     await office.put("cap", "0.02")
     await office.admit("waits")
     await office.admit("goes-on")
@@ -345,7 +345,7 @@ async def test_a_job_that_goes_on_without_what_it_was_refused_is_not_woken(offic
     assert (await office.budget("cap")).waiting_jobs == 0
 
 
-async def test_a_job_that_was_refused_again_while_it_was_woken_waits_on(office: Office, clock: Clock):
+async def test_a_job_refused_again_during_its_wake_up_waits_on(office: Office, clock: Clock):
     sql = office.store.sql
     await office.put("cap", "0.01")
     await office.admit("j1")
@@ -362,7 +362,7 @@ async def test_a_job_that_was_refused_again_while_it_was_woken_waits_on(office: 
     assert (await office.budget("cap")).waiting_jobs == 1
 
 
-async def test_a_time_zone_that_nobody_knows_is_refused(office: Office):
+async def test_an_unknown_time_zone_is_refused(office: Office):
     for zone in ("Europe/Atlantis", "XYZ3"):
         with pytest.raises(Reject, match="Europe/Berlin"):
             await office.put("cap", "1", timezone=zone)

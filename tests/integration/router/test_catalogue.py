@@ -51,7 +51,7 @@ def catalogue(store: Store) -> Make:
     return make
 
 
-async def test_a_tenant_sees_the_bundled_models_and_its_own_at_once_and_no_other_tenants(catalogue: Make):
+async def test_a_tenant_sees_bundled_and_own_models_only(catalogue: Make):
     models = catalogue(reachable={"chat": "http://127.0.0.1:11434/v1"})
     before = await models.all("acme")
 
@@ -64,7 +64,7 @@ async def test_a_tenant_sees_the_bundled_models_and_its_own_at_once_and_no_other
     assert (await models.all("globex")) == before
 
 
-async def test_another_router_sees_a_change_once_its_own_view_is_no_longer_fresh(catalogue: Make):
+async def test_another_router_sees_a_change_once_its_view_expires(catalogue: Make):
     here, there, stale = catalogue(), catalogue(fresh_s=0), catalogue()
     await stale.all("acme")
 
@@ -74,7 +74,7 @@ async def test_another_router_sees_a_change_once_its_own_view_is_no_longer_fresh
     assert QWEN not in (await stale.all("acme")).models
 
 
-async def test_what_was_read_while_a_card_changed_is_not_believed_for_longer(
+async def test_a_catalogue_read_during_a_change_is_not_cached(
     catalogue: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ):
     models, fetch = catalogue(), store.fetch
@@ -96,7 +96,7 @@ async def test_what_was_read_while_a_card_changed_is_not_believed_for_longer(
     assert QWEN in (await models.all("acme")).models
 
 
-async def test_a_bundled_card_that_was_replaced_is_back_when_ones_own_is_deleted(catalogue: Make):
+async def test_deleting_an_own_card_restores_the_bundled_one(catalogue: Make):
     models = catalogue()
     mine = ModelCard(provider="openai", model="gpt-6-sol", tier="reasoning", prices=LISTED)
 
@@ -111,7 +111,7 @@ async def test_a_bundled_card_that_was_replaced_is_back_when_ones_own_is_deleted
 
 
 @pytest.mark.parametrize(("priced_as", "asked"), [(None, ("chat", "llama")), ("groq/llama-4", ("groq", "llama-4"))])
-async def test_a_card_without_prices_gets_those_of_the_list_and_keeps_them(
+async def test_a_card_without_prices_keeps_those_of_the_list(
     catalogue: Make, priced_as: str | None, asked: tuple[str, str]
 ):
     looked: list[tuple[str, str]] = []
@@ -130,7 +130,7 @@ async def test_a_card_without_prices_gets_those_of_the_list_and_keeps_them(
     assert looked == [asked]
 
 
-async def test_a_price_that_nobody_knows_stays_unknown_but_a_wrong_name_of_one_is_refused(catalogue: Make):
+async def test_an_unlisted_price_is_unknown_and_a_wrong_reference_refused(catalogue: Make):
     models = catalogue()
     card = ModelCard(provider="chat", model="llama", tier="flash")
 
@@ -149,7 +149,7 @@ async def test_a_card_has_the_prices_of_now(catalogue: Make):
     assert found.prices == Prices(rates=LISTED.rates)
 
 
-async def test_a_provider_that_nobody_can_call_is_refused(catalogue: Make):
+async def test_an_uncallable_provider_is_refused(catalogue: Make):
     card = ModelCard(provider="ollama", model="llama", tier="flash")
 
     with pytest.raises(Reject, match="no provider 'ollama'; there is anthropic, chat, offline, openai"):

@@ -6,7 +6,7 @@ from wayline.router.admission import Wish
 from .conftest import TENANT, Office
 
 
-async def test_an_agent_that_a_newer_router_saved_takes_jobs_without_what_only_that_one_knows(office: Office):
+async def test_a_newer_routers_agent_is_read_without_unknown_fields(office: Office):
     await office.tables.put_agent(TENANT, "newer", AgentConfig(description="d"))
     later = """UPDATE agents SET config = jsonb_set(config || '{"mood": "cheerful"}', '{routing,mood}', '"cheerful"')"""
     await office.store.execute(TENANT, later)

@@ -21,7 +21,7 @@ def left(session: str = "s1", *, until: datetime = NOON + 5 * MINUTES, model: st
     )
 
 
-async def test_a_session_is_warm_until_its_time_is_over_and_only_for_the_same_agent_and_version(office: Office):
+async def test_a_session_is_warm_for_one_agent_version_and_time(office: Office):
     sessions = Sessions(office.store)
     await sessions.remember(TENANT, left(), now=NOON)
 
@@ -35,7 +35,7 @@ async def test_a_session_is_warm_until_its_time_is_over_and_only_for_the_same_ag
     assert await warm(session="s2") is None
 
 
-async def test_the_newer_word_holds_whichever_comes_first_and_a_day_is_the_longest(office: Office):
+async def test_the_newer_cache_report_wins_and_lasts_at_most_a_day(office: Office):
     sessions = Sessions(office.store)
     await sessions.remember(TENANT, left(model="a/new", until=NOON + 9 * MINUTES), now=NOON)
     await sessions.remember(TENANT, left(model="a/old"), now=NOON)

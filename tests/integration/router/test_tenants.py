@@ -89,7 +89,7 @@ async def test_a_removed_bundled_agent_comes_back_as_it_was_delivered(office: Of
     assert await office.tables.agent("default", "assistant") == restored
 
 
-async def test_a_removed_agent_of_ones_own_comes_back_as_it_was_last_saved(office: Office):
+async def test_a_deleted_own_agent_is_restored_as_last_saved(office: Office):
     await office.tables.put_agent("default", "mine", AgentConfig(description="first"))
     await office.tables.put_agent("default", "mine", AgentConfig(description="last"))
     await office.tables.delete_agent("default", "mine")

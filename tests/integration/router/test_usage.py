@@ -37,7 +37,7 @@ async def test_the_averages_of_equal_jobs_are_those_jobs(office: Office):
     assert 400 <= seen.observed[0].longest_tokens < 800, "a few deviations above, which shrink as nothing deviates"
 
 
-async def test_newer_jobs_move_the_average_and_a_batch_counts_as_many_jobs(office: Office):
+async def test_newer_jobs_move_the_average_and_batches_count_each_job(office: Office):
     before = (await learn(office, *[use(400)] * 10)).observed[0]
     after = (await learn(office, *[use(2_000)] * 60)).observed[0]
     usage = Usage(office.store, every_s=5)
@@ -60,7 +60,7 @@ async def test_too_few_jobs_say_only_how_large_the_tools_are(office: Office):
     )
 
 
-async def test_what_nobody_has_seen_for_a_week_is_as_good_as_never_seen(office: Office):
+async def test_observations_older_than_a_week_are_forgotten(office: Office):
     await learn(office, *[use(9_000)] * 5)
     later = NOON + BELIEVED_FOR + timedelta(seconds=1)
 

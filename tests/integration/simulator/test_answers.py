@@ -20,7 +20,7 @@ class City(BaseModel):
     people: int
 
 
-async def test_a_schema_gets_a_value_that_satisfies_it_from_every_wire_format(providers):
+async def test_every_wire_format_returns_a_value_satisfying_the_schema(providers):
     one = await providers.anthropic.messages.parse(
         model="claude-sonnet-5-5", max_tokens=99, messages=ASK, output_format=City
     )
@@ -95,7 +95,7 @@ async def test_thinking_is_streamed_as_a_summary_where_the_script_wants_it(provi
         assert heard == [(event, "I think.")]
 
 
-async def test_openai_s_models_keep_their_thinking_unless_a_summary_is_asked_for(providers):
+async def test_openai_thinking_is_hidden_unless_a_summary_is_requested(providers):
     providers.simulator.script = lambda asked: Say(text="a", thinking="I think.")
     said = await providers.openai.responses.create(model="gpt-6-sol", input=ASK, store=False)
 

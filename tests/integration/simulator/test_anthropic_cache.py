@@ -45,7 +45,7 @@ def talk(providers):
     return Talk(providers)
 
 
-async def test_a_marked_prefix_is_written_once_and_then_read_at_its_price(providers, talk):
+async def test_a_marked_prefix_is_written_once_then_read(providers, talk):
     system = [text(1_000, cache_control=MARK)]
 
     assert await talk(text(50), system=system) == (0, 1_000, 50)
@@ -57,7 +57,7 @@ async def test_a_marked_prefix_is_written_once_and_then_read_at_its_price(provid
     assert providers.simulator.bill.usd == Decimal("0.0029")
 
 
-async def test_an_hour_costs_more_to_write_and_is_told_apart(providers, talk):
+async def test_one_hour_writes_cost_more_and_are_counted_apart(providers, talk):
     assert await talk(text(50), system=[text(1_000, cache_control=HOUR)]) == (0, 1_000, 50)
     mixed = [text(1_000, cache_control=HOUR), text(600, "b", cache_control=MARK)]
     assert await talk(text(50), system=mixed) == (1_000, 600, 50)
@@ -120,7 +120,7 @@ async def test_what_is_kept_ends_after_its_time_unless_it_is_read(providers, tal
     assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 
-async def test_an_hour_s_prefix_outlives_five_minutes_also_when_read_through_a_shorter_mark(providers, talk):
+async def test_a_one_hour_prefix_keeps_its_hour_under_a_shorter_mark(providers, talk):
     first = text(600)
     await talk({**first, "cache_control": HOUR})
 
@@ -242,7 +242,7 @@ async def test_keys_share_nothing(providers, talk):
         assert await talk(text(9), system=system) == (0, 1_000, 9)
 
 
-async def test_a_deferred_tool_is_no_part_of_the_prefix_until_it_is_found(providers, talk):
+async def test_a_deferred_tool_joins_the_prefix_once_found(providers, talk):
     providers.simulator.script = turns(Say(tools=(("search", {}),)), Say(text="fine"))
     system = [text(600, cache_control=MARK)]
     hidden = {**TOOL, "name": "refund", "defer_loading": True}

@@ -108,7 +108,7 @@ async def test_thinking_that_is_not_shown_comes_back_by_its_signature(providers)
         await chat.go_on(messages, system="Be very brief.")
 
 
-async def test_a_signature_of_nobody_s_is_refused(providers):
+async def test_a_forged_signature_is_refused(providers):
     chat = Chat(providers, "claude-sonnet-5-5")
     messages = await chat.begin()
     messages[1]["content"][0]["signature"] = "bm9uc2Vuc2U="

@@ -76,7 +76,7 @@ async def test_a_rate_limit_can_say_when_to_come_back(providers):
     assert refused.value.response.headers["retry-after"] == "7"
 
 
-async def test_a_spend_cap_is_told_from_a_rate_limit_by_its_words(providers):
+async def test_a_spend_cap_differs_from_a_rate_limit_by_message(providers):
     fails(providers, Fault(error="spend_cap"))
     with pytest.raises(anthropic.RateLimitError, match="usage limits"):
         await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
@@ -86,7 +86,7 @@ async def test_a_spend_cap_is_told_from_a_rate_limit_by_its_words(providers):
 
 @pytest.mark.parametrize("path", REQUESTS)
 @pytest.mark.parametrize("at", [1, 700, 2_500])
-async def test_a_stream_is_cut_at_the_byte_and_what_was_said_is_charged_for(providers, path, at):
+async def test_a_stream_cut_at_a_byte_charges_what_was_sent(providers, path, at):
     fails(providers, Fault(cut_at_byte=at))
     got = b""
     async with reading(providers, path) as response:
@@ -122,7 +122,7 @@ async def test_a_cut_after_the_final_usage_is_charged_as_that_says(providers, pa
     assert providers.charge.usage.output == (999 if delivered else OUTPUT_TOKENS)
 
 
-async def test_an_answer_in_one_piece_is_charged_in_full_when_it_is_cut(providers):
+async def test_a_cut_unstreamed_answer_is_charged_in_full(providers):
     fails(providers, Fault(cut_at_byte=100))
     with pytest.raises(anthropic.APIConnectionError):
         await providers.anthropic.messages.create(**REQUESTS["/v1/messages"])
@@ -159,7 +159,7 @@ async def test_openai_reports_overload_inside_a_200(providers):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_responses_can_say_at_its_end_that_it_failed_and_is_paid_all_the_same(providers, stream):
+async def test_a_response_failed_at_its_end_is_charged(providers, stream):
     fails(providers, Fault(fails_at_end=True))
     async with reading(providers, "/v1/responses", stream=stream) as response:
         body = await response.text()
@@ -233,7 +233,7 @@ async def test_a_client_that_leaves_while_it_waits_pays_nothing(providers):
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-async def test_a_client_that_leaves_in_the_middle_pays_for_what_was_said(providers, path):
+async def test_a_client_that_leaves_midway_pays_for_what_was_sent(providers, path):
     gate = asyncio.Event()
     fails(providers, Fault(hold=gate, hold_at="middle"))
     async with reading(providers, path) as response:

@@ -36,7 +36,7 @@ def talk(providers):
     return Talk(providers)
 
 
-async def test_a_prompt_is_kept_in_steps_of_128_tokens_without_being_asked(providers, talk):
+async def test_prompts_are_cached_automatically_in_steps_of_128_tokens(providers, talk):
     assert await talk(text(1_200)) == (0, 1_152, 1_200)
     assert await talk(text(1_200)) == (1_152, 0, 1_200)
     assert await talk(text(1_200), text(100, "b")) == (1_152, 128, 1_300)
@@ -80,7 +80,7 @@ async def test_a_cache_key_names_a_machine_and_machines_share_nothing(talk):
     assert (await talk(text(1_200), prompt_cache_key="one", model="gpt-6-luna"))[0] == 0
 
 
-async def test_what_is_kept_ends_after_half_an_hour_unless_it_is_read(providers, talk):
+async def test_a_cached_prompt_ends_after_an_unread_half_hour(providers, talk):
     await talk(text(1_200))
     for _ in range(2):
         providers.clock.advance(1_799)

@@ -160,7 +160,7 @@ async def test_an_unknown_model_is_not_found(providers):
     assert two.value.code == three.value.code == "model_not_found"
 
 
-async def test_without_a_key_nobody_is_served_but_by_a_local_model(providers):
+async def test_without_a_key_only_a_local_model_answers(providers):
     async with aiohttp.ClientSession() as session:
         for path, model, status in (
             ("/v1/messages", "claude-sonnet-5-5", 401),

@@ -24,7 +24,7 @@ def machine_key(wayline: Installed) -> Path:
     return wayline.data / "credentials" / "machine-key"
 
 
-def test_tenants_and_keys_are_made_from_the_machine_and_used_over_http(fresh: Installed):
+def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
     fresh.start()
     opened = ask(fresh, None, "GET", "/v1/jobs")
     secrets = {}

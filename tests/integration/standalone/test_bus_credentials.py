@@ -97,7 +97,7 @@ def _told(errors: list[str], what: str) -> bool:
     return any(what in error for error in errors)
 
 
-async def test_a_new_tenants_credential_works_at_once_and_for_that_tenant_only(embedded: EmbeddedBus):
+async def test_a_new_credential_works_at_once_for_its_tenant_only(embedded: EmbeddedBus):
     async with embedded.connected("before", None) as (before, _):
         seed = await embedded.create("shop", "acme", "submit", "signal", "follow")
 

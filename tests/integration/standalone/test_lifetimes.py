@@ -173,7 +173,7 @@ async def test_servers_of_ones_own_are_used(fresh: Installed, nats_factory: Nats
 
 
 @pytest.mark.parametrize("variable", ["WAYLINE_NATS_URL", "WAYLINE_POSTGRES_DSN"])
-def test_a_server_of_ones_own_that_is_away_is_said_in_one_line(fresh: Installed, variable: str):
+def test_an_unreachable_own_server_is_reported_in_one_line(fresh: Installed, variable: str):
     nowhere = {"WAYLINE_NATS_URL": "nats://127.0.0.1:9", "WAYLINE_POSTGRES_DSN": "postgresql://a:b@127.0.0.1:9/c"}
 
     done = fresh.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
@@ -182,7 +182,7 @@ def test_a_server_of_ones_own_that_is_away_is_said_in_one_line(fresh: Installed,
     assert variable in done.stderr and "a:b" not in done.stderr
 
 
-def test_a_server_that_does_not_stay_up_ends_the_run_with_its_reason(fresh: Installed):
+def test_a_server_that_keeps_dying_ends_the_run(fresh: Installed):
     fresh.start("--servers-only")
     process = fresh.process
     assert process is not None

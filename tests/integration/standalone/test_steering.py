@@ -21,7 +21,7 @@ TOO_LITTLE = "0.000001"
 
 
 @pytest.mark.timeout(120)
-def test_a_job_at_its_cap_is_raised_and_cancelled_and_one_without_money_refused_and_the_bus_refuses_nobody(
+def test_raising_cancelling_and_refusing_jobs_violates_no_permission(
     fresh: Installed,
 ):
     # Nobody answers there: no job of this test comes so far.

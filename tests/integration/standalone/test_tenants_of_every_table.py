@@ -167,7 +167,7 @@ async def test_no_table_shows_or_takes_another_tenants_row(tables: Tables):
     assert await tables.leaks() == {}
 
 
-async def test_a_tenant_sees_its_own_rows_and_nobody_sees_any_without_a_name(tables: Tables):
+async def test_a_tenant_sees_its_own_rows_and_no_tenant_none(tables: Tables):
     for table in tables.all:
         seen = f"SELECT count(*) FROM {table.name} WHERE tenant = '{OWN}'"
         if not _is_partition(table.name):

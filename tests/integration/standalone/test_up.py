@@ -47,7 +47,7 @@ def last_job(wayline: Installed) -> str:
     return wayline.said("jobs", "list", "--limit", "1")["jobs"][0]["job_id"]
 
 
-def test_a_first_run_shows_an_answer_with_citations_a_trace_and_what_to_do_next(wayline: Installed):
+def test_a_first_run_shows_answer_citations_trace_and_next_steps(wayline: Installed):
     shown = wayline.output.read_text()
 
     assert "Citations\n  [1] wayline.md" in shown
@@ -129,7 +129,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
     assert first["job"]["options"] == {**asked, "dry_run": False}
 
 
-def test_a_job_shows_the_beginning_of_its_input_wherever_it_is_shown(wayline: Installed):
+def test_every_view_of_a_job_shows_its_inputs_beginning(wayline: Installed):
     question = "What is\na job? " + "Tell me all. " * 40
     job = json.loads(wayline.wayline("run", question, "--json").stdout)["job_id"]
     shown = wayline.said("jobs", "show", job)["input"]
@@ -204,7 +204,7 @@ def test_commands_find_what_runs_in_their_data_directory(wayline: Installed):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_tail_ends_quietly_where_nobody_reads_on(wayline: Installed):
+def test_tail_ends_quietly_on_a_closed_pipe(wayline: Installed):
     words = [sys.executable, "-m", "wayline.standalone", "jobs", "tail", last_job(wayline), "--json"]
     read, write = os.pipe()
     os.close(read)

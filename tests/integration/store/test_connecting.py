@@ -38,9 +38,7 @@ async def test_a_service_that_was_asked_to_wait_starts_when_postgres_does(
     await store.close()
 
 
-async def test_a_postgres_that_goes_away_is_told_apart_from_a_wrong_statement(
-    postgres_factory: PostgresFactory, tmp_path: Path
-):
+async def test_an_absent_postgres_differs_from_a_wrong_statement(postgres_factory: PostgresFactory, tmp_path: Path):
     (tmp_path / "0001_notes.sql").write_text(MIGRATION)
     server = await postgres_factory()
     await migrate(server.dsn(), schema="w", role="w_service", password="p", directory=tmp_path, vector=True)

@@ -82,7 +82,7 @@ async def test_the_version_that_migrates_last_has_its_own_functions(database: Da
     assert "coalesce" not in await body_of(database, "total")
 
 
-async def test_a_file_that_was_taken_away_and_comes_back_is_applied_again(database: Database, service: Path):
+async def test_a_removed_and_restored_function_file_is_applied_again(database: Database, service: Path):
     await apply(database, service)
     (service / "functions" / "totals.sql").rename(service / "functions" / "sums.sql")
     (service / "functions" / "sums.sql").write_text(SECOND)
@@ -106,7 +106,7 @@ async def test_a_function_that_a_migration_made_is_replaced_by_its_file(database
     assert "coalesce" in await body_of(database, "total")
 
 
-async def test_a_migration_that_drops_a_function_leaves_what_a_fresh_database_has(database: Database, service: Path):
+async def test_a_function_dropped_by_a_migration_is_recreated_from_its_file(database: Database, service: Path):
     await apply(database, service)
     (service / "migrations" / "0002_drop.sql").write_text("-- migrate:up\nDROP FUNCTION total;\n-- migrate:down\n")
 
@@ -127,7 +127,7 @@ async def test_a_running_session_goes_on_with_the_new_body(database: Database, s
     await running.close()
 
 
-async def test_a_new_return_type_under_an_old_name_is_refused_and_changes_nothing(database: Database, service: Path):
+async def test_a_changed_return_type_is_refused_and_changes_nothing(database: Database, service: Path):
     await apply(database, service)
     before = await body_of(database, "total")
     more = SECOND.replace("total()", "more()")

@@ -115,7 +115,7 @@ async def test_a_failing_file_is_named_with_its_line_and_leaves_nothing(database
     assert await ask(database.dsn, "SELECT max(version) FROM notes.applied_migrations") == "0001"
 
 
-async def test_the_service_reads_and_writes_its_rows_and_can_do_nothing_else(database: Database, tmp_path: Path):
+async def test_a_service_may_only_read_and_write_its_rows(database: Database, tmp_path: Path):
     for schema in ("notes", "other"):
         write(tmp_path / schema, "0001_rows.sql", "CREATE TABLE rows (id serial PRIMARY KEY, body text);")
         await apply(database, tmp_path / schema, schema=schema)

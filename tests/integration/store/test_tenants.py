@@ -59,7 +59,7 @@ async def test_the_tenant_is_gone_from_the_pooled_connection_afterwards(store: S
         assert not await conn.fetchval("SELECT current_setting('wayline.tenant', true)")
 
 
-async def test_a_statement_acts_for_its_own_tenant_whoever_used_the_connection_before(store: Store):
+async def test_a_reused_connection_acts_for_the_new_tenant(store: Store):
     await store.execute("acme", INSERT, "acme", "a")
     with pytest.raises(asyncpg.UniqueViolationError):
         await store.execute("acme", INSERT, "acme", "a")

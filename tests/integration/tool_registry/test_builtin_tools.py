@@ -58,7 +58,7 @@ async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citatio
     assert (reply.size_bytes, reply.tokens) == (len(reply.content), -(-len(reply.content) // 4))
 
 
-async def test_a_search_while_retrieval_is_away_is_tried_three_times_and_then_unavailable(platform):
+async def test_a_search_without_retrieval_is_unavailable_after_three_tries(platform):
     await platform.registry()
 
     reply = await platform.once(platform.ask("search_knowledge", {"query": "tea"}))
@@ -68,7 +68,7 @@ async def test_a_search_while_retrieval_is_away_is_tried_three_times_and_then_un
     assert "knowledge base" in reply.error.message
 
 
-async def test_the_time_is_told_in_a_zone_and_a_wrong_zone_says_what_would_be_right(platform):
+async def test_the_time_is_given_in_a_zone_a_wrong_one_refused(platform):
     await platform.registry()
 
     told = await platform.once(platform.ask("get_current_time", {"timezone": "Europe/Zurich"}))
@@ -88,7 +88,7 @@ async def test_reads_leave_no_row_in_the_ledger(platform):
     assert await platform.row(ask.key) is None
 
 
-async def test_a_search_hangs_under_the_call_in_one_trace_and_no_span_holds_content(platform):
+async def test_a_searchs_span_is_under_its_call_without_content(platform):
     registry = await platform.registry()
     traceparents: list[str] = []
 

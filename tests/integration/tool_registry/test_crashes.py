@@ -42,7 +42,7 @@ async def test_after_a_kill_the_next_registry_does_what_the_effect_allows(platfo
     assert platform.acted() == [(tool, ask.key)] * acted
 
 
-async def test_a_kill_in_the_middle_of_calls_repeats_no_once_and_no_reconcile_tool(platform):
+async def test_a_kill_during_calls_repeats_no_once_or_reconcile_tool(platform):
     slow = await platform.server(delay_ms=4_000)
     doomed = await platform.process(servers=(slow.settings(),))
     tools = ("pay_once", "put_idempotent", "book_reconcile")

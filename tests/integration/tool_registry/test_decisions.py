@@ -71,7 +71,7 @@ async def test_of_many_decisions_at_once_one_holds(platform):
     assert sum(not reply.repeated for reply in said) == 1
 
 
-async def test_a_decision_on_a_key_that_was_never_begun_keeps_it_from_ever_beginning(platform):
+async def test_a_decision_on_an_unbegun_key_prevents_its_call(platform):
     await platform.registry()
     ask = platform.ask(PAY)
 

@@ -112,7 +112,7 @@ async def test_an_error_around_the_effect_is_waited_out(platform, faults, statem
     assert await faults.met() == len(STATES)
 
 
-async def test_an_error_while_the_stored_result_is_looked_for_is_waited_out(platform, faults):
+async def test_an_error_on_reading_the_stored_result_is_waited_out(platform, faults):
     await platform.registry(lease_s=60)
     asks = await a_key_each(platform, "pay_once")
     await told(platform, asks)
@@ -136,7 +136,7 @@ async def test_an_error_while_the_lease_is_renewed_is_waited_out(platform, fault
     assert await faults.met() == len(STATES)
 
 
-async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(platform, faults, monkeypatch):
+async def test_an_outcome_the_ledger_never_takes_is_unknown(platform, faults, monkeypatch):
     monkeypatch.setattr(effect_call, "RECORD_WAIT_S", 0)
     await platform.registry()
     asks = await a_key_each(platform, "pay_once")
@@ -147,7 +147,7 @@ async def test_an_outcome_that_the_ledger_never_takes_is_unknown_and_not_failed(
     assert acted(platform, asks) == everywhere(1)
 
 
-async def test_an_error_while_a_cut_call_is_noted_as_unknown_is_waited_out(platform, faults):
+async def test_an_error_on_recording_a_cut_call_is_waited_out(platform, faults):
     slow = await platform.server(delay_ms=30_000)
     await platform.registry(slow.settings(timeout_s=1), lease_s=60)
     asks = await a_key_each(platform, "pay_once")
@@ -165,7 +165,7 @@ async def left_behind(platform, asks: dict[str, Any], effect: str) -> None:
         await platform.ledger.fetchval(platform.tenant, platform.ledger.sql.begin, *row)
 
 
-async def test_an_error_while_a_dead_once_call_is_given_up_is_waited_out(platform, faults):
+async def test_an_error_on_giving_up_a_once_call_is_waited_out(platform, faults):
     await platform.registry()
     asks = await a_key_each(platform, "pay_once")
     await left_behind(platform, asks, "once")
@@ -190,7 +190,7 @@ async def test_an_error_while_a_dead_lease_is_taken_is_waited_out(platform, faul
 
 
 @pytest.mark.parametrize("statement", ["resolve", "stored"])
-async def test_an_error_while_a_decision_is_written_down_is_said_to_pass(platform, faults, statement):
+async def test_an_error_on_recording_a_decision_is_retryable(platform, faults, statement):
     await platform.registry(lease_s=60)
     asks = await a_key_each(platform, "pay_once")
     if statement == "stored":

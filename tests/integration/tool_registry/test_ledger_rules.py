@@ -44,7 +44,7 @@ async def test_a_finished_key_answers_with_its_stored_result_and_never_executes(
     assert platform.times_acted("pay_once") == 1
 
 
-async def test_a_finished_key_answers_even_when_its_server_is_gone_and_its_deadline_passed(platform):
+async def test_a_finished_key_answers_without_server_and_past_its_deadline(platform):
     server = await platform.server()
     await platform.registry(server.settings())
     ask = platform.ask(PAY)
@@ -91,7 +91,7 @@ async def test_a_once_call_whose_holder_died_is_unknown_and_never_executed(platf
     assert platform.times_acted("pay_once") == 0
 
 
-async def test_an_idempotent_call_whose_holder_died_is_executed_again_under_the_same_key(platform):
+async def test_a_dead_holders_idempotent_call_is_repeated_with_its_key(platform):
     await platform.registry()
     ask = platform.ask(PUT)
     await began(platform, ask, effect=Effect.IDEMPOTENT)
@@ -128,7 +128,7 @@ async def test_a_reconcile_call_whose_holder_died_is_asked_about(platform, acted
     assert platform.acted() == [("book_reconcile", ask.key)]
 
 
-async def test_a_call_that_was_begun_too_often_is_left_to_a_person(platform):
+async def test_a_call_begun_too_often_is_unknown(platform):
     await platform.registry(attempts_max=1)
     ask = platform.ask(PUT)
     await began(platform, ask, effect=Effect.IDEMPOTENT)
@@ -160,7 +160,7 @@ async def test_past_its_deadline_a_dead_call_is_not_executed_again(platform):
     assert platform.times_acted("put_idempotent") == 0
 
 
-async def test_a_long_call_keeps_its_lease_and_its_caller_is_told_to_ask_again(platform):
+async def test_a_long_call_keeps_its_lease_and_answers_in_progress(platform):
     slow = await platform.server(delay_ms=2_000)
     settings = {"answer_within_s": 0.4}
     await asyncio.gather(platform.registry(slow.settings(), **settings), platform.registry(slow.settings(), **settings))
@@ -185,7 +185,7 @@ async def test_arguments_are_checked_before_the_ledger_hears_of_the_call(platfor
     assert await platform.row(ask.key) is None
 
 
-async def test_an_unknown_tool_is_told_the_nearest_name(platform):
+async def test_an_unknown_tool_gets_the_nearest_name(platform):
     await platform.registry()
 
     reply = await platform.call(platform.ask("effects__pay_onse"))

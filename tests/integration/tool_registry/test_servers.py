@@ -120,7 +120,7 @@ async def connected(platform, *names: str) -> None:
     await until(are_listed, within=20, why=f"{names} are connected")
 
 
-async def test_a_server_that_is_down_fails_its_own_tools_and_no_others(platform):
+async def test_a_server_that_is_down_fails_only_its_tools(platform):
     down = {"name": "down", "url": "http://127.0.0.1:9/mcp"}
     await platform.registry(down, platform.effects.settings())
 
@@ -203,7 +203,7 @@ async def test_a_result_with_a_nul_character_is_stored_and_given_again(platform)
     assert [(reply.content, reply.repeated) for reply in replies] == [("a\0b", False), ("a\0b", True)]
 
 
-async def test_a_silent_server_is_taken_at_its_worst_and_its_citations_are_not_believed(platform):
+async def test_an_undeclared_servers_effects_are_once_and_citations_ignored(platform):
     await platform.registry(program(platform, "bad", BAD_SCHEMA_SERVER))
     await connected(platform, "bad")
     listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bad__*",)), ToolList)
@@ -246,7 +246,7 @@ async def test_an_answer_above_the_limit_is_a_failure_that_says_so(platform, siz
     assert reply.error is None or "above the limit of 1000" in reply.error.message
 
 
-async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_asks_again(platform):
+async def test_an_image_is_kept_byte_for_byte_in_the_ledger(platform):
     content = png(640, 480).ljust(100_000, b"\xa5")
     await platform.registry(program(platform, "camera", CAMERA_SERVER))
     (platform.tmp_path / "camera.png").write_bytes(content)
@@ -261,7 +261,7 @@ async def test_an_image_comes_byte_for_byte_and_the_ledger_has_it_for_whoever_as
     assert [reply.repeated for reply in replies] == [False, True]
 
 
-async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_nothing_else(platform, monkeypatch):
+async def test_a_server_busy_with_a_call_is_not_disconnected(platform, monkeypatch):
     begun, probed, learn = platform.tmp_path / "busy.begun", asyncio.Event(), McpServer._learn
     learned: list[str] = []
 
@@ -285,7 +285,7 @@ async def test_a_server_that_is_busy_with_a_call_is_not_left_because_it_answers_
     assert (await calling).content == "done"
 
 
-async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_and_is_not_unknown(platform, monkeypatch):
+async def test_a_call_unsent_to_a_busy_server_failed(platform, monkeypatch):
     monkeypatch.setattr(mcp_server, "OVERTIME_S", 0.1)
     busy = program(platform, "busy", ONE_AT_A_TIME_SERVER, tools={"act": {"timeout_s": 0.3}})
     await platform.registry(busy)
@@ -301,7 +301,7 @@ async def test_a_call_that_was_not_sent_because_its_server_is_busy_has_failed_an
     assert not (platform.tmp_path / "busy.acted").exists()
 
 
-async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(platform):
+async def test_a_streamed_answer_of_megabytes_is_read_whole(platform):
     async with old_server(OldServer(answer="x" * 3_000_000)) as url:
         await platform.registry({"name": "old", "url": url}, result_max_bytes=1_000)
         await connected(platform, "old")
@@ -312,7 +312,7 @@ async def test_an_answer_of_some_megabytes_is_an_answer_though_it_was_streamed(p
     assert "3000000 bytes is above the limit of 1000" in reply.error.message
 
 
-async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewell(platform, monkeypatch):
+async def test_a_hanging_server_is_left_without_its_farewell(platform, monkeypatch):
     monkeypatch.setattr(mcp_server, "LEAVE_S", 0.2)
     old = OldServer()
     async with old_server(old) as url:
@@ -328,7 +328,7 @@ async def test_a_server_that_hangs_is_left_though_it_does_not_answer_the_farewel
         assert (await platform.call(platform.ask("old__act"))).status == "success"
 
 
-async def test_a_servers_headers_go_with_every_request_and_into_no_log_and_no_span(platform, caplog, capfd):
+async def test_a_servers_headers_are_sent_but_never_logged(platform, caplog, capfd):
     old, secret = OldServer(key="s3cret-of-the-server"), "s3cret-of-the-server"
     async with old_server(old) as url:
         settings = {"name": "old", "url": url, "headers": {"X-Api-Key": secret}, "effects": {"act": "once"}}

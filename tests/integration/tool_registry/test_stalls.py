@@ -81,7 +81,7 @@ async def lease_ran_out(platform) -> None:
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
-async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_have_it(platform, effect):
+async def test_a_holder_asleep_past_its_lease_performs_no_effect(platform, effect):
     server = Tills()
     server.go.set()
     sleeper = Holder(platform, effect, server, stalls_at=2)
@@ -99,7 +99,7 @@ async def test_a_holder_that_slept_through_its_lease_before_the_effect_does_not_
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.IDEMPOTENT])
-async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sent(platform, effect):
+async def test_a_request_is_not_sent_after_its_lease_ran_out(platform, effect):
     slow, fast = Tills(opening=asyncio.Event()), Tills()
     for server in (slow, fast):
         server.go.set()
@@ -121,7 +121,7 @@ async def test_a_request_whose_session_opened_after_its_lease_ran_out_is_not_sen
     assert own.status == other.status == ("unknown" if effect is Effect.ONCE else "success")
 
 
-async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_others_result(platform):
+async def test_an_overtaken_holder_stops_and_returns_the_others_result(platform):
     slow, fast = Tills(), Tills()
     fast.go.set()
     first = Holder(platform, Effect.IDEMPOTENT, slow)
@@ -137,7 +137,7 @@ async def test_a_holder_whose_key_was_taken_over_is_stopped_and_brings_the_other
     assert not slow.go.is_set()
 
 
-async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_others(platform):
+async def test_an_overtaken_holders_result_does_not_overwrite_the_others(platform):
     slow, other = Tills(), Tills(effects=10)
     # So long a lease that the first holder does not notice by itself.
     first = asyncio.create_task(Holder(platform, Effect.IDEMPOTENT, slow, lease_s=600).reply())
@@ -156,7 +156,7 @@ async def test_a_result_of_a_holder_that_was_overtaken_is_not_written_over_the_o
     assert (await second).content == "effect 11"
 
 
-async def test_a_row_whose_making_was_not_confirmed_is_known_again_by_its_maker(platform, monkeypatch):
+async def test_an_unconfirmed_ledger_row_is_recognised_by_its_maker(platform, monkeypatch):
     server = Tills()
     server.go.set()
     holder = Holder(platform, Effect.ONCE, server)
@@ -191,7 +191,7 @@ async def test_an_outcome_is_held_until_the_ledger_takes_it(platform, monkeypatc
     assert server.effects == 1
 
 
-async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(platform, monkeypatch):
+async def test_an_absent_ledger_is_unavailable_and_nothing_is_executed(platform, monkeypatch):
     server = Tills()
     holder = Holder(platform, Effect.ONCE, server)
 
@@ -206,7 +206,7 @@ async def test_a_ledger_that_stays_away_is_said_to_be_and_nothing_is_executed(pl
     assert server.effects == 0
 
 
-async def test_a_cut_call_is_repeated_only_after_its_lease_has_run_out(platform, monkeypatch):
+async def test_a_cut_call_is_repeated_only_after_its_lease(platform, monkeypatch):
     server = Tills()
 
     async def cut(*args: Any, **kwargs: Any) -> None:

@@ -32,7 +32,7 @@ async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(platform, to
     assert slow.calls() == []
 
 
-async def test_a_cancelled_call_stays_cancelled_for_whoever_asks_again(platform):
+async def test_a_cancelled_call_stays_cancelled_when_repeated(platform):
     slow = await platform.server(delay_ms=30_000)
     registry = await platform.registry(slow.settings())
     ask = platform.ask("effects__put_idempotent")
@@ -67,7 +67,7 @@ async def test_another_tenants_cancel_is_not_heard(platform):
     await calling
 
 
-async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_failed(platform):
+async def test_a_once_tool_that_times_out_is_unknown(platform):
     slow = await platform.server(delay_ms=30_000)
     await platform.registry(slow.settings(timeout_s=1), lease_s=600)
     ask = platform.ask("effects__pay_once")
@@ -80,7 +80,7 @@ async def test_a_once_tool_that_does_not_answer_in_time_is_unknown_and_not_faile
     assert row["state"] == "unknown"
 
 
-async def test_an_idempotent_tool_that_does_not_answer_is_tried_again_until_a_person_must_decide(platform):
+async def test_an_unanswering_idempotent_tool_is_retried_then_unknown(platform):
     slow = await platform.server(delay_ms=30_000)
     await platform.registry(slow.settings(timeout_s=1), attempts_max=2)
     ask = platform.ask("effects__put_idempotent")
@@ -90,7 +90,7 @@ async def test_an_idempotent_tool_that_does_not_answer_is_tried_again_until_a_pe
     assert (reply.status, reply.attempts) == ("unknown", 2)
 
 
-async def test_a_read_that_takes_too_long_is_tried_three_times_and_then_timed_out(platform):
+async def test_a_slow_read_times_out_after_three_tries(platform):
     slow = await platform.server(delay_ms=30_000)
     registry = await platform.registry(slow.settings(timeout_s=1))
 
@@ -112,7 +112,7 @@ async def test_a_tools_own_waits_between_reads_win_over_the_services(platform):
     assert reply.attempts == 1
 
 
-async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(platform):
+async def test_a_long_read_is_in_progress_and_joined_when_repeated(platform):
     slow = await platform.server(delay_ms=4_000)
     await platform.registry(slow.settings(), answer_within_s=0.4)
     ask = platform.ask("effects__look_read")
@@ -124,7 +124,7 @@ async def test_a_long_read_is_in_progress_and_joined_by_whoever_asks_again(platf
     assert slow.count("look_read") == 1
 
 
-async def test_a_read_that_ended_while_nobody_waited_is_not_run_again(platform):
+async def test_a_read_that_ended_unawaited_is_not_run_again(platform):
     slow = await platform.server(delay_ms=4_000)
     await platform.registry(slow.settings(), answer_within_s=0.4)
     ask = platform.ask("effects__look_read")
@@ -159,7 +159,7 @@ async def test_a_shutdown_lets_a_call_end_and_answers_it(platform):
     assert row["state"] == "finished"
 
 
-async def test_a_shutdown_without_patience_leaves_the_outcome_of_a_once_call_unknown(platform):
+async def test_a_shutdown_without_grace_leaves_a_once_call_unknown(platform):
     slow = await platform.server(delay_ms=30_000)
     registry = await platform.registry(slow.settings())
     ask = platform.ask("effects__pay_once")

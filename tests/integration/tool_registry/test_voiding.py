@@ -29,7 +29,7 @@ def said(reply: ToolReply) -> tuple[str, str]:
     return reply.error.code, reply.error.message
 
 
-async def test_a_call_that_nobody_has_begun_never_begins(platform):
+async def test_an_unbegun_call_never_begins_once_voided(platform):
     await platform.registry()
     ask = platform.ask("effects__pay_once")
 
@@ -76,7 +76,7 @@ async def test_a_reconcile_tool_that_knows_of_no_effect_is_believed(platform):
     assert platform.times_acted("book_reconcile") == 0
 
 
-async def test_a_call_that_ends_while_it_is_waited_for_keeps_its_outcome_and_its_cost(platform):
+async def test_a_call_ending_during_its_void_keeps_outcome_and_cost(platform):
     slow = await platform.server(delay_ms=1_000)
     registries = await asyncio.gather(*(platform.registry(slow.settings(), cancel_wait_s=20) for _ in range(2)))
     ask = platform.ask("effects__pay_once")
@@ -91,7 +91,7 @@ async def test_a_call_that_ends_while_it_is_waited_for_keeps_its_outcome_and_its
     assert (await calling).status == "success"
 
 
-async def test_a_call_that_outlives_its_wait_is_cut_and_unknown_for_good(platform):
+async def test_a_voided_call_outliving_its_wait_is_cut(platform):
     slow = await platform.server(delay_ms=30_000)
     await platform.registry(slow.settings())
     ask = platform.ask("effects__pay_once")
@@ -104,7 +104,7 @@ async def test_a_call_that_outlives_its_wait_is_cut_and_unknown_for_good(platfor
     await asyncio.wait({calling})
 
 
-async def test_a_call_held_elsewhere_is_in_progress_until_its_lease_runs_out(platform):
+async def test_a_call_held_elsewhere_is_in_progress_for_its_lease(platform):
     await platform.registry(answer_within_s=0.2)
     ask = platform.ask("effects__pay_once")
     row = (ask.tenant, ask.key, ask.job_id, ask.tool, Effect.ONCE, "elsewhere", 600, ask.deadline)

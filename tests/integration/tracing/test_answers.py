@@ -96,7 +96,7 @@ async def test_a_listed_job_is_what_the_fold_says(platform: TracingPlatform, sta
     assert (job.answer, job.partial, job.reason) == ("because", False, None)
 
 
-async def test_a_listed_job_says_why_it_is_not_all_that_was_asked_for(platform: TracingPlatform, start: Start):
+async def test_a_listed_job_has_the_reason_of_its_partial_answer(platform: TracingPlatform, start: Start):
     await start()
     cut, cancelled = Log(platform.bus, job_id="j1"), Log(platform.bus, job_id="j2")
     await cut.append(cut.submitted(), cut.routed(), cut.completed("half", partial=True, reason="3 steps are used up"))

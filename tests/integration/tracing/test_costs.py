@@ -98,7 +98,7 @@ async def rows(platform: TracingPlatform, *group_by: str, tz: str = "UTC") -> li
     return list((await platform.bus.ask(asked, CostTable)).rows)
 
 
-async def test_every_dollar_of_a_job_is_in_one_place_and_all_places_agree(platform: TracingPlatform, start: Start):
+async def test_every_cost_of_a_job_agrees_in_all_places(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.aside("classification", "0.0004"))
@@ -149,7 +149,7 @@ async def test_costs_are_grouped_by_kind_session_tenant_and_job(platform: Tracin
     assert row.cache_read_share == round(4 / 13, 6)
 
 
-async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: TracingPlatform, start: Start):
+async def test_costs_by_day_use_the_requested_time_zone(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus, at=datetime(2026, 3, 28, 23, 30, tzinfo=UTC))
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.hears(1), log.completed())
@@ -159,9 +159,7 @@ async def test_a_day_is_a_day_of_the_zone_that_was_asked_for(platform: TracingPl
     assert [row.group["day"] for row in await rows(platform, "day", tz="Europe/Berlin")] == ["2026-03-29"]
 
 
-async def test_an_unknown_zone_is_refused_whatever_is_asked_and_though_nothing_was_spent(
-    platform: TracingPlatform, start: Start
-):
+async def test_an_unknown_time_zone_is_refused_even_without_costs(platform: TracingPlatform, start: Start):
     await start()
 
     async def refused(*group_by: str) -> str:
@@ -177,9 +175,7 @@ async def test_an_unknown_zone_is_refused_whatever_is_asked_and_though_nothing_w
     assert await rows(platform, "model", tz="Europe/Berlin") != []
 
 
-async def test_a_call_that_was_refused_outright_costs_nothing_and_is_not_unknown(
-    platform: TracingPlatform, start: Start
-):
+async def test_a_refused_call_costs_nothing_and_is_not_unknown(platform: TracingPlatform, start: Start):
     await start()
     log = Spender(platform.bus)
     await log.append(log.submitted(), log.routed(), log.claimed(), log.asks(1), log.loses(1), log.asks(1, 2))
@@ -201,9 +197,7 @@ async def test_an_unknown_bound_makes_the_upper_bound_unknown(platform: TracingP
     assert (await platform.trace("j1")).totals.cost_usd == 0
 
 
-async def test_sums_are_the_same_in_the_log_the_ledger_the_spans_and_the_metric(
-    platform: TracingPlatform, start: Start
-):
+async def test_log_ledger_spans_and_metric_have_equal_sums(platform: TracingPlatform, start: Start):
     """Of random jobs with retries, cuts, aborts, auxiliary calls and dead holders."""
     await start()
     chance = random.Random(20261122)
@@ -267,7 +261,7 @@ def unsettled_calls(log: Spender) -> set[str]:
 
 
 @pytest.mark.parametrize(("upper", "unsettled"), [("0.002", 1), (None, 0)], ids=["cut", "refused"])
-async def test_a_call_beside_the_conversation_that_failed_is_owed_only_where_it_may_be_billed(
+async def test_a_failed_auxiliary_call_is_unsettled_only_if_billable(
     platform: TracingPlatform, start: Start, upper: str | None, unsettled: int
 ):
     await start()

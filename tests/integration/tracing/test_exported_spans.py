@@ -105,9 +105,7 @@ async def test_a_span_with_neither_parent_nor_anchor_hangs_at_the_root(platform:
     assert [span.name for span in trace.root.children] == ["step 1", "step 2", "process tools.call.{tenant}"]
 
 
-async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_else(
-    platform: TracingPlatform, start: Start
-):
+async def test_a_trace_without_job_belongs_to_its_named_tenant_only(platform: TracingPlatform, start: Start):
     await start()
     retrieval = ExportedSpans("retrieval")
     with retrieval.telemetry.span("index a document", attributes={"wayline.tenant": "acme"}):
@@ -126,7 +124,7 @@ async def test_a_trace_of_no_job_belongs_to_the_tenant_it_names_and_to_nobody_el
         assert refused.value.code == "not_found"
 
 
-async def test_what_is_no_otlp_is_a_dead_letter_and_its_neighbours_are_stored(platform: TracingPlatform, start: Start):
+async def test_invalid_otlp_is_dead_lettered_and_its_neighbours_stored(platform: TracingPlatform, start: Start):
     await Log(platform.bus).whole()
     registry = ExportedSpans()
     with registry.handling(at_tool()):
@@ -223,7 +221,7 @@ async def test_every_table_and_partition_is_guarded_by_tenant(platform: TracingP
     assert partitions == QUICK.spans_days + 3
 
 
-async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(platform: TracingPlatform, start: Start):
+async def test_span_partitions_are_never_vacuumed_and_only_keys_analyzed(platform: TracingPlatform, start: Start):
     await start()
     await PostgresTables(platform.tables, spans_days=20).keep_spans()
     import asyncpg
@@ -243,7 +241,7 @@ async def test_a_days_spans_are_never_vacuumed_and_only_their_key_is_analyzed(pl
     assert {row["attname"]: row["tables"] for row in analyzed} == dict.fromkeys(("trace_id", "span_id", "start"), 23)
 
 
-async def test_a_service_is_known_by_our_name_whatever_its_user_calls_it(
+async def test_a_service_keeps_its_own_name_despite_otel_service_name(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OTEL_SERVICE_NAME", "agents")

@@ -191,7 +191,7 @@ async def test_a_batch_with_a_span_without_ids_leaves_that_one_out(receiver: Rec
     assert list(receiver.spans()) == [f"{2:016x}"]
 
 
-async def test_spans_from_the_log_are_forwarded_of_the_jobs_that_are_sampled(receiver: Received, monkeypatch):
+async def test_log_spans_of_sampled_jobs_are_forwarded(receiver: Received, monkeypatch):
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
     monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
     collector = Collector(lambda: make_exporter(Settings()), make_provider("tracing").sampler)
@@ -255,7 +255,7 @@ async def test_waylines_own_settings_come_before_the_variables(start_collector, 
         ({"OTEL_TRACES_EXPORTER": "none", "WAYLINE_TRACING_OTLP_ENDPOINT": "http://c:4318"}, True),
     ],
 )
-def test_spans_are_forwarded_where_somebody_asked_for_it(monkeypatch, variables: dict[str, str], wanted: bool):
+def test_spans_are_forwarded_only_where_configured(monkeypatch, variables: dict[str, str], wanted: bool):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 

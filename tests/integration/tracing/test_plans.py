@@ -38,7 +38,7 @@ FROM pg_stat_user_tables WHERE relid = 'tracing.ledger'::regclass
 READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
 
 
-async def test_what_is_known_of_jobs_and_traces_is_not_looked_for_in_every_job(platform: TracingPlatform):
+async def test_progress_and_tenant_lookups_use_an_index(platform: TracingPlatform):
     tables = PostgresTables(platform.tables, spans_days=7)
     admin = await asyncpg.connect(platform.database.dsn)
     keys = [("acme", "j1"), ("acme", "j2"), ("acme", "unknown")]

@@ -129,7 +129,7 @@ async def test_the_same_log_delivered_again_changes_nothing_and_counts_nothing(p
     )
 
 
-async def test_an_open_step_is_seen_and_its_end_lands_on_the_same_spans(platform: TracingPlatform, start: Start):
+async def test_an_open_step_is_shown_and_closed_on_the_same_spans(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
@@ -169,7 +169,7 @@ async def test_a_cancelled_job_closes_what_is_open(platform: TracingPlatform, st
     assert steps.steps[0].status == "skipped"
 
 
-async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(platform: TracingPlatform, start: Start):
+async def test_a_dead_executors_call_is_unsettled_once_in_the_ledger(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
@@ -191,7 +191,7 @@ async def test_a_call_whose_executor_died_is_in_the_ledger_once_as_unsettled(pla
     assert [event["name"] for event in trace.root.events] == ["claimed", "claimed"]
 
 
-async def test_the_callers_trace_is_a_link_of_the_root_never_its_parent(platform: TracingPlatform, start: Start):
+async def test_the_callers_trace_is_the_roots_link_not_parent(platform: TracingPlatform, start: Start):
     await start()
     log = Log(platform.bus)
     caller = f"00-{'ab' * 16}-{'cd' * 8}-01"
@@ -267,9 +267,7 @@ async def test_a_record_with_claimed_fields_is_read_whole(platform: TracingPlatf
     assert output.endswith("(334464 characters more in the job's log)")
 
 
-async def test_a_record_that_cannot_be_read_is_put_aside_and_its_neighbours_are_stored(
-    platform: TracingPlatform, start: Start
-):
+async def test_an_unreadable_record_is_dead_lettered_and_its_neighbours_stored(platform: TracingPlatform, start: Start):
     log = Log(platform.bus)
     await log.append(log.submitted(), log.routed())
     await platform.bus.store("events.acme.j1", b"{not json", AS_RECORD)

@@ -144,7 +144,7 @@ async def test_records_wait_for_a_postgres_that_breaks_every_connection(platform
     assert (await platform.bus.js.stream_info("DEAD")).state.messages == 0
 
 
-async def test_a_dead_letter_that_cannot_be_stored_stops_nothing_and_is_tried_again(
+async def test_an_unstorable_dead_letter_is_retried_and_stops_nothing(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     quick = replace(EVENTS_TRACING, ack_wait_s=0.5)
@@ -189,7 +189,7 @@ async def test_a_reader_that_ended_is_not_ready(platform: TracingPlatform, start
     assert "it is not running" in (await service.ready())["spans"]
 
 
-async def test_a_record_waits_for_its_payload_however_often_it_has_to_come_again(
+async def test_a_record_waits_for_its_payload_over_many_deliveries(
     platform: TracingPlatform, start: Start, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("wayline.tracing.batches.RETRY_S", 0.001)
