@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,34 +11,29 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from wayline.chassis import Ask, Bus, Service
-from wayline.chassis.responder import Responder
-from wayline.chassis.topology import Limits, declare
+from wayline.chassis import Ask, Service
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.budgets import ExtendBudget, Extended, ReleaseBudget, Released, Settled, SettleJob
-from wayline.contracts.jobs import JobOptions, JobView, Route, RunJob, Signal, SubmitJob
+from wayline.contracts.jobs import JobOptions, Route, RunJob, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, Rates
-from wayline.executor.app import build
 from wayline.executor.settings import Settings
-from wayline.journal import Head, Job, JobLog, fold, follow, view
+from wayline.journal import Head, JobLog
 from wayline.simulator.chat_server import ChatServer
-from wayline.telemetry import BusExporter, Telemetry
-from wayline.testkit import until
-from wayline.testkit.guarded import ADMIN, Guarded
+from wayline.testkit import Platform, until
+from wayline.testkit.guarded import Guarded
 
 PRICES = Prices(rates=Rates(input=Decimal(1), output=Decimal(10)))
 CARDS = tuple(
     ModelCard(provider="chat", model=model, tier="standard", prices=PRICES) for model in ("one", "two", "three")
 )
 OFFLINE = ModelCard(provider="offline", model="offline", tier="flash")
-ACK_WAIT_S = 1.0
 
 
 @dataclass
-class Purse:
-    """A router's answers about money, and every request kept."""
+class BudgetAnswers:
+    """What a router answers about money, and every request kept."""
 
     grants: int = 0
     """So many more requests are granted."""
@@ -73,23 +67,14 @@ class Purse:
         return [asked for asked in self.asked if isinstance(asked, kind)]
 
 
-@dataclass
-class Stage:
-    """A bus, the executors on it, and the jobs that the test begins."""
+class ExecutorPlatform(Platform):
+    """A platform of executors: the test writes what the router would, and answers for its budgets."""
 
-    nats: Guarded
-    bus: Bus
-    purse: Purse
-    executors: list[Service] = field(default_factory=list)
+    budgets: BudgetAnswers
 
     async def executor(self, chat: ChatServer, *, key: str | None = None) -> Service:
-        return await self.start(Settings(chat_base_url=chat.url, chat_api_key=key))
-
-    async def start(self, settings: Settings) -> Service:
-        service = await build(settings, bus_settings=self.nats.settings("executor"))
-        await service.start()
-        self.executors.append(service)
-        return service
+        """Start an executor whose models are played by a chat server."""
+        return await self.start("executor", executor=Settings(chat_base_url=chat.url, chat_api_key=key))
 
     async def begin(
         self,
@@ -135,28 +120,11 @@ class Stage:
         run = RunJob(tenant="default", job=job_id, at=head.sequence, record=head.carried())
         return (await self.bus.publish(run, msg_id=run.msg_id)).seq
 
-    async def until_no_tickets(self) -> None:
-        async def so() -> bool:
-            return (await self.bus.js.stream_info("RUN")).state.messages == 0
-
-        await until(so, why="every ticket is acked")
-
-    async def signal(self, job_id: str, said: Any) -> int:
-        return (
-            await self.bus.publish(Signal(tenant="default", job_id=job_id, signal=said), msg_id=ids.new_id("s"))
-        ).seq
-
     async def wake(self, job_id: str) -> None:
-        """What a router does about a signal for a parked job."""
+        """Queue a parked job as a router does on a signal."""
         head = await JobLog(self.bus, "default", job_id).last()
         assert head is not None
         await self.ticket(job_id, head)
-
-    async def events(self, job_id: str) -> list[e.Event]:
-        return [event async for event in JobLog(self.bus, "default", job_id).read()]
-
-    async def job(self, job_id: str) -> Job:
-        return fold(await self.events(job_id))
 
     async def until_writing(self, job_id: str) -> None:
         """Wait until a model writes the job's answer."""
@@ -168,14 +136,6 @@ class Stage:
         await self.bus.nc.subscribe(f"deltas.default.{job_id}", cb=hear)
         await until(lambda: len(seen) >= 2, why="the model is writing")
 
-    async def ended(self, job_id: str) -> JobView:
-        async for _ in follow(self.bus, "default", job_id):
-            pass
-        return view(await self.job(job_id))
-
-    async def failed(self, job_id: str) -> list[e.ModelFailed]:
-        return [event for event in await self.events(job_id) if isinstance(event, e.ModelFailed)]
-
     async def claimed(self, job_id: str, head: Head, *events: e.Event, owner: str) -> Head:
         """Write the record of a holder that is gone."""
         log = JobLog(self.bus, "default", job_id)
@@ -184,19 +144,9 @@ class Stage:
 
     async def until_parked(self, job_id: str, *, times: int) -> None:
         async def so() -> bool:
-            return sum(isinstance(event, e.JobParked) for event in await self.events(job_id)) == times
+            return len(await self.events_of(job_id, e.JobParked)) == times
 
         await until(so, why=f"{job_id} has parked {times} times")
-
-    async def parked(self, job_id: str) -> Job:
-        """Wait until a job is parked and its ticket let go."""
-
-        async def so() -> bool:
-            left = (await self.bus.js.stream_info("RUN")).state.messages
-            return not left and (await self.job(job_id)).waiting is not None
-
-        await until(so, why=f"{job_id} is parked")
-        return await self.job(job_id)
 
 
 def stamp(job_id: str, seq: int) -> dict[str, Any]:
@@ -205,21 +155,12 @@ def stamp(job_id: str, seq: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def stage(guarded_nats: Guarded) -> AsyncIterator[Stage]:
-    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="router", exit_when_closed=False)
-    async for _ in declare(bus.js, Limits(ack_wait_s=ACK_WAIT_S, memory=True)):
-        pass
-    purse = Purse()
-    telemetry = Telemetry("router", BusExporter("router"))
-    asks = [Ask(ExtendBudget, purse.on_extend), Ask(ReleaseBudget, purse.on_release), Ask(SettleJob, purse.on_settle)]
-    async with AsyncExitStack() as ends:
-        for ask in asks:
-            answering = Responder(bus, telemetry, ask)
-            await answering.start()
-            ends.push_async_callback(answering.stop, 0)
-        await bus.settled()
-        stage = Stage(guarded_nats, bus, purse)
-        yield stage
-        for service in stage.executors:
-            await service.stop(0.1)
-    await bus.close()
+async def platform(guarded_nats: Guarded) -> AsyncIterator[ExecutorPlatform]:
+    async with ExecutorPlatform.open(guarded_nats) as platform:
+        budgets = platform.budgets = BudgetAnswers()
+        await platform.answer(
+            Ask(ExtendBudget, budgets.on_extend),
+            Ask(ReleaseBudget, budgets.on_release),
+            Ask(SettleJob, budgets.on_settle),
+        )
+        yield platform

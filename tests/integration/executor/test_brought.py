@@ -15,10 +15,10 @@ from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
-from .conftest import Stage, stamp
+from .conftest import ExecutorPlatform, stamp
 
 
-async def order_of(stage: Stage, job_id: str) -> list[str]:
+async def order_of(platform: ExecutorPlatform, job_id: str) -> list[str]:
     """What the bus hears of a job's log from now on: reads by the leader, and records."""
     heard: list[str] = []
 
@@ -29,54 +29,58 @@ async def order_of(stage: Stage, job_id: str) -> list[str]:
     async def on_record(message: Msg) -> None:
         heard.append("record")
 
-    await stage.bus.nc.subscribe("$JS.API.STREAM.MSG.GET.EVENTS", cb=on_read)
-    await stage.bus.nc.subscribe(f"live.default.{job_id}", cb=on_record)
-    await stage.bus.settled()
+    await platform.bus.nc.subscribe("$JS.API.STREAM.MSG.GET.EVENTS", cb=on_read)
+    await platform.bus.nc.subscribe(f"live.default.{job_id}", cb=on_record)
+    await platform.bus.settled()
     return heard
 
 
 @pytest.mark.parametrize(("brings", "order"), [(True, ["record", "record"]), (False, ["record", "read", "record"])])
-async def test_a_job_whose_ticket_brings_its_record_is_claimed_unread(stage: Stage, brings: bool, order: list[str]):
+async def test_a_job_whose_ticket_brings_its_record_is_claimed_unread(
+    platform: ExecutorPlatform, brings: bool, order: list[str]
+):
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        heard = await order_of(stage, "j1")
-        head = await stage.begin("j1", ticket=False)
-        await stage.ticket("j1", head if brings else head._replace(body=b""))
+        await platform.executor(chat)
+        heard = await order_of(platform, "j1")
+        head = await platform.begin("j1", ticket=False)
+        await platform.ticket("j1", head if brings else head._replace(body=b""))
 
         await until(lambda: heard.count("record") >= 2, why="the job is claimed")
         assert heard[: len(order)] == order
-        await stage.ended("j1")
+        await platform.wait_for("j1")
 
 
-async def test_a_ticket_carrying_an_outdated_record_begins_nothing(stage: Stage):
+async def test_a_ticket_carrying_an_outdated_record_begins_nothing(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say("done")) as chat:
-        head = await stage.begin("j1", ticket=False)
-        last = await stage.claimed("j1", head, owner="999:1")
-        await stage.ticket("j1", head)
-        await stage.executor(chat)
-        await stage.until_no_tickets()
+        head = await platform.begin("j1", ticket=False)
+        last = await platform.claimed("j1", head, owner="999:1")
+        await platform.ticket("j1", head)
+        await platform.executor(chat)
+        await platform.wait_until_empty("RUN")
 
-        assert (await stage.events("j1"))[-1].seq == last.seq
+        assert (await platform.events("j1"))[-1].seq == last.seq
         assert not chat.calls
 
 
-async def test_a_late_ticket_of_an_ended_job_only_settles(stage: Stage):
+async def test_a_late_ticket_of_an_ended_job_only_settles(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        head = await stage.begin("j1")
-        await stage.ended("j1")
-        await stage.until_no_tickets()
-        before = len(await stage.events("j1"))
+        await platform.executor(chat)
+        head = await platform.begin("j1")
+        await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
+        before = len(await platform.events("j1"))
         late = RunJob(tenant="default", job="j1", at=head.sequence, record=head.carried())
-        await stage.bus.publish(late, msg_id="late")
-        await stage.until_no_tickets()
+        await platform.bus.publish(late, msg_id="late")
+        await platform.wait_until_empty("RUN")
 
-        assert len(await stage.events("j1")) == before
+        assert len(await platform.events("j1")) == before
         assert len(chat.calls) == 1
-        assert len(stage.purse.of(SettleJob)) == 2
+        assert len(platform.budgets.of(SettleJob)) == 2
 
 
-async def test_a_claim_that_is_overtaken_while_it_reads_is_judged_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_claim_that_is_overtaken_while_it_reads_is_judged_again(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """The holder before had only stalled: it writes once more after the leader was asked."""
     real, overtaken = JobLog.records, []
 
@@ -89,12 +93,12 @@ async def test_a_claim_that_is_overtaken_while_it_reads_is_judged_again(stage: S
         return e.ContextInjected(**stamp("j1", seq), note=NoteMessage(label="CONTEXT", text="c"))
 
     async with ChatServer(lambda _: Say("done")) as chat:
-        log = JobLog(stage.bus, "default", "j1")
-        head = await stage.begin("j1", ticket=False)
-        last = await stage.claimed("j1", head, note(4), owner=f"{await stage.ticket('j1', head)}:0")
+        log = JobLog(platform.bus, "default", "j1")
+        head = await platform.begin("j1", ticket=False)
+        last = await platform.claimed("j1", head, note(4), owner=f"{await platform.ticket('j1', head)}:0")
         monkeypatch.setattr(JobLog, "records", records)
-        await stage.executor(chat)
+        await platform.executor(chat)
 
-        assert (await stage.ended("j1")).status == "completed"
-        delivered = (await stage.bus.js.consumer_info("RUN", "interactive")).delivered
+        assert (await platform.wait_for("j1")).status == "completed"
+        delivered = (await platform.bus.js.consumer_info("RUN", "interactive")).delivered
         assert delivered is not None and delivered.consumer_seq == 1

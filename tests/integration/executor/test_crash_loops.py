@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Ask, Bus
-from wayline.chassis.responder import Responder
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
@@ -21,10 +20,9 @@ from wayline.executor.hold.claim import CLAIMS_MAX, SILENT_MAX
 from wayline.executor.run_tickets import CRASH_LOOP, GIVEN_UP
 from wayline.journal import JobLog, State, folding
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 
-from .conftest import Stage, stamp
+from .conftest import ExecutorPlatform, stamp
 
 NOTE = NoteMessage(label="CONTEXT", text="poison")
 
@@ -33,25 +31,25 @@ class Killed(BaseException):
     """What a fold ends with here: nobody handles it, nothing is written, the ticket is not given back."""
 
 
-async def poisoned(stage: Stage, job_id: str, *, attempt: int = 1) -> None:
+async def poisoned(platform: ExecutorPlatform, job_id: str, *, attempt: int = 1) -> None:
     """A job whose second record is fatal to whoever folds it, and its ticket."""
-    head = await stage.begin(job_id, ticket=False)
-    sequence = await stage.ticket(job_id, head)
+    head = await platform.begin(job_id, ticket=False)
+    sequence = await platform.ticket(job_id, head)
     # Delivery 0: the ticket's first delivery to the executor that the test starts is a later one.
     owner = f"{sequence}:0"
     claim = e.JobClaimed(**stamp(job_id, 3), executor="gone", epoch=1, owner=owner, attempt=attempt)
     note = e.ContextInjected(**stamp(job_id, 4), note=NOTE)
-    await JobLog(stage.bus, "default", job_id).append([claim, note], head, owner=owner, attempt=attempt, epoch=1)
+    await JobLog(platform.bus, "default", job_id).append([claim, note], head, owner=owner, attempt=attempt, epoch=1)
 
 
-async def types(stage: Stage, job_id: str) -> list[str]:
-    return [event.type for event in await stage.events(job_id)]
+async def types(platform: ExecutorPlatform, job_id: str) -> list[str]:
+    return [event.type for event in await platform.events(job_id)]
 
 
-async def given_up(stage: Stage, job_id: str) -> None:
+async def given_up(platform: ExecutorPlatform, job_id: str) -> None:
     async def so() -> bool:
-        done = (await types(stage, job_id))[-1] == "job.failed" and stage.purse.of(SettleJob)
-        return bool(done) and (await stage.bus.js.stream_info("RUN")).state.messages == 0
+        done = (await types(platform, job_id))[-1] == "job.failed" and platform.budgets.of(SettleJob)
+        return bool(done) and (await platform.bus.js.stream_info("RUN")).state.messages == 0
 
     await until(so, within=20, why="it has failed, is settled, and its ticket is gone")
 
@@ -69,36 +67,36 @@ def fatal(monkeypatch: pytest.MonkeyPatch) -> list[e.Event]:
     return folded
 
 
-async def test_a_job_whose_fold_kills_its_holder_is_given_up_unfolded(stage: Stage, fatal: list[e.Event]):
+async def test_a_job_whose_fold_kills_its_holder_is_given_up_unfolded(platform: ExecutorPlatform, fatal: list[e.Event]):
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        await poisoned(stage, "poison")
-        await stage.executor(chat)
-        await stage.begin("neighbour")
-        await given_up(stage, "poison")
-        assert (await stage.ended("neighbour")).status == "completed"
+        await poisoned(platform, "poison")
+        await platform.executor(chat)
+        await platform.begin("neighbour")
+        await given_up(platform, "poison")
+        assert (await platform.wait_for("neighbour")).status == "completed"
 
-    claims = [event for event in await stage.events("poison") if isinstance(event, e.JobClaimed)]
+    claims = await platform.events_of("poison", e.JobClaimed)
     # The first after the claim in the log dies before it has claimed; from then on each claims before it folds.
     assert [claim.attempt for claim in claims] == [1, 2, 3, 4, 5, 6]
     assert len(fatal) == CLAIMS_MAX
-    assert (await types(stage, "poison"))[-2:] == ["job.claimed", "job.failed"]
-    letter = await stage.bus.js.get_msg("DEAD", 1)
+    assert (await types(platform, "poison"))[-2:] == ["job.claimed", "job.failed"]
+    letter = await platform.bus.js.get_msg("DEAD", 1)
     assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
 
 
-async def test_a_given_up_job_keeps_its_reservation(stage: Stage, fatal: list[e.Event]):
+async def test_a_given_up_job_keeps_its_reservation(platform: ExecutorPlatform, fatal: list[e.Event]):
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
-        await stage.executor(chat)
-        await given_up(stage, "poison")
+        await poisoned(platform, "poison", attempt=CLAIMS_MAX)
+        await platform.executor(chat)
+        await given_up(platform, "poison")
 
     assert fatal == []
-    assert [(one.job_id, one.cost_usd) for one in stage.purse.of(SettleJob)] == [("poison", None)]
+    assert [(one.job_id, one.cost_usd) for one in platform.budgets.of(SettleJob)] == [("poison", None)]
 
 
-async def test_a_log_that_kills_its_readers_is_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    present = (await stage.bus.js.consumer_info("RUN", "interactive")).config
-    await stage.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.4))
+async def test_a_log_that_kills_its_readers_is_given_up(platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch):
+    present = (await platform.bus.js.consumer_info("RUN", "interactive")).config
+    await platform.bus.js.add_consumer("RUN", present.evolve(ack_wait=0.4))
     reads: list[str] = []
 
     async def kill(self: JobLog, upto: int | None = None) -> Any:
@@ -106,18 +104,20 @@ async def test_a_log_that_kills_its_readers_is_given_up(stage: Stage, monkeypatc
         raise Killed
 
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await poisoned(stage, "poison")
+        await poisoned(platform, "poison")
         monkeypatch.setattr(JobLog, "records", kill)
-        await stage.executor(chat)
-        await until(lambda: stage.purse.of(SettleJob), within=20, why="it is settled")
+        await platform.executor(chat)
+        await until(lambda: platform.budgets.of(SettleJob), within=20, why="it is settled")
 
     monkeypatch.undo()
     # Nothing tells the first ones from a ticket that was given back; then each claims before it reads.
     assert len(reads) == SILENT_MAX + CLAIMS_MAX - 1
-    assert (await types(stage, "poison"))[4:] == ["job.claimed"] * CLAIMS_MAX + ["job.failed"]
+    assert (await types(platform, "poison"))[4:] == ["job.claimed"] * CLAIMS_MAX + ["job.failed"]
 
 
-async def test_a_temporarily_unreadable_log_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_temporarily_unreadable_log_is_not_given_up(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """Its holder before left a claim and died, so each claims before it reads; who then cannot read is not dead."""
     real, tries = JobLog.records, count(1)
 
@@ -127,17 +127,19 @@ async def test_a_temporarily_unreadable_log_is_not_given_up(stage: Stage, monkey
         return await real(self, upto)
 
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        head = await stage.begin("away", ticket=False)
-        await stage.claimed("away", head, owner=f"{await stage.ticket('away', head)}:0")
+        head = await platform.begin("away", ticket=False)
+        await platform.claimed("away", head, owner=f"{await platform.ticket('away', head)}:0")
         monkeypatch.setattr(JobLog, "records", records)
-        await stage.executor(chat)
-        await until(lambda: stage.purse.of(SettleJob), within=20, why="it is settled")
+        await platform.executor(chat)
+        await until(lambda: platform.budgets.of(SettleJob), within=20, why="it is settled")
 
     monkeypatch.undo()
-    assert (await stage.job("away")).status == "completed"
+    assert (await platform.job("away")).status == "completed"
 
 
-async def test_a_job_with_temporarily_unreadable_signals_is_not_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_job_with_temporarily_unreadable_signals_is_not_given_up(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     real, tries = signals.newest, count(1)
 
     async def newest(bus: Bus, tenant: str, job_id: str) -> int:
@@ -147,10 +149,10 @@ async def test_a_job_with_temporarily_unreadable_signals_is_not_given_up(stage: 
 
     monkeypatch.setattr(signals, "newest", newest)
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("away")
+        await platform.executor(chat)
+        await platform.begin("away")
 
-        assert (await stage.ended("away")).status == "completed"
+        assert (await platform.wait_for("away")).status == "completed"
 
 
 class Newer(e.Event):
@@ -159,19 +161,21 @@ class Newer(e.Event):
     type: str = "job.foreseen"
 
 
-async def test_a_build_unable_to_read_a_log_never_gives_it_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_build_unable_to_read_a_log_never_gives_it_up(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """Its holder before had claimed it and died: this one claims before it reads, and takes that back."""
     monkeypatch.setattr(run_tickets, "UNKNOWN_RETRY_S", 0.1)
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        head = await stage.begin("newer", ticket=False)
-        log = JobLog(stage.bus, "default", "newer")
+        head = await platform.begin("newer", ticket=False)
+        log = JobLog(platform.bus, "default", "newer")
         head = await log.append([Newer(**stamp("newer", 3))], head)
-        sequence = await stage.ticket("newer", head)
-        await stage.claimed("newer", head, owner=f"{sequence}:0")
-        await stage.executor(chat)
+        sequence = await platform.ticket("newer", head)
+        await platform.claimed("newer", head, owner=f"{sequence}:0")
+        await platform.executor(chat)
 
         async def offered() -> int:
-            return (await stage.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq
+            return (await platform.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq
 
         async def often() -> bool:
             return await offered() >= 4
@@ -185,36 +189,34 @@ async def test_a_build_unable_to_read_a_log_never_gives_it_up(stage: Stage, monk
     assert records[2:] == [["job.claimed"], ["job.claimed"], ["job.handed_back"]]
 
 
-async def test_a_given_up_job_is_settled_without_folding_its_log(stage: Stage, fatal: list[e.Event]):
+async def test_a_given_up_job_is_settled_without_folding_its_log(platform: ExecutorPlatform, fatal: list[e.Event]):
     """The executor that gave it up died before it had put the ticket aside."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await poisoned(stage, "poison", attempt=CLAIMS_MAX)
-        log = JobLog(stage.bus, "default", "poison")
+        await poisoned(platform, "poison", attempt=CLAIMS_MAX)
+        log = JobLog(platform.bus, "default", "poison")
         head = await log.last()
         assert head is not None
         failed = e.JobFailed(**stamp("poison", 5), error=Failure(code=CRASH_LOOP, message=GIVEN_UP))
         await log.append([failed], head)
-        await stage.executor(chat)
-        await given_up(stage, "poison")
+        await platform.executor(chat)
+        await given_up(platform, "poison")
 
     assert fatal == []
-    assert [one.cost_usd for one in stage.purse.of(SettleJob)] == [None]
-    letter = await stage.bus.js.get_msg("DEAD", 1)
+    assert [one.cost_usd for one in platform.budgets.of(SettleJob)] == [None]
+    letter = await platform.bus.js.get_msg("DEAD", 1)
     assert (letter.headers or {})[h.DEAD_CODE] == CRASH_LOOP
 
 
-async def test_a_given_up_jobs_open_calls_are_settled_first(stage: Stage):
+async def test_a_given_up_jobs_open_calls_are_settled_first(platform: ExecutorPlatform):
     asked: list[VoidTool] = []
 
     async def on_void(void: VoidTool) -> ToolReply:
         asked.append(void)
         return ToolReply(status="success", content="paid", cost_usd=Decimal("0.01"))
 
-    ledger = Responder(stage.bus, Telemetry("tool_registry", BusExporter("tool_registry")), Ask(VoidTool, on_void))
-    await ledger.start()
-    await stage.bus.settled()
-    head = await stage.begin("killer", ticket=False)
-    owner = f"{await stage.ticket('killer', head)}:0"
+    await platform.answer(Ask(VoidTool, on_void))
+    head = await platform.begin("killer", ticket=False)
+    owner = f"{await platform.ticket('killer', head)}:0"
     claim = e.JobClaimed(**stamp("killer", 3), executor="gone", epoch=1, owner=owner, attempt=1)
     calls = [
         e.ToolRequested(
@@ -229,17 +231,16 @@ async def test_a_given_up_jobs_open_calls_are_settled_first(stage: Stage):
         for n in (0, 1)
     ]
     done = e.ToolCompleted(**stamp("killer", 6), step=1, call="0", tool="bank__pay", status="success")
-    log = JobLog(stage.bus, "default", "killer")
+    log = JobLog(platform.bus, "default", "killer")
     head = await log.append([claim, *calls, done], head, owner=owner, attempt=1, epoch=1)
     # Holders that came to nothing since.
     last = e.JobClaimed(**stamp("killer", 7), executor="gone", epoch=2, owner=owner, attempt=CLAIMS_MAX)
     await log.append([last], head, owner=owner, attempt=CLAIMS_MAX, epoch=2)
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await stage.executor(chat)
-        await given_up(stage, "killer")
-    await ledger.stop(0)
+        await platform.executor(chat)
+        await given_up(platform, "killer")
 
-    *_, completed, failed = await stage.events("killer")
+    *_, completed, failed = await platform.events("killer")
     assert [void.key for void in asked] == ["default/killer/1/1"]
     assert isinstance(completed, e.ToolCompleted)
     assert (completed.call, completed.status, completed.cost_usd) == ("1", "success", Decimal("0.01"))

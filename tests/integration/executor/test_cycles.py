@@ -6,7 +6,7 @@ import asyncio
 import gc
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any
@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Ask
-from wayline.chassis.responder import Responder
 from wayline.contracts.agents import AgentConfig
+from wayline.contracts.events import ModelFailed
 from wayline.contracts.jobs import Cancel
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 
 JOBS = [f"j{n}" for n in range(20)]
 CLOCK = ToolDefinition(name="clock", input_schema={"type": "object"}, effect=Effect.READ)
@@ -31,7 +30,7 @@ ASKS_TWICE = turns(Say(tools=(("clock", {}),)), Say(tools=(("clock", {}), ("cloc
 
 
 @pytest.fixture
-async def tools(stage: Stage) -> AsyncIterator[None]:
+async def tools(platform: ExecutorPlatform) -> None:
     """A registry of one tool."""
 
     async def on_list(_: ListTools) -> ToolList:
@@ -40,73 +39,66 @@ async def tools(stage: Stage) -> AsyncIterator[None]:
     async def on_call(_: CallTool) -> ToolReply:
         return ToolReply(status="success", content="23:59")
 
-    telemetry = Telemetry("tool_registry", BusExporter("tool_registry"))
-    answering = [Responder(stage.bus, telemetry, ask) for ask in (Ask(ListTools, on_list), Ask(CallTool, on_call))]
-    for responder in answering:
-        await responder.start()
-    await stage.bus.settled()
-    yield
-    for responder in answering:
-        await responder.stop(0)
+    await platform.answer(Ask(ListTools, on_list), Ask(CallTool, on_call))
 
 
-async def test_a_job_makes_no_reference_cycles(stage: Stage, tools: None):
+async def test_a_job_makes_no_reference_cycles(platform: ExecutorPlatform, tools: None):
     async with ChatServer(ASKS_TWICE) as chat:
-        await stage.executor(chat)
-        await run(stage, "first")
+        await platform.executor(chat)
+        await run(platform, "first")
 
         with uncollected() as found:
-            await run(stage, *JOBS)
+            await run(platform, *JOBS)
 
     assert Counter(map(whose, found)) == {}
-    assert {(await stage.ended(job_id)).answer for job_id in JOBS} == {"It is late."}
+    assert {(await platform.wait_for(job_id)).answer for job_id in JOBS} == {"It is late."}
 
 
-async def test_a_call_that_broke_off_leaves_no_reference_cycles_of_ours(stage: Stage, tools: None):
+async def test_a_call_that_broke_off_leaves_no_reference_cycles_of_ours(platform: ExecutorPlatform, tools: None):
     number = itertools.count()
 
     def a_few_are_cut(body: dict[str, Any]) -> Say:
         return Say(text="It is", cut=True) if next(number) % 20 == 9 else ASKS_TWICE(body)
 
     async with ChatServer(a_few_are_cut) as chat:
-        await stage.executor(chat)
-        await run(stage, "first")
+        await platform.executor(chat)
+        await run(platform, "first")
 
         with uncollected() as found:
-            await run(stage, *JOBS)
+            await run(platform, *JOBS)
 
     assert Counter(filter(ours, map(whose, found))) == {}
-    assert [failed for job_id in JOBS for failed in await stage.failed(job_id)] != []
+    assert [failed for job_id in JOBS for failed in await platform.events_of(job_id, ModelFailed)] != []
 
 
-async def test_a_cancelled_job_leaves_no_reference_cycles_of_ours(stage: Stage):
+async def test_a_cancelled_job_leaves_no_reference_cycles_of_ours(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="never all of it", hold=asyncio.Event())) as chat:
-        await stage.executor(chat)
-        await cancel(stage, chat, "first")
+        await platform.executor(chat)
+        await cancel(platform, chat, "first")
 
         with uncollected() as found:
-            await cancel(stage, chat, *JOBS)
+            await cancel(platform, chat, *JOBS)
 
     assert Counter(filter(ours, map(whose, found))) == {}
-    assert {(await stage.ended(job_id)).status for job_id in JOBS} == {"cancelled"}
+    assert {(await platform.wait_for(job_id)).status for job_id in JOBS} == {"cancelled"}
 
 
-async def run(stage: Stage, *jobs: str) -> None:
+async def run(platform: ExecutorPlatform, *jobs: str) -> None:
     """Have jobs worked off. Nobody reads their logs meanwhile: each subscription of the bus's client is a cycle."""
     for job_id in jobs:
-        await stage.begin(job_id, config=WORKING)
-    await stage.until_no_tickets()
+        await platform.begin(job_id, config=WORKING)
+    await platform.wait_until_empty("RUN")
 
 
-async def cancel(stage: Stage, chat: ChatServer, *jobs: str) -> None:
+async def cancel(platform: ExecutorPlatform, chat: ChatServer, *jobs: str) -> None:
     """Begin jobs, and cancel each while its model writes."""
     before = len(chat.calls)
     for job_id in jobs:
-        await stage.begin(job_id)
+        await platform.begin(job_id)
     await until(lambda: len(chat.calls) == before + len(jobs), why="each job's model is asked")
     for job_id in jobs:
-        await stage.signal(job_id, Cancel(reason="enough"))
-    await stage.until_no_tickets()
+        await platform.signal(job_id, Cancel(reason="enough"))
+    await platform.wait_until_empty("RUN")
 
 
 @contextmanager

@@ -18,86 +18,88 @@ from wayline.journal import Head, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
-from .conftest import Stage, stamp
+from .conftest import ExecutorPlatform, stamp
 
 ROLLOUTS = CLAIMS_MAX + 2
 
 
-async def held_and_stopped(stage: Stage, chat: ChatServer, job_id: str) -> None:
+async def held_and_stopped(platform: ExecutorPlatform, chat: ChatServer, job_id: str) -> None:
     """An executor gets the job in hand, and is stopped."""
-    service = await stage.executor(chat)
+    service = await platform.executor(chat)
     (lane, *_) = (part for part in service.parts if isinstance(part, Lane))
     await until(lambda: ("default", job_id) in lane._by_job, why="the job is held")
     await service.stop(5)
 
 
-async def head_of(stage: Stage, job_id: str) -> Head:
-    head = await JobLog(stage.bus, "default", job_id).last()
+async def head_of(platform: ExecutorPlatform, job_id: str) -> Head:
+    head = await JobLog(platform.bus, "default", job_id).last()
     assert head is not None
     return head
 
 
-async def types(stage: Stage, job_id: str) -> list[str]:
-    return [event.type for event in await stage.events(job_id)]
+async def types(platform: ExecutorPlatform, job_id: str) -> list[str]:
+    return [event.type for event in await platform.events(job_id)]
 
 
-async def test_a_job_waiting_for_the_registry_survives_many_rollouts(stage: Stage):
+async def test_a_job_waiting_for_the_registry_survives_many_rollouts(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await stage.begin("waits", config=AgentConfig(tools=("away",)))
+        await platform.begin("waits", config=AgentConfig(tools=("away",)))
         for _ in range(ROLLOUTS):
-            await held_and_stopped(stage, chat, "waits")
-        claims = [event for event in await stage.events("waits") if isinstance(event, e.JobClaimed)]
-        await stage.signal("waits", Cancel(reason="enough"))
-        await stage.executor(chat)
-        assert (await stage.ended("waits")).status == "cancelled"
+            await held_and_stopped(platform, chat, "waits")
+        claims = await platform.events_of("waits", e.JobClaimed)
+        await platform.signal("waits", Cancel(reason="enough"))
+        await platform.executor(chat)
+        assert (await platform.wait_for("waits")).status == "cancelled"
 
     assert [claim.attempt for claim in claims] == [1] * ROLLOUTS
-    reasons = {event.reason for event in await stage.events("waits") if isinstance(event, e.JobHandedBack)}
+    reasons = {event.reason for event in await platform.events("waits") if isinstance(event, e.JobHandedBack)}
     assert reasons == {"its executor is being stopped"}
 
 
-async def test_a_hand_back_and_its_claim_share_one_record(stage: Stage):
+async def test_a_hand_back_and_its_claim_share_one_record(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await stage.begin("waits", config=AgentConfig(tools=("away",)))
+        await platform.begin("waits", config=AgentConfig(tools=("away",)))
         for _ in range(3):
-            before = (await head_of(stage, "waits")).sequence
-            await held_and_stopped(stage, chat, "waits")
-            assert (await head_of(stage, "waits")).sequence == before + 1
-    assert (await types(stage, "waits"))[2:] == ["job.claimed", "job.handed_back"] * 3
+            before = (await head_of(platform, "waits")).sequence
+            await held_and_stopped(platform, chat, "waits")
+            assert (await head_of(platform, "waits")).sequence == before + 1
+    assert (await types(platform, "waits"))[2:] == ["job.claimed", "job.handed_back"] * 3
 
 
-async def take(stage: Stage, stream: str, *, most_bytes: int) -> None:
+async def take(platform: ExecutorPlatform, stream: str, *, most_bytes: int) -> None:
     """Have a stream refuse what is larger."""
-    present = (await stage.bus.js.stream_info(stream)).config
-    await stage.bus.js.update_stream(present.evolve(max_msg_size=most_bytes))
+    present = (await platform.bus.js.stream_info(stream)).config
+    await platform.bus.js.update_stream(present.evolve(max_msg_size=most_bytes))
 
 
-async def test_a_job_unable_to_park_is_handed_back_until_it_can(stage: Stage):
+async def test_a_job_unable_to_park_is_handed_back_until_it_can(platform: ExecutorPlatform):
     """Its wait cannot be scheduled: the job that has no claim to lose by it waits for room."""
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await take(stage, "LATER", most_bytes=1)
-        head = await stage.begin("caps", options=JobOptions(at_cap="park"), held_usd=Decimal(0), ticket=False)
-        owner = f"{await stage.ticket('caps', head)}:0"
+        await take(platform, "LATER", most_bytes=1)
+        head = await platform.begin("caps", options=JobOptions(at_cap="park"), held_usd=Decimal(0), ticket=False)
+        owner = f"{await platform.ticket('caps', head)}:0"
         claim = e.JobClaimed(**stamp("caps", 3), executor="gone", epoch=1, owner=owner, attempt=CLAIMS_MAX - 1)
         note = e.ContextInjected(**stamp("caps", 4), note=NoteMessage(label="CONTEXT", text="it goes on"))
-        log = JobLog(stage.bus, "default", "caps")
+        log = JobLog(platform.bus, "default", "caps")
         await log.append([claim, note], head, owner=owner, attempt=CLAIMS_MAX - 1, epoch=1)
-        await stage.executor(chat)
+        await platform.executor(chat)
 
         async def refused() -> bool:
-            return (await types(stage, "caps")).count("job.handed_back") == 3
+            return (await types(platform, "caps")).count("job.handed_back") == 3
 
         await until(refused, within=20, why="it has been handed back again and again")
-        await take(stage, "LATER", most_bytes=-1)
-        assert (await stage.parked("caps")).waiting is not None
+        await take(platform, "LATER", most_bytes=-1)
+        assert (await platform.wait_until_parked("caps")).waiting is not None
 
-    claims = [event for event in await stage.events("caps") if isinstance(event, e.JobClaimed)]
+    claims = await platform.events_of("caps", e.JobClaimed)
     assert {claim.attempt for claim in claims[1:]} == {CLAIMS_MAX}
-    reasons = [event.reason for event in await stage.events("caps") if isinstance(event, e.JobHandedBack)]
+    reasons = [event.reason for event in await platform.events("caps") if isinstance(event, e.JobHandedBack)]
     assert "is full" in reasons[0]
 
 
-async def test_no_record_follows_a_park_whose_wake_up_failed(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_no_record_follows_a_park_whose_wake_up_failed(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """Tickets that wake a job name its parked record: behind another one they would be stale."""
     real, refused = follow_up.newest, True
 
@@ -106,21 +108,23 @@ async def test_no_record_follows_a_park_whose_wake_up_failed(stage: Stage, monke
 
     monkeypatch.setattr(follow_up, "newest", newest)
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await stage.begin("parks", options=JobOptions(at_cap="park"), held_usd=Decimal(0))
-        await take(stage, "RUN", most_bytes=1)
-        await stage.executor(chat)
+        await platform.begin("parks", options=JobOptions(at_cap="park"), held_usd=Decimal(0))
+        await take(platform, "RUN", most_bytes=1)
+        await platform.executor(chat)
 
         async def again() -> bool:
-            return (await stage.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq >= 3
+            return (await platform.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq >= 3
 
         await until(again, within=20, why="its ticket has come again")
-        assert (await head_of(stage, "parks")).values[-1]["type"] == "job.parked"
+        assert (await head_of(platform, "parks")).values[-1]["type"] == "job.parked"
         refused = False
-        await stage.parked("parks")
-    assert (await types(stage, "parks"))[-2:] == ["job.claimed", "job.parked"]
+        await platform.wait_until_parked("parks")
+    assert (await types(platform, "parks"))[-2:] == ["job.claimed", "job.parked"]
 
 
-async def test_nothing_is_written_behind_an_append_that_was_cut_short(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_nothing_is_written_behind_an_append_that_was_cut_short(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """Its record may be in or not: what came next in the log would be a guess."""
     real, stored = JobLog._append, asyncio.Event()
 
@@ -133,12 +137,12 @@ async def test_nothing_is_written_behind_an_append_that_was_cut_short(stage: Sta
 
     monkeypatch.setattr(JobLog, "_append", unanswered)
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        service = await stage.executor(chat)
-        await stage.begin("cut")
+        service = await platform.executor(chat)
+        await platform.begin("cut")
         await asyncio.wait_for(stored.wait(), 10)
         with capture_logs() as said:
             await service.stop(0.1)
         assert [line for line in said if line["log_level"] == "error"] == []
-        await stage.executor(chat)
-        assert (await stage.ended("cut")).status == "completed"
-    assert "job.handed_back" not in await types(stage, "cut")
+        await platform.executor(chat)
+        assert (await platform.wait_for("cut")).status == "completed"
+    assert "job.handed_back" not in await types(platform, "cut")

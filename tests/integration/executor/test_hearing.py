@@ -17,20 +17,22 @@ from wayline.journal import Job, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 
 
-async def test_a_cancel_that_came_before_the_claim_is_heard(stage: Stage):
+async def test_a_cancel_that_came_before_the_claim_is_heard(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.begin("j1")
-        await stage.signal("j1", Cancel(reason="no longer needed"))
-        await stage.executor(chat)
+        await platform.begin("j1")
+        await platform.signal("j1", Cancel(reason="no longer needed"))
+        await platform.executor(chat)
 
-        assert (await stage.ended("j1")).status == "cancelled"
+        assert (await platform.wait_for("j1")).status == "cancelled"
         assert not chat.calls
 
 
-async def test_a_cancel_stored_right_after_the_leader_read_is_heard(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_cancel_stored_right_after_the_leader_read_is_heard(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """Its hint comes before the answer, which does not know of it yet."""
     asked: list[str] = []
 
@@ -38,29 +40,29 @@ async def test_a_cancel_stored_right_after_the_leader_read_is_heard(stage: Stage
         asked.append(job_id)
         if len(asked) > 1:
             return await known(bus, tenant, job_id)
-        await stage.signal(job_id, Cancel(reason="no longer needed"))
+        await platform.signal(job_id, Cancel(reason="no longer needed"))
         await bus.settled()
         return 0
 
     known = signals.newest
     monkeypatch.setattr(signals, "newest", newest)
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
+        await platform.executor(chat)
+        await platform.begin("j1")
 
-        assert (await stage.ended("j1")).status == "cancelled"
+        assert (await platform.wait_for("j1")).status == "cancelled"
         await until(lambda: len(asked) == 2, why="the hint made it look")
         assert not chat.calls
 
 
-async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: Stage):
-    head = await stage.begin("j1", ticket=False)
+async def test_a_signal_that_comes_while_others_are_read_is_noted_once(platform: ExecutorPlatform):
+    head = await platform.begin("j1", ticket=False)
     job = Job(job_id="j1", tenant="default", seq=head.seq)
-    writer = LogWriter(JobLog(stage.bus, "default", "j1"), head, job)
-    first, second = [await stage.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
+    writer = LogWriter(JobLog(platform.bus, "default", "j1"), head, job)
+    first, second = [await platform.signal("j1", RaiseBudget(budget_usd=Decimal(usd))) for usd in (1, 2)]
 
     for newest in (first, second):
-        await signals.hear(stage.bus, "default", "j1", writer, newest)
+        await signals.hear(platform.bus, "default", "j1", writer, newest)
 
     assert writer.signals_seen == second
     assert [event.budget_usd for event in writer._noted if isinstance(event, e.BudgetRaised)] == [
@@ -70,30 +72,30 @@ async def test_a_signal_that_comes_while_others_are_read_is_noted_once(stage: St
 
 
 @pytest.mark.parametrize("line", [b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"])
-async def test_a_signal_is_heard_whatever_else_its_headers_say(stage: Stage, line: bytes):
+async def test_a_signal_is_heard_whatever_else_its_headers_say(platform: ExecutorPlatform, line: bytes):
     """Anything that speaks NATS may send one; its headers are not always text, nor what they look like."""
     cancel = Signal(tenant="default", job_id="j1", signal=Cancel(reason="no longer needed"))
-    nc, body = stage.bus.nc, cancel.to_wire()
+    nc, body = platform.bus.nc, cancel.to_wire()
     headers = b"NATS/1.0\r\n%b\r\n\r\n" % line
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.begin("j1")
-        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
+        await platform.begin("j1")
+        await platform.signal("j1", RaiseBudget(budget_usd=Decimal(1)))
         sizes = b"%d %d" % (len(headers), len(headers) + len(body))
         await nc._send_command(b"HPUB signals.default.j1 %b\r\n%b%b\r\n" % (sizes, headers, body))
         await nc.flush()
-        await stage.executor(chat)
+        await platform.executor(chat)
 
-        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "cancelled"
+        assert (await asyncio.wait_for(platform.wait_for("j1"), 15)).status == "cancelled"
         assert not chat.calls
 
 
 @pytest.mark.parametrize(
     "body", [b"{not json", b'{"signal": {"$claim": 5}}', b'{"signal": {"$claim": "default/j1/00"}}']
 )
-async def test_a_signal_whose_fields_were_never_moved_out_means_nothing(stage: Stage, body: bytes):
+async def test_a_signal_whose_fields_were_never_moved_out_means_nothing(platform: ExecutorPlatform, body: bytes):
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.begin("j1")
-        await stage.bus.store("signals.default.j1", body, {h.CLAIMS: "1"})
-        await stage.executor(chat)
+        await platform.begin("j1")
+        await platform.bus.store("signals.default.j1", body, {h.CLAIMS: "1"})
+        await platform.executor(chat)
 
-        assert (await asyncio.wait_for(stage.ended("j1"), 15)).status == "completed"
+        assert (await asyncio.wait_for(platform.wait_for("j1"), 15)).status == "completed"

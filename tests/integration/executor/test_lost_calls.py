@@ -18,15 +18,15 @@ from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
-from .conftest import Stage, stamp
+from .conftest import ExecutorPlatform, stamp
 
 WORST = Decimal("0.004")
 
 
-async def killed_in_a_call(stage: Stage, job_id: str) -> None:
+async def killed_in_a_call(platform: ExecutorPlatform, job_id: str) -> None:
     """A log as `kill -9` leaves it, and the ticket that comes again."""
-    head = await stage.begin(job_id, ticket=False)
-    sequence = await stage.ticket(job_id, head)
+    head = await platform.begin(job_id, ticket=False)
+    sequence = await platform.ticket(job_id, head)
     asked = e.ModelRequested(
         **stamp(job_id, 4),
         step=1,
@@ -38,21 +38,21 @@ async def killed_in_a_call(stage: Stage, job_id: str) -> None:
         worst_usd=WORST,
     )
     # Delivery 0: the ticket's first delivery to the executor that the test starts is a later one.
-    await stage.claimed(job_id, head, asked, owner=f"{sequence}:0")
+    await platform.claimed(job_id, head, asked, owner=f"{sequence}:0")
 
 
 def kinds(events: list[e.Event]) -> list[str]:
     return [event.type for event in events]
 
 
-async def test_the_next_holder_logs_a_lost_call_and_retries(stage: Stage):
+async def test_the_next_holder_logs_a_lost_call_and_retries(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="done")) as chat:
-        await killed_in_a_call(stage, "j1")
-        await stage.executor(chat)
+        await killed_in_a_call(platform, "j1")
+        await platform.executor(chat)
 
-        done = await stage.ended("j1")
+        done = await platform.wait_for("j1")
 
-    events = await stage.events("j1")
+    events = await platform.events("j1")
     assert kinds(events[2:]) == [
         "job.claimed",
         "model.requested",
@@ -62,42 +62,42 @@ async def test_the_next_holder_logs_a_lost_call_and_retries(stage: Stage):
         "model.completed",
         "job.completed",
     ]
-    [lost] = await stage.failed("j1")
+    [lost] = await platform.events_of("j1", e.ModelFailed)
     assert (lost.error.code, lost.attempt_id) == ("lost", "default/j1/1/m1")
     assert lost.unsettled == e.Bounds(lower_usd=Decimal(0), upper_usd=WORST)
     assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m2"]
     assert done.cost_usd == events[-2].cost_usd, "what nobody knows is not in the cost"
 
     async def settled() -> bool:
-        return bool(stage.purse.of(SettleJob))
+        return bool(platform.budgets.of(SettleJob))
 
     await until(settled, why="the job is settled")
-    assert [(one.cost_usd, one.unsettled_usd) for one in stage.purse.of(SettleJob)] == [(done.cost_usd, WORST)]
+    assert [(one.cost_usd, one.unsettled_usd) for one in platform.budgets.of(SettleJob)] == [(done.cost_usd, WORST)]
 
 
-async def test_a_cancelled_job_has_its_lost_call_noted_too(stage: Stage):
+async def test_a_cancelled_job_has_its_lost_call_noted_too(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
-        await killed_in_a_call(stage, "j1")
-        await stage.signal("j1", Cancel())
-        await stage.executor(chat)
+        await killed_in_a_call(platform, "j1")
+        await platform.signal("j1", Cancel())
+        await platform.executor(chat)
 
-        assert (await stage.ended("j1")).status == "cancelled"
+        assert (await platform.wait_for("j1")).status == "cancelled"
 
-    assert [lost.attempt_id for lost in await stage.failed("j1")] == ["default/j1/1/m1"]
+    assert [lost.attempt_id for lost in await platform.events_of("j1", e.ModelFailed)] == ["default/j1/1/m1"]
     assert chat.calls == []
 
 
-async def test_to_note_what_was_lost_is_no_progress(stage: Stage):
+async def test_to_note_what_was_lost_is_no_progress(platform: ExecutorPlatform):
     """A call that kills each of its holders must still end as a crash loop."""
     go_on = asyncio.Event()
     async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
-        await killed_in_a_call(stage, "j1")
-        await stage.executor(chat)
+        await killed_in_a_call(platform, "j1")
+        await platform.executor(chat)
         await until(lambda: bool(chat.calls), why="the model was asked again")
 
-        head = await JobLog(stage.bus, "default", "j1").last()
+        head = await JobLog(platform.bus, "default", "j1").last()
         go_on.set()
-        await stage.ended("j1")
+        await platform.wait_for("j1")
 
     assert head is not None
     assert (head.attempt, [event.type for event in head.events]) == (
@@ -106,7 +106,7 @@ async def test_to_note_what_was_lost_is_no_progress(stage: Stage):
     )
 
 
-async def test_a_call_goes_on_while_signals_cannot_be_read(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_call_goes_on_while_signals_cannot_be_read(platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch):
     go_on, asked, newest = asyncio.Event(), list[str](), signals.newest
 
     async def away_at_first(bus: Bus, tenant: str, job_id: str) -> int:
@@ -116,21 +116,23 @@ async def test_a_call_goes_on_while_signals_cannot_be_read(stage: Stage, monkeyp
         return await newest(bus, tenant, job_id)
 
     async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
+        await platform.executor(chat)
+        await platform.begin("j1")
         await until(lambda: bool(chat.calls), why="the model is being asked")
         monkeypatch.setattr(signals, "newest", away_at_first)
-        await stage.signal("j1", RaiseBudget(budget_usd=Decimal(5)))
+        await platform.signal("j1", RaiseBudget(budget_usd=Decimal(5)))
         await until(lambda: len(asked) > 1, why="the job has looked again")
         go_on.set()
 
-        assert (await stage.ended("j1")).answer == "one two"
+        assert (await platform.wait_for("j1")).answer == "one two"
 
-    assert "budget.raised" in kinds(await stage.events("j1"))
+    assert "budget.raised" in kinds(await platform.events("j1"))
     assert [attempt for attempt, _ in chat.calls] == ["default/j1/1/m1"]
 
 
-async def test_an_answer_arriving_during_a_cancel_costs_its_usage(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_an_answer_arriving_during_a_cancel_costs_its_usage(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     go_on, answered, call, newest = asyncio.Event(), asyncio.Event(), ModelProviders.call, signals.newest
 
     async def told(*args: Any, **named: Any) -> Any:
@@ -149,26 +151,25 @@ async def test_an_answer_arriving_during_a_cancel_costs_its_usage(stage: Stage, 
     monkeypatch.setattr(ModelProviders, "call", told)
     monkeypatch.setattr(signals, "newest", slowly)
     async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
+        await platform.executor(chat)
+        await platform.begin("j1")
         await until(lambda: bool(chat.calls), why="the model is being asked")
-        await stage.signal("j1", Cancel())
-        done = await stage.ended("j1")
+        await platform.signal("j1", Cancel())
+        done = await platform.wait_for("j1")
 
     assert done.status == "cancelled" and done.cost_usd and done.costs
-    assert (await stage.failed("j1"), done.costs.unsettled_calls) == ([], 0)
+    assert (await platform.events_of("j1", e.ModelFailed), done.costs.unsettled_calls) == ([], 0)
 
 
-async def test_a_hurried_stop_logs_a_half_heard_answer(stage: Stage):
+async def test_a_hurried_stop_logs_a_half_heard_answer(platform: ExecutorPlatform):
     words = " ".join(["word"] * 200)
     async with ChatServer(lambda _: Say(text=words, pace_s=0.02)) as chat:
-        first = await stage.executor(chat)
-        await stage.begin("j1", max_output_tokens=1_000)
-        await stage.until_writing("j1")
+        first = await platform.executor(chat)
+        await platform.begin("j1", max_output_tokens=1_000)
+        await platform.until_writing("j1")
         await first.stop(0)
-        stage.executors.clear()
 
-        [lost] = await stage.failed("j1")
+        [lost] = await platform.events_of("j1", e.ModelFailed)
 
     assert (lost.error.code, lost.attempt_id) == ("lost", "default/j1/1/m1")
     assert lost.retracted_chars > 0

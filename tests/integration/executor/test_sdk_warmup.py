@@ -9,7 +9,7 @@ from wayline.llm.openai import OpenAI
 from wayline.simulator import Say, Simulator
 from wayline.testkit import until
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 from .test_usage import CARDS, GPT
 
 
@@ -28,22 +28,26 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_what_is_configured_is_made_ready_once_and_nothing_else(
-    stage: Stage, made: list[str], monkeypatch: pytest.MonkeyPatch
+    platform: ExecutorPlatform, made: list[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sdk_warmup, "WARM_AFTER_S", 0.0)
     async with Simulator(lambda _: Say(text="so")) as simulator:
-        await stage.start(Settings(openai_base_url=simulator.openai_url, openai_api_key="simulated"))
+        await platform.start(
+            "executor", executor=Settings(openai_base_url=simulator.openai_url, openai_api_key="simulated")
+        )
         await until(lambda: made == ["OpenAI"], why="the client is there before a job is")
-        await stage.begin("j1", GPT, cards=CARDS)
+        await platform.begin("j1", GPT, cards=CARDS)
 
-        assert (await stage.ended("j1")).answer == "so"
+        assert (await platform.wait_for("j1")).answer == "so"
     assert made == ["OpenAI"]
 
 
-async def test_a_job_that_is_there_before_does_not_wait_for_it(stage: Stage, made: list[str]):
+async def test_a_job_that_is_there_before_does_not_wait_for_it(platform: ExecutorPlatform, made: list[str]):
     async with Simulator(lambda _: Say(text="so")) as simulator:
-        await stage.start(Settings(openai_base_url=simulator.openai_url, openai_api_key="simulated"))
-        await stage.begin("j1", GPT, cards=CARDS)
+        await platform.start(
+            "executor", executor=Settings(openai_base_url=simulator.openai_url, openai_api_key="simulated")
+        )
+        await platform.begin("j1", GPT, cards=CARDS)
 
-        assert (await stage.ended("j1")).answer == "so"
+        assert (await platform.wait_for("j1")).answer == "so"
     assert made == ["OpenAI"]

@@ -7,29 +7,29 @@ from wayline.journal import Job
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 
 JOBS = 12
 
 
-async def held(stage: Stage, chat: ChatServer, *job_ids: str) -> dict[str, Job]:
+async def held(platform: ExecutorPlatform, chat: ChatServer, *job_ids: str) -> dict[str, Job]:
     """The jobs as their executor holds them, each in the middle of its model call."""
     await until(lambda: len(chat.calls) == len(job_ids), why="every job has asked its model")
-    lane = stage.executors[0].parts[0]
+    lane = platform.services["executor"].parts[0]
     return {job_id: lane._by_job["default", job_id].writer.job for job_id in job_ids}  # type: ignore[attr-defined]
 
 
-async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(stage: Stage):
+async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(platform: ExecutorPlatform):
     go_on, names = asyncio.Event(), [f"j{n}" for n in range(JOBS)]
     async with ChatServer(lambda _: Say(text="done", hold=go_on)) as chat:
-        await stage.executor(chat)
+        await platform.executor(chat)
         for name in names:
-            await stage.begin(name)
-        jobs = await held(stage, chat, *names)
-        written = await stage.job("j0")
+            await platform.begin(name)
+        jobs = await held(platform, chat, *names)
+        written = await platform.job("j0")
         go_on.set()
         for name in names:
-            assert (await stage.ended(name)).answer == "done"
+            assert (await platform.wait_for(name)).answer == "done"
 
     for what in ("config", "candidates"):
         assert len({id(getattr(job, what)) for job in jobs.values()}) == 1, what
@@ -39,17 +39,17 @@ async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(stage:
         assert getattr(jobs["j0"], what) == getattr(written, what)
 
 
-async def test_a_job_runs_with_the_configuration_in_its_own_log(stage: Stage):
+async def test_a_job_runs_with_the_configuration_in_its_own_log(platform: ExecutorPlatform):
     """A router that began anew counts versions from 1 again."""
     go_on = asyncio.Event()
     async with ChatServer(lambda _: Say(text="done", hold=go_on)) as chat:
-        await stage.executor(chat)
-        await stage.begin("old", config=AgentConfig(tools=(), instructions="be old"))
-        await stage.begin("new", config=AgentConfig(tools=(), instructions="be new"))
-        jobs = await held(stage, chat, "old", "new")
+        await platform.executor(chat)
+        await platform.begin("old", config=AgentConfig(tools=(), instructions="be old"))
+        await platform.begin("new", config=AgentConfig(tools=(), instructions="be new"))
+        jobs = await held(platform, chat, "old", "new")
         go_on.set()
-        await stage.ended("old")
-        await stage.ended("new")
+        await platform.wait_for("old")
+        await platform.wait_for("new")
 
     said = {name: job.config.instructions for name, job in jobs.items() if job.config is not None}
     assert said == {"old": "be old", "new": "be new"}

@@ -13,40 +13,42 @@ from wayline.contracts.errors import Reject
 from wayline.executor.perform import follow_up
 from wayline.simulator.chat_server import ChatServer, Say
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 
 
-async def letters(stage: Stage) -> list[dict[str, str]]:
-    state = (await stage.bus.js.stream_info("DEAD")).state
-    return [(await stage.bus.js.get_msg("DEAD", n)).headers or {} for n in range(1, state.last_seq + 1)]
+async def letters(platform: ExecutorPlatform) -> list[dict[str, str]]:
+    state = (await platform.bus.js.stream_info("DEAD")).state
+    return [(await platform.bus.js.get_msg("DEAD", n)).headers or {} for n in range(1, state.last_seq + 1)]
 
 
 @pytest.mark.parametrize("reply_to", ["_INBOX.a\tb", "_INBOX.a\x01b", "_INBOX. b"])
-async def test_a_job_whose_reply_cannot_be_sent_is_settled_and_acked(stage: Stage, reply_to: str):
+async def test_a_job_whose_reply_cannot_be_sent_is_settled_and_acked(platform: ExecutorPlatform, reply_to: str):
     """A build that was less strict may have let it in."""
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1", reply_to=reply_to)
-        await stage.ended("j1")
-        await stage.until_no_tickets()
+        await platform.executor(chat)
+        await platform.begin("j1", reply_to=reply_to)
+        await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
 
-    assert len(stage.purse.of(SettleJob)) == 1
-    assert await letters(stage) == []
+    assert len(platform.budgets.of(SettleJob)) == 1
+    assert await letters(platform) == []
 
 
-async def test_a_reply_that_the_bus_refuses_holds_nothing_up(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_reply_that_the_bus_refuses_holds_nothing_up(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr("wayline.journal.outcome.may_reply_to", lambda *_: True)
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1", reply_to="_INBOX.a\tb")
-        await stage.ended("j1")
-        await stage.until_no_tickets()
+        await platform.executor(chat)
+        await platform.begin("j1", reply_to="_INBOX.a\tb")
+        await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
 
-    assert len(stage.purse.of(SettleJob)) == 1
+    assert len(platform.budgets.of(SettleJob)) == 1
 
 
 async def test_a_ticket_whose_handling_keeps_failing_is_settled_and_put_aside(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
 ):
     async def broken(*_: Any) -> None:
         raise ZeroDivisionError("a defect")
@@ -54,29 +56,31 @@ async def test_a_ticket_whose_handling_keeps_failing_is_settled_and_put_aside(
     monkeypatch.setattr(worker, "ATTEMPTS_MAX", 3)
     monkeypatch.setattr(follow_up, "send_result", broken)
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
-        ended = await stage.ended("j1")
-        await stage.until_no_tickets()
+        await platform.executor(chat)
+        await platform.begin("j1")
+        ended = await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
 
-    [letter] = await letters(stage)
+    [letter] = await letters(platform)
     assert letter[h.DEAD_CODE] == "undeliverable"
     assert "ZeroDivisionError: a defect" in letter[h.DEAD_REASON]
     # A settlement may be asked for again, where its answer was slow.
-    assert {one.cost_usd for one in stage.purse.of(SettleJob)} == {ended.cost_usd}
+    assert {one.cost_usd for one in platform.budgets.of(SettleJob)} == {ended.cost_usd}
 
 
-async def test_a_ticket_goes_although_its_job_cannot_be_settled(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_ticket_goes_although_its_job_cannot_be_settled(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     async def refused(*_: Any) -> None:
         raise Reject("no such tenant")
 
     monkeypatch.setattr(worker, "ATTEMPTS_MAX", 2)
     monkeypatch.setattr("wayline.executor.adapters.budgets.Budgets.settle", refused)
     async with ChatServer(lambda _: Say("done")) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
-        await stage.ended("j1")
-        await stage.until_no_tickets()
+        await platform.executor(chat)
+        await platform.begin("j1")
+        await platform.wait_for("j1")
+        await platform.wait_until_empty("RUN")
 
-    [letter] = await letters(stage)
+    [letter] = await letters(platform)
     assert "Reject: no such tenant; and before it was put aside: Reject" in letter[h.DEAD_REASON]

@@ -11,20 +11,22 @@ from wayline.contracts.models import ListProviders, ProviderList
 from wayline.executor.settings import Settings
 from wayline.simulator.chat_server import ChatServer, Say
 
-from .conftest import Stage
+from .conftest import ExecutorPlatform
 
 
-async def test_every_executor_tells_its_own_providers(stage: Stage):
-    await stage.start(Settings(chat_base_url="http://127.0.0.1:9"))
-    await stage.start(Settings())
+async def test_every_executor_tells_its_own_providers(platform: ExecutorPlatform):
+    await platform.start("executor", executor=Settings(chat_base_url="http://127.0.0.1:9"))
+    await platform.start("executor", executor=Settings())
 
-    told = await stage.bus.ask_everyone(ListProviders(tenant="default"), ProviderList)
+    told = await platform.bus.ask_everyone(ListProviders(tenant="default"), ProviderList)
 
     assert all(one.executor for one in told)
     assert sorted([provider.name for provider in one.providers] for one in told) == [["chat", "offline"], ["offline"]]
 
 
-async def test_a_call_goes_on_while_what_it_writes_cannot_be_shown(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_call_goes_on_while_what_it_writes_cannot_be_shown(
+    platform: ExecutorPlatform, monkeypatch: pytest.MonkeyPatch
+):
     """The bus is away for longer than the client holds back what is to be sent."""
     send = Bus.send
 
@@ -35,8 +37,8 @@ async def test_a_call_goes_on_while_what_it_writes_cannot_be_shown(stage: Stage,
 
     monkeypatch.setattr(Bus, "send", full_of_deltas)
     async with ChatServer(lambda _: Say("done and done", pace_s=0.06)) as chat:
-        await stage.executor(chat)
-        await stage.begin("j1")
+        await platform.executor(chat)
+        await platform.begin("j1")
 
-        assert (await stage.ended("j1")).answer == "done and done"
+        assert (await platform.wait_for("j1")).answer == "done and done"
         assert len(chat.calls) == 1

@@ -13,15 +13,18 @@ import httpx2
 import nats
 import orjson
 from nats.aio.client import Client
+from pydantic import BaseModel
 
-from wayline.chassis import Bus, Service
+from wayline.chassis import Ask, Bus, Service
+from wayline.chassis.responder import Responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
-from wayline.journal import Job, JobLog, fold, follow, view
+from wayline.journal import Job, JobLog, State, fold, follow, view
 from wayline.simulator import Script, Simulator, by_rules
 from wayline.store import Store
+from wayline.telemetry import Telemetry
 from wayline.testkit.databases import SCHEMAS, Database, migrate_service
 from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.testkit.waiting import until
@@ -71,8 +74,11 @@ class Platform:
             client = await nats.connect(nats_server.url)
             stack.push_async_callback(client.close)
             platform = cls(nats_server, database, bus, client, stack)
-            stack.push_async_callback(platform._stop_all)
-            yield platform
+            try:
+                yield platform
+            finally:
+                # Before what they talk to: a service waits for its last answers.
+                await platform._stop_all()
 
     @property
     def database(self) -> Database:
@@ -129,6 +135,14 @@ class Platform:
         self._stack.push_async_callback(bus.close)
         return bus
 
+    async def answer(self, *asks: Ask[Any]) -> None:
+        """Answer requests in place of a service that is not started."""
+        for ask in asks:
+            responder = Responder(self.bus, Telemetry("test"), ask)
+            await responder.start()
+            self._stack.push_async_callback(responder.stop, 0)
+        await self.bus.settled()
+
     async def simulate(self, script: Script = by_rules, **options: Any) -> Simulator:
         """Start simulated model providers."""
         return await self._stack.enter_async_context(Simulator(script, **options))
@@ -184,9 +198,10 @@ class Platform:
         js = self.client.jetstream() if tenant == "default" else self.bus.js
         await js.publish(f"jobs.submit.{tenant}", encoded, headers=headers)
 
-    async def signal(self, job_id: str, **signal: Any) -> None:
-        """Publish a signal as any client would."""
-        await self.client.jetstream().publish(f"signals.default.{job_id}", orjson.dumps({"signal": signal}))
+    async def signal(self, job_id: str, signal: BaseModel | None = None, **fields: Any) -> int:
+        """Publish a signal as any client would, and return its sequence."""
+        body = orjson.dumps({"signal": fields if signal is None else signal.model_dump(mode="json")})
+        return (await self.client.jetstream().publish(f"signals.default.{job_id}", body)).seq
 
     async def events(self, job_id: str, tenant: str = "default") -> list[Event]:
         """Read a job's log."""
@@ -219,6 +234,19 @@ class Platform:
 
         await until(passes, why=why)
         return job[0]
+
+    async def wait_until_parked(self, job_id: str, within: float = 30.0) -> Job:
+        """Wait until a job is parked and its ticket acked: from then on only the router can wake it.
+
+        The executor that parked it looks for signals once more before the ack, and wakes it where there is one.
+        """
+
+        async def parked() -> bool:
+            head = await JobLog(self.bus, "default", job_id).last()
+            return head is not None and head.state is State.PARKED and await self.count("RUN") == 0
+
+        await until(parked, within=within, why=f"{job_id} is parked and no ticket is left")
+        return await self.job(job_id)
 
     # Streams
 
