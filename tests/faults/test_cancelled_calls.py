@@ -80,7 +80,7 @@ async def outcome(world: World, job_id: str) -> e.ToolCompleted:
     )
     assert (row["state"], row["status"]) == ("finished", completed.status)
     assert (Decimal(row["cost"]) if row["cost"] else None) == completed.cost_usd
-    assert (await world.job(job_id)).costs.tool.get(completed.tool) == completed.cost_usd
+    assert (await world.job(job_id)).money.costs.tool.get(completed.tool) == completed.cost_usd
     return completed
 
 
@@ -96,7 +96,7 @@ async def test_a_killed_executors_call_is_awaited_before_its_job_is_cancelled(wo
     await world.until_ended("killed-executor")
 
     acted_before_the_end = world.effects.count("pay_once", key_of("killed-executor"))
-    assert (await world.job("killed-executor")).status == "cancelled"
+    assert (await world.job("killed-executor")).life.status == "cancelled"
     assert acted_before_the_end == 1
     completed = await outcome(world, "killed-executor")
     assert (completed.status, completed.cost_usd) == ("success", COST)
@@ -122,7 +122,7 @@ async def test_a_call_unread_by_a_frozen_registry_never_begins_after_cancel(worl
     frozen.resume()
     reply = await told_by(world, frozen, "unread")
 
-    assert (await world.job("unread")).status == "cancelled"
+    assert (await world.job("unread")).life.status == "cancelled"
     assert not world.effects.has_begun("pay_once", key_of("unread"))
     completed = await outcome(world, "unread")
     assert completed.error is not None
@@ -247,7 +247,7 @@ async def until_late(world: World, job_id: str) -> None:
     """Wait until the job's time is over."""
 
     async def late() -> bool:
-        deadline = (await world.job(job_id)).deadline
+        deadline = (await world.job(job_id)).life.deadline
         return deadline is not None and datetime.now(UTC) > deadline
 
     await until(late, within=60, why=f"the time of {job_id} is over")

@@ -59,7 +59,7 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(world: Wo
         # The registry lived on, and the next executor was told what the ledger knew.
         ran = [key for said, key in world.effects.calls() if said == tool and f"/{both}/1/" in key]
         assert len(ran) == 1, (tool, ran)
-    assert {(await world.job(job)).status for job in (both, asking, sorted_)} == {"completed"}
+    assert {(await world.job(job)).life.status for job in (both, asking, sorted_)} == {"completed"}
     asked = [attempt for attempt, _ in world.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"
     assert await world.dead_letters() == []
@@ -81,5 +81,5 @@ async def test_a_job_ends_after_its_executor_was_killed_handing_it_back(world: W
     await world.fleet.stop("executor")
 
     await world.check(name)
-    assert (await world.job(name)).status == "completed"
+    assert (await world.job(name)).life.status == "completed"
     assert await world.dead_letters() == []

@@ -119,14 +119,14 @@ async def test_a_crash_loop_fails_its_job_and_spares_its_neighbours(world: World
     async def ended() -> bool:
         if not world.fleet.running("executor"):
             await world.fleet.start("executor")
-        return (await world.job("poison")).ended is not None
+        return (await world.job("poison")).life.ended is not None
 
     await until(ended, within=600, why="the job is given up")
     await world.until_ended(*neighbours)
     await world.until_quiet()
 
     poison = await world.job("poison")
-    assert poison.error is not None and poison.error.code == "crash_loop"
+    assert poison.life.error is not None and poison.life.error.code == "crash_loop"
     assert world.kills - kills_before == 5
     last = [event.type for event in read_record((await world.records("poison"))[-1].data)]
     assert last == ["job.claimed", "job.failed"]
@@ -134,7 +134,7 @@ async def test_a_crash_loop_fails_its_job_and_spares_its_neighbours(world: World
     assert (letter[h.DEAD_CODE], letter[h.DEAD_SUBJECT]) == ("crash_loop", "jobs.run.interactive.default")
     await world.check("poison", *neighbours)
     for neighbour in neighbours:
-        assert (await world.job(neighbour)).status == "completed"
+        assert (await world.job(neighbour)).life.status == "completed"
 
 
 @pytest.mark.usefixtures("only_handed_back")

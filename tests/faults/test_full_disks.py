@@ -136,7 +136,7 @@ async def end_well(world: World, jobs: list[str]) -> None:
     await world.until_ended(*jobs, within=120)
     await world.until_quiet(within=60)
     await world.check(*jobs)
-    assert {(await world.job(job_id)).status for job_id in jobs} == {"completed"}
+    assert {(await world.job(job_id)).life.status for job_id in jobs} == {"completed"}
     assert await world.dead_letters() == []
     await world.until_traced(*jobs, within=60)
     ledger = "SELECT job_id, count(*) AS calls, coalesce(sum(cost_usd), 0) AS usd FROM tracing.ledger GROUP BY 1"

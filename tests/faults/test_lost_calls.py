@@ -40,5 +40,5 @@ async def test_a_killed_executors_call_is_unsettled_once_and_tried_again(world: 
     assert asked == ["default/lost/1/m1", "default/lost/1/m2"]
     assert [(event.error.code, event.attempt_id) for event in failed] == [(LOST, asked[0])]
     assert failed[0].unsettled is not None
-    assert (await world.job("lost")).status == "completed"
+    assert (await world.job("lost")).life.status == "completed"
     await world.check("lost")

@@ -61,7 +61,7 @@ async def end_well(world: World, jobs: list[str]) -> None:
     await world.until_ended(*jobs)
     await world.until_quiet()
     await world.check(*jobs)
-    assert {(await world.job(job_id)).status for job_id in jobs} == {"completed"}
+    assert {(await world.job(job_id)).life.status for job_id in jobs} == {"completed"}
     assert await world.dead_letters() == []
     assert [len(world.fleet.running(name)) for name in SERVICES] == [1, 1, 1]
 

@@ -135,7 +135,7 @@ async def run(world: World, *, seed: int, jobs: int, kills: dict[str, int], over
     await world.check(*names)
     for job_id in names:
         job = await world.job(job_id)
-        assert job.status == "completed", (job_id, job.error)
+        assert job.life.status == "completed", (job_id, job.life.error)
     rows = await world.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")
     assert tuple(rows[0]) == (jobs, jobs)
     await world.until_traced(*names, within=90)

@@ -91,7 +91,7 @@ def seen_in(messages: list[dict[str, Any]]) -> list[bytes]:
 
 async def check(world: World, camera: Path, job_id: str) -> None:
     """The job has ended, each picture was taken once, and no call was shown others than its conversation has."""
-    assert (await world.job(job_id)).status == "completed"
+    assert (await world.job(job_id)).life.status == "completed"
     await world.check(job_id)
     shots = [key for key in (camera / "shots").read_text().splitlines() if f"/{job_id}/" in key]
     assert shots == [f"{TENANT}/{job_id}/1/1", f"{TENANT}/{job_id}/2/1"]

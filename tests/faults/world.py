@@ -187,9 +187,9 @@ class World:
         ended = set()
         for job_id in job_ids:
             job = await self.job(job_id)
-            if job.ended:
+            if job.life.ended:
                 ended.add(job_id)
-            elif job.waiting:
+            elif job.life.waiting:
                 await self.answer_all(job)
         return ended
 
@@ -198,7 +198,7 @@ class World:
 
         One after the other, the first could wake the job and have it parked again before the second is there.
         """
-        open_calls = [call.decision_id for call in job.calls if call.undecided and call.decision_id]
+        open_calls = [call.decision_id for call in job.tools.calls if call.undecided and call.decision_id]
         unsaid = [said for said in open_calls if f"{job.job_id}/{said}" not in self.answered]
         self.answered.update(f"{job.job_id}/{said}" for said in unsaid)
         answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]
@@ -264,7 +264,9 @@ class World:
         job = await self.job(job_id)
         columns = "status, steps, tokens, cost_usd"
         rows = await self.sql(f"SELECT {columns} FROM tracing.jobs WHERE job_id = $1", job_id)
-        told = [(str(job.status), job.step, job.usage.input + job.usage.output, job.cost_usd)]
+        told = [
+            (str(job.life.status), job.model.step, job.money.usage.input + job.money.usage.output, job.money.cost_usd)
+        ]
         seen = [tuple(row) for row in rows]
         found = [] if seen == told else [f"{job_id}: {seen} and not {told}"]
         twice = await self.sql(
@@ -272,8 +274,8 @@ class World:
             trace_id(TENANT, job_id),
         )
         (steps,) = await self.sql("SELECT count(*) AS n FROM tracing.steps WHERE job_id = $1", job_id)
-        if steps["n"] != job.step:
-            found.append(f"{job_id}: {steps['n']} steps and not {job.step}")
+        if steps["n"] != job.model.step:
+            found.append(f"{job_id}: {steps['n']} steps and not {job.model.step}")
         return [*found, *(f"{job_id}: span {row['span_id']} twice" for row in twice)]
 
     async def _unfinished(self) -> list[str]:

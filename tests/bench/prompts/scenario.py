@@ -65,7 +65,7 @@ def listed(step: int) -> tuple[ToolDefinition, ...]:
 
 def news(job: Job) -> list[NoteMessage]:
     """Context that arrives before some of the steps."""
-    step = job.step + 1
+    step = job.model.step + 1
     if step not in (1, 4, 9, 15):
         return []
     text = f"Before step {step}: " + "the customer wrote again. " * 20
@@ -113,7 +113,7 @@ class _Player:
         return self._pen._noted
 
     def _now(self) -> datetime:
-        return BEGAN + timedelta(seconds=SECONDS_A_STEP * self._pen.job.step)
+        return BEGAN + timedelta(seconds=SECONDS_A_STEP * self._pen.job.model.step)
 
     def _begin(self, card: ModelCard, number: int) -> None:
         submit = SubmitJob(tenant="t", agent="desk", input=f"Case {number}. {TASK}")
@@ -131,7 +131,7 @@ class _Player:
         )
 
     async def step(self) -> None:
-        step = self._pen.job.step + 1
+        step = self._pen.job.model.step + 1
         note_news(self._pen, listed(step), news)
         job = self._pen.job
         request = self._models.request(job, step=step, attempt=1, tools=offered(job, listed(step)))
@@ -148,7 +148,7 @@ class _Player:
             stop_reason=finished.stop_reason,
             duration_ms=0,
         )
-        for call in self._pen.job.calls:
+        for call in self._pen.job.tools.calls:
             self._run(call, step)
 
     def _run(self, call: Call, step: int) -> None:

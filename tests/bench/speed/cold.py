@@ -49,7 +49,7 @@ async def resume(stage: Stage) -> Cold:
     size = 0
     async for message in bulk_read(stage.bus, "EVENTS", log.subject, upto=head.sequence):
         size += len(message.data)
-    said = sum(len(message.model_dump_json()) for message in job.messages)
+    said = sum(len(message.model_dump_json()) for message in job.conversation.messages)
     return Cold(size / 1024**2, len(records), requests, seconds, said // BYTES_PER_TOKEN)
 
 

@@ -160,7 +160,7 @@ async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverabl
         await world.until_ended("r25")
         await world.until_quiet()
     assert await types(world, "r25") == ["job.submitted", "job.failed"]
-    error = (await world.job("r25")).error
+    error = (await world.job("r25")).life.error
     assert error is not None and error.code == "undeliverable"
     (letter,) = await world.dead_letters()
     assert (letter[h.DEAD_CODE], letter[h.DEAD_STREAM]) == ("undeliverable", "SUBMIT")

@@ -41,7 +41,7 @@ async def test_rule_1_a_replica_that_lags_misleads_no_reader(world: World, monke
         monkeypatch.setattr(journal_log, "_batch", lagging)
         await world.signal("r1", Answer(decision_id="1-1", outcome="succeeded"))
         await world.until_ended("r1")
-    assert (await world.job("r1")).status == "completed"
+    assert (await world.job("r1")).life.status == "completed"
     assert {subject for (_, subject), n in behind.items() if n > 2} >= {"signals.default.r1", "events.default.r1"}
 
 
@@ -74,7 +74,7 @@ async def test_rule_14_a_cancel_is_heard_while_the_registry_is_away(world: World
         await world.signal("r14", Cancel(reason="enough"))
         await world.until_ended("r14", within=60)
         await world.until_quiet()
-    assert (await world.job("r14")).status == "cancelled"
+    assert (await world.job("r14")).life.status == "cancelled"
 
 
 async def test_rule_15_question_and_expiry_exist_before_the_job_is_parked(world: World, wire: Wire):

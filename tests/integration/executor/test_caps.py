@@ -90,7 +90,7 @@ async def test_a_job_raised_at_its_cap_finishes_repeating_no_call(platform: Exec
         platform.budgets.grants = 1
         await platform.begin("j1", options=PARK, held_usd=NOTHING)
         job = await platform.wait_until_parked("j1")
-        assert job.waiting is not None and job.waiting.why == "budget"
+        assert job.life.waiting is not None and job.life.waiting.why == "budget"
         assert len(chat.calls) == 1
 
         platform.budgets.grants = 1
@@ -141,8 +141,8 @@ async def test_a_woken_job_whose_budget_has_still_no_room_parks_again(platform: 
         await platform.until_parked("j1", times=2)
         again = await platform.wait_until_parked("j1")
 
-    assert again.waiting is not None and first.waiting is not None
-    assert again.waiting.wait_id != first.waiting.wait_id
+    assert again.life.waiting is not None and first.life.waiting is not None
+    assert again.life.waiting.wait_id != first.life.waiting.wait_id
     assert chat.calls == []
 
 
@@ -152,9 +152,9 @@ async def test_an_expired_budget_wait_ends_the_job_partially(platform: ExecutorP
         platform.budgets.grants = 1
         await platform.begin("j1", options=PARK, held_usd=NOTHING)
         job = await platform.wait_until_parked("j1")
-        assert job.waiting is not None and job.waiting.expires_at is not None
+        assert job.life.waiting is not None and job.life.waiting.expires_at is not None
 
-        await platform.signal("j1", Expire(wait_id=job.waiting.wait_id))
+        await platform.signal("j1", Expire(wait_id=job.life.waiting.wait_id))
         await platform.wake("j1")
         done = await platform.wait_for("j1")
 
@@ -165,7 +165,7 @@ async def test_a_wait_is_scheduled_within_a_second_after_its_expiry(platform: Ex
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await platform.executor(chat)
         await platform.begin("j1", options=PARK, held_usd=NOTHING)
-        waiting = (await platform.wait_until_parked("j1")).waiting
+        waiting = (await platform.wait_until_parked("j1")).life.waiting
         assert waiting is not None and waiting.expires_at is not None
         later = await platform.bus.js.get_last_msg("LATER", f"later.default.j1.{waiting.wait_id}")
 

@@ -134,7 +134,7 @@ async def test_a_temporarily_unreadable_log_is_not_given_up(
         await until(lambda: platform.budgets.of(SettleJob), within=20, why="it is settled")
 
     monkeypatch.undo()
-    assert (await platform.job("away")).status == "completed"
+    assert (await platform.job("away")).life.status == "completed"
 
 
 async def test_a_job_with_temporarily_unreadable_signals_is_not_given_up(

@@ -89,7 +89,7 @@ async def test_a_job_unable_to_park_is_handed_back_until_it_can(platform: Execut
 
         await until(refused, within=20, why="it has been handed back again and again")
         await take(platform, "LATER", most_bytes=-1)
-        assert (await platform.wait_until_parked("caps")).waiting is not None
+        assert (await platform.wait_until_parked("caps")).life.waiting is not None
 
     claims = await platform.events_of("caps", e.JobClaimed)
     assert {claim.attempt for claim in claims[1:]} == {CLAIMS_MAX}

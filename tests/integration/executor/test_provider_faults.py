@@ -50,9 +50,9 @@ async def test_a_fault_that_may_pass_is_tried_again(platform: ExecutorPlatform, 
     job = await platform.job("j1")
     if billable:
         assert failed.unsettled is not None and failed.unsettled.upper_usd is not None
-        assert Decimal(0) < job.costs.unsettled_upper_usd == failed.unsettled.upper_usd
+        assert Decimal(0) < job.money.costs.unsettled_upper_usd == failed.unsettled.upper_usd
     else:
-        assert failed.unsettled is None and job.costs.unsettled_upper_usd == 0
+        assert failed.unsettled is None and job.money.costs.unsettled_upper_usd == 0
 
 
 async def test_a_spend_cap_is_asked_once_and_says_what_to_do(platform: ExecutorPlatform):

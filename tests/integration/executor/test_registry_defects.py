@@ -60,8 +60,8 @@ async def test_a_failing_registry_leaves_an_effect_unknown_at_its_deadline(platf
         await platform.begin("j1", config=AGENT)
         job = await platform.wait_until_parked("j1")
 
-    assert job.waiting is not None
-    assert job.waiting.why == "needs_decision"
+    assert job.life.waiting is not None
+    assert job.life.waiting.why == "needs_decision"
     assert await platform.events_of("j1", e.ToolCompleted) == []
 
 

@@ -51,5 +51,5 @@ async def test_a_job_runs_with_the_configuration_in_its_own_log(platform: Execut
         await platform.wait_for("old")
         await platform.wait_for("new")
 
-    said = {name: job.config.instructions for name, job in jobs.items() if job.config is not None}
+    said = {name: job.routing.config.instructions for name, job in jobs.items() if job.routing.config is not None}
     assert said == {"old": "be old", "new": "be new"}

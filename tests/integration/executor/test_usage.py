@@ -64,8 +64,8 @@ async def test_a_failed_response_with_usage_is_settled_exactly(platform: Executo
     assert (failed.error.code, failed.unsettled) == ("server_error", None)
     assert (failed.usage, failed.cost_usd) == (lost.usage, lost.usd) and lost.usd > 0
     job = await platform.job("j1")
-    assert (job.cost_usd, job.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
-    assert job.usage == lost.usage + paid.usage
+    assert (job.money.cost_usd, job.money.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
+    assert job.money.usage == lost.usage + paid.usage
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
@@ -80,7 +80,7 @@ async def test_an_answer_without_usage_is_settled_between_its_bounds(
     assert (charge.usage_delivered, answered.message.text, answered.cost_usd) == (False, WORDS, None)
     assert bounds is not None and bounds.lower_usd is not None and bounds.upper_usd is not None
     assert 0 < bounds.lower_usd <= charge.usd <= bounds.upper_usd
-    costs = (await platform.job("j1")).costs
+    costs = (await platform.job("j1")).money.costs
     assert (costs.model, costs.unsettled_calls) == ({}, 1)
     assert (costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (bounds.lower_usd, bounds.upper_usd)
     [settled] = platform.budgets.of(SettleJob)
@@ -95,8 +95,8 @@ async def test_a_failed_auxiliary_call_with_usage_is_settled_exactly(platform: E
     assert (failed.error.code, failed.unsettled) == ("server_error", None)
     assert (failed.usage, failed.cost_usd) == (lost.usage, lost.usd) and lost.usd > 0
     job = await platform.job("j1")
-    assert (job.cost_usd, job.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
-    assert (job.costs.aux, job.usage) == ({"classification": lost.usd}, lost.usage + paid.usage)
+    assert (job.money.cost_usd, job.money.costs.unsettled_calls) == (lost.usd + paid.usd, 0)
+    assert (job.money.costs.aux, job.money.usage) == ({"classification": lost.usd}, lost.usage + paid.usage)
 
 
 async def test_an_auxiliary_call_without_usage_lies_between_its_bounds(
@@ -111,5 +111,5 @@ async def test_an_auxiliary_call_without_usage_lies_between_its_bounds(
     assert bounds.lower_usd is not None and bounds.upper_usd is not None
     assert 0 < bounds.lower_usd <= untold.usd <= bounds.upper_usd
     job = await platform.job("j1")
-    assert (job.cost_usd, job.costs.aux, job.costs.unsettled_calls) == (paid.usd, {}, 1)
+    assert (job.money.cost_usd, job.money.costs.aux, job.money.costs.unsettled_calls) == (paid.usd, {}, 1)
     assert any(isinstance(event, e.TaskClassified) for event in events), "its answer is read all the same"

@@ -43,6 +43,6 @@ async def test_a_job_goes_to_its_tiers_next_model_while_one_fails(platform: Plat
     assert (ended.status, ended.route.model) == ("completed", "second")
     assert "but chat/first keeps failing, so the primary slot takes it with chat/second" in routed.route.reason
     assert routed.away == (Away(slot="primary", model="chat/first", why="keeps failing"),)
-    submitted = (await platform.job("j1")).submitted
+    submitted = (await platform.job("j1")).life.submitted
     assert submitted is not None
     assert choose_again(submitted, routed, policy=current_policy()).route == routed.route

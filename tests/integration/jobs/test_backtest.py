@@ -86,7 +86,7 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             )
         for name in (*TASKS, *CLASSIFIED, "pinned", "planned"):
             await platform.wait_for(name)
-        went = {name: (await platform.job(name)).route for name in CLASSIFIED}
+        went = {name: (await platform.job(name)).routing.route for name in CLASSIFIED}
 
         async with Client(Address(f"http://127.0.0.1:{platform.http_port}")) as client:
 

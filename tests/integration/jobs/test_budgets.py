@@ -45,7 +45,7 @@ async def begun(platform: Platform, *jobs: str) -> None:
     for job in jobs:
         await platform.submit(job)
     for job in jobs:
-        await platform.wait_until(job, lambda found: found.limits is not None, "the router has begun its log")
+        await platform.wait_until(job, lambda found: found.routing.limits is not None, "the router has begun its log")
 
 
 async def parked(platform: Platform, job: str) -> Head:

@@ -51,7 +51,7 @@ async def test_a_cancel_stops_a_running_tool_and_its_outcome_is_recorded(platfor
             "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(effects.settings())
         )
         await platform.submit("j1", model="chat/m")
-        await platform.wait_until("j1", lambda job: any(call.key for call in job.calls), "the tool was asked")
+        await platform.wait_until("j1", lambda job: any(call.key for call in job.tools.calls), "the tool was asked")
 
         await platform.signal("j1", type="cancel")
 
@@ -66,7 +66,7 @@ async def test_a_job_cancelled_before_anybody_claimed_it_never_calls_its_model(p
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await platform.start("router", "tool_registry")
         await platform.submit("j1", model="chat/m")
-        await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
+        await platform.wait_until("j1", lambda job: job.routing.route is not None, "the job is routed")
         await platform.signal("j1", type="cancel")
 
         await platform.start("executor", executor=chatting(chat))
@@ -169,7 +169,9 @@ async def test_an_unlogged_result_from_before_the_cancel_is_kept(platform, effec
 
         await platform.signal("j1", type="cancel")
         lane = platform.services["executor"].parts[0]
-        await until(lambda: lane._by_job["default", "j1"].writer.job.cancel is not None, why="the cancel was heard")
+        await until(
+            lambda: lane._by_job["default", "j1"].writer.job.life.cancel is not None, why="the cancel was heard"
+        )
         go_on.set()
 
         assert (await platform.wait_for("j1")).status == "cancelled"

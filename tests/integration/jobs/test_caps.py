@@ -72,7 +72,7 @@ class Town:
 
     async def until_parked(self, *jobs: str) -> None:
         for job in jobs:
-            await self.platform.wait_until(job, lambda found: found.waiting is not None, f"{job} is parked")
+            await self.platform.wait_until(job, lambda found: found.life.waiting is not None, f"{job} is parked")
 
     async def until_settled(self) -> None:
         await self.platform.wait_until_empty("SUBMIT", "RUN")
@@ -191,9 +191,9 @@ async def test_a_job_above_its_own_cap_still_waits_for_the_tenants(town: Town):
 
     await town.platform.signal("j1", type="budget", budget_usd="0.10")
     waits = await town.platform.wait_until(
-        "j1", lambda job: job.waiting is not None and job.step == 2, "it waits again, before its third call"
+        "j1", lambda job: job.life.waiting is not None and job.model.step == 2, "it waits again, before its third call"
     )
-    assert waits.waiting is not None and "budget 'cap'" in (waits.waiting.question or "")
+    assert waits.life.waiting is not None and "budget 'cap'" in (waits.life.waiting.question or "")
     assert len(town.attempts()) == 2
 
     await town.budget("0.09")

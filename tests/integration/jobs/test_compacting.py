@@ -70,7 +70,7 @@ async def test_a_long_job_is_compacted_rarely_and_stays_valid(platform: Platform
     events = await run(platform, simulator, model)
 
     job = await platform.job("j1")
-    assert (job.status, job.error) == ("completed", None)
+    assert (job.life.status, job.life.error) == ("completed", None)
     assert [event for event in events if isinstance(event, e.ModelFailed)] == []
     compacted = [at for at, event in enumerate(events) if isinstance(event, e.ContextCompacted)]
     assert len(compacted) >= 2
@@ -83,8 +83,8 @@ async def test_a_long_job_is_compacted_rarely_and_stays_valid(platform: Platform
     others = [event for event in events if isinstance(event, e.ModelRequested) and event not in following]
     assert {event.cache_break for event in others} == {None}
     billed = sum((charge.usd for charge in simulator.bill.charges), Decimal(0))
-    assert job.cost_usd == billed
-    assert job.costs.aux["compaction"] == sum(
+    assert job.money.cost_usd == billed
+    assert job.money.costs.aux["compaction"] == sum(
         charge.usd for charge in simulator.bill.charges if charge.attempt.rpartition("/")[2].startswith("a")
     )
 
@@ -109,4 +109,4 @@ async def test_a_job_whose_summary_fails_goes_on_and_retries_later(platform: Pla
     assert len(steps) >= 2
     assert all(later - earlier >= AGAIN_AFTER_STEPS for earlier, later in pairwise(steps))
     assert len({event.attempt_id for event in failed}) == len(failed)
-    assert (await platform.job("j1")).status == "completed"
+    assert (await platform.job("j1")).life.status == "completed"

@@ -115,7 +115,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
     def notes(job) -> list[NoteMessage]:
         # Not by attempt: what was said once is not said again.
         told = {2: "Ann is the customer.", 7: "Bob joined.", 11: "Bob joined.", 16: "Bob left."}
-        return [NoteMessage(label="CONTEXT UPDATE", text=told[n]) for n in told if n == job.step + 1]
+        return [NoteMessage(label="CONTEXT UPDATE", text=told[n]) for n in told if n == job.model.step + 1]
 
     async with box(look) as server, ChatServer(script) as chat:
         registry = with_tools(server.settings(), probe_every_s=0.05)

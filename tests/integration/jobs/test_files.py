@@ -222,7 +222,7 @@ async def test_a_document_changed_after_routing_fails_its_job(
     await jobs.upload("dog", "dog.png", png(9, 9))
     for job_id, named in (("j1", "cat"), ("j2", "dog")):
         await jobs.submit(job_id, image(named), model=CLAUDE)
-        await jobs.platform.wait_until(job_id, lambda job: job.route is not None, "it is routed")
+        await jobs.platform.wait_until(job_id, lambda job: job.routing.route is not None, "it is routed")
     await jobs.upload("cat", "cat.png", png(10, 10))
     assert (await jobs.http.delete("/v1/documents/dog")).status_code == 200
 
@@ -237,14 +237,14 @@ async def test_a_document_changed_after_routing_fails_its_job(
 async def test_while_retrieval_is_away_jobs_that_name_documents_wait(jobs: FileJobs):
     await jobs.upload("cat", "cat.png", IMAGE)
     await jobs.submit("j1", image("cat"), model=CLAUDE)
-    await jobs.platform.wait_until("j1", lambda job: job.route is not None, "it is routed")
+    await jobs.platform.wait_until("j1", lambda job: job.routing.route is not None, "it is routed")
     await jobs.platform.stop("retrieval", 0.1)
 
     await jobs.executor()
     await jobs.submit("j2", image("cat"), model=CLAUDE)
     await jobs.submit("j3", model=CLAUDE)
     assert (await jobs.platform.wait_for("j3")).status == "completed"
-    assert (await jobs.platform.job("j1")).ended is None and await jobs.platform.events("j2") == []
+    assert (await jobs.platform.job("j1")).life.ended is None and await jobs.platform.events("j2") == []
     await jobs.platform.start("retrieval")
 
     for job_id in ("j1", "j2"):

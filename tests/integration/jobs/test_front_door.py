@@ -87,7 +87,7 @@ async def test_two_tenants_may_use_the_same_job_id(platform):
 
     for tenant in ("default", "acme"):
         await platform.wait_for("same", tenant)
-        assert (await platform.job("same", tenant)).submitted.input == f"I am {tenant}"
+        assert (await platform.job("same", tenant)).life.submitted.input == f"I am {tenant}"
 
 
 async def test_a_two_megabyte_input_travels_by_claim_check(platform):
@@ -100,7 +100,7 @@ async def test_a_two_megabyte_input_travels_by_claim_check(platform):
 
     # The offline model's search refuses so long a query; that is the job's business, the input came through whole.
     await platform.wait_for("big")
-    assert (await platform.job("big")).submitted.input == text
+    assert (await platform.job("big")).life.submitted.input == text
 
 
 async def test_a_dry_run_on_the_bus_returns_the_route_only(platform):

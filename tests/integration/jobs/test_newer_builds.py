@@ -15,7 +15,7 @@ async def test_a_job_with_a_newer_builds_event_is_left_and_readable(platform):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await platform.start("router", "tool_registry")
         await platform.submit("j1", model="chat/m")
-        await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
+        await platform.wait_until("j1", lambda job: job.routing.route is not None, "the job is routed")
         head = await JobLog(platform.bus, "default", "j1").last()
         stranger = {**head.values[-1], "type": "job.teleported", "seq": 3}
         headers = {h.RECORD: head._replace(seq=3, state=State.PARKED).header(), h.EXPECTED_LAST: str(head.sequence)}

@@ -36,7 +36,7 @@ async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, eff
         for n in range(1, JOBS + 1):
             await platform.submit(f"j{n}", model="chat/m")
 
-        await platform.wait_until(f"j{JOBS}", lambda job: job.status == "parked", "the last job is parked")
+        await platform.wait_until(f"j{JOBS}", lambda job: job.life.status == "parked", "the last job is parked")
         await platform.wait_until_empty("SUBMIT", "RUN")
 
         def nothing_held() -> bool:
@@ -45,5 +45,5 @@ async def test_an_executor_keeps_nothing_of_a_thousand_parked_jobs(platform, eff
 
         await until(nothing_held, why="no held job and no log writer of a parked job is left")
         assert effects.calls() == []
-        states = [(await platform.job(f"j{n}")).status for n in range(1, JOBS + 1, 50)]
+        states = [(await platform.job(f"j{n}")).life.status for n in range(1, JOBS + 1, 50)]
         assert set(states) == {"parked"}

@@ -43,10 +43,10 @@ async def has_parked(platform) -> bool:
 async def test_a_persons_answer_becomes_the_tools_result(platform, effects, outcome, shown):
     async with ChatServer(PAY_THEN_ANSWER) as chat:
         job = await parked(platform, effects, chat)
-        assert (job.waiting.why, job.waiting.tool) == ("needs_decision", "effects__pay_once")
+        assert (job.life.waiting.why, job.life.waiting.tool) == ("needs_decision", "effects__pay_once")
         await platform.wait_until_empty("RUN")
 
-        await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome=outcome, content=shown)
+        await platform.signal("j1", type="answer", decision_id=job.life.waiting.wait_id, outcome=outcome, content=shown)
 
         assert (await platform.wait_for("j1")).answer == "all done"
         types = [event.type for event in await platform.events("j1")]
@@ -62,7 +62,7 @@ async def test_do_it_again_is_a_new_key(platform, effects):
         effects.delay_ms = 0
         await effects.start()
 
-        await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome="retry")
+        await platform.signal("j1", type="answer", decision_id=job.life.waiting.wait_id, outcome="retry")
 
         assert (await platform.wait_for("j1")).status == "completed"
         assert effects.calls() == [("pay_once", "default/j1/1/1/2")]
@@ -90,7 +90,7 @@ async def test_an_answer_that_fits_no_question_leaves_the_job_parked(platform, e
         await platform.signal("j1", type="answer", decision_id="another", outcome="succeeded")
 
         def parked_again(job) -> bool:
-            return job.status == "parked" and job.epoch > claims
+            return job.life.status == "parked" and job.life.epoch > claims
 
         await platform.wait_until("j1", parked_again, "it woke up, found nothing and parked again")
         await platform.wait_until_empty("RUN")
@@ -113,10 +113,12 @@ async def answered_while_the_registry_is_away(platform, effects, chat) -> None:
     job = await parked(platform, effects, chat)
     await platform.wait_until_empty("RUN")
     await platform.stop("tool_registry")
-    await platform.signal("j1", type="answer", decision_id=job.waiting.wait_id, outcome="succeeded", content="paid")
+    await platform.signal(
+        "j1", type="answer", decision_id=job.life.waiting.wait_id, outcome="succeeded", content="paid"
+    )
 
     def decided(job) -> bool:
-        return any(call.decision is not None for call in job.calls)
+        return any(call.decision is not None for call in job.tools.calls)
 
     await platform.wait_until("j1", decided, "the answer is in the log")
 

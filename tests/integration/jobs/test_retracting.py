@@ -64,7 +64,7 @@ async def test_a_stream_that_is_cut_shows_its_reader_no_text_twice(platform: Pla
     async with ChatServer(lambda _: next(script)) as chat:
         await platform.start("router", "tool_registry", "gateway", gateway=GatewaySettings(http_port=0))
         await platform.submit("j1", model="chat/m")
-        await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
+        await platform.wait_until("j1", lambda job: job.routing.route is not None, "the job is routed")
 
         async for event, data in listen(platform, "j1"):
             reader.take(event, data)
@@ -86,7 +86,7 @@ async def test_deltas_of_a_failed_call_are_not_passed_on(platform: Platform):
     async with ChatServer(lambda _: next(script)) as chat:
         await platform.start("router", "tool_registry", "gateway", gateway=GatewaySettings(http_port=0))
         await platform.submit("j1", model="chat/m")
-        await platform.wait_until("j1", lambda job: job.route is not None, "the job is routed")
+        await platform.wait_until("j1", lambda job: job.routing.route is not None, "the job is routed")
 
         async for event, data in listen(platform, "j1"):
             reader.take(event, data)

@@ -43,6 +43,6 @@ async def test_a_sessions_second_job_is_predicted_with_the_warm_cache(platform: 
     cold, warm = first.route.estimated_cost_usd, second.route.estimated_cost_usd
     assert cold is not None and warm is not None
     assert cold - warm >= prefix * (RATES.input - Decimal("0.1")) / 1_000_000
-    submitted = (await platform.job("j1")).submitted
+    submitted = (await platform.job("j1")).life.submitted
     assert submitted is not None
     assert choose_again(submitted, second, policy=current_policy()).route == second.route

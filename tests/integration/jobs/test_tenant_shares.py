@@ -58,7 +58,7 @@ async def admitted(platform: Platform, job_id: str, *, tenant: str) -> bool:
     """Submit a small job; the answer is whether it was let in."""
     await platform.publish({"agent": "assistant", "input": "go", "job_id": job_id}, tenant=tenant)
     await platform.wait_until_empty("SUBMIT")
-    return (await platform.job(job_id, tenant)).route is not None
+    return (await platform.job(job_id, tenant)).routing.route is not None
 
 
 async def test_a_tenant_at_its_stored_bytes_share_is_refused_alone(platform: Platform):
@@ -73,7 +73,7 @@ async def test_a_tenant_at_its_stored_bytes_share_is_refused_alone(platform: Pla
 
     assert len(letters) >= 20
     assert "WAYLINE_ROUTER_STORED_PER_TENANT_MAX_BYTES" in letters[0]["Wayline-Dead-Reason"]
-    refused = (await platform.job("late-19")).submitted
+    refused = (await platform.job("late-19")).life.submitted
     assert refused is None or refused.input == "", "what a refused job asks for is not stored"
     assert await admitted(platform, "modest", tenant="acme")
 
@@ -87,8 +87,8 @@ async def test_an_accepted_job_repeated_by_a_full_tenant_is_unchanged(platform: 
     await platform.publish({"agent": "assistant", "input": LARGE, "job_id": "late"})
     await platform.wait_until_empty("SUBMIT")
 
-    assert (await platform.job("greedy-0")).error is None
-    assert (await platform.job("late")).route is None
+    assert (await platform.job("greedy-0")).life.error is None
+    assert (await platform.job("late")).routing.route is None
 
 
 async def test_a_running_job_ends_partially_once_its_tenant_is_full(platform: Platform):
@@ -136,7 +136,7 @@ async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platfo
     await platform.wait_until_empty("SUBMIT")
 
     jobs = [await platform.job(f"greedy-{n}") for n in range(8)]
-    refusals = [job.error.message for job in jobs if job.error is not None]
+    refusals = [job.life.error.message for job in jobs if job.life.error is not None]
     assert len(refusals) >= 3 and "WAYLINE_ROUTER_UNFINISHED_PER_TENANT_MAX" in refusals[0]
     assert await platform.count("RUN") == 8 - len(refusals) + 1, "and the other tenant's one"
     await platform.start("executor", "tool_registry")
@@ -185,7 +185,7 @@ async def test_a_large_submission_passes_the_gateway_only(platform: Platform):
         accepted = await http.post(f"http://127.0.0.1:{platform.http_port}/v1/jobs", json=job)
     await platform.wait_until_empty("SUBMIT")
 
-    submitted = (await platform.job("large")).submitted
+    submitted = (await platform.job("large")).life.submitted
     assert accepted.status_code == 202
     assert submitted is not None and submitted.input == LARGE * 5
 

@@ -84,7 +84,7 @@ class Log:
         return decide(self.job)
 
     def ask(self, step: int = 1, attempt: int = 1, **more: Any) -> Log:
-        route = self.job.route
+        route = self.job.routing.route
         assert route is not None
         named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id("default", "j", step, attempt)}
         return self.say(e.ModelRequested, **named, provider=route.provider, model=route.model, **more)
@@ -111,8 +111,8 @@ class Log:
         )
 
     def result(self, call: str = "1", *, error: str | None = None) -> Log:
-        named = {"step": self.job.step, "call": call, "tool": "t"}
-        self.say(e.ToolRequested, **named, arguments={}, effect=Effect.READ, key=f"k{self.job.step}{call}")
+        named = {"step": self.job.model.step, "call": call, "tool": "t"}
+        self.say(e.ToolRequested, **named, arguments={}, effect=Effect.READ, key=f"k{self.job.model.step}{call}")
         why = ToolError(code=error, message="no") if error else None
         status = "failed" if error else "success"
         return self.say(e.ToolCompleted, **named, status=status, content="found", error=why)
@@ -125,6 +125,6 @@ class Log:
         return self.say(e.ContextInjected, note={"label": "CORRECTION", "text": text}) if text else self
 
     def _open(self) -> dict[str, Any]:
-        asked = self.job.model_open
+        asked = self.job.model.open
         assert asked is not None
         return {"step": asked.step, "attempt": asked.attempt, "attempt_id": asked.attempt_id}

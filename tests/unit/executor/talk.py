@@ -78,8 +78,8 @@ class Talk:
         """One model call as far as its intent."""
         before = len(self.writer._noted)
         note_news(self.writer, self.listed, lambda _: notes)
-        repeated = self.job.model_failed is not None
-        step, attempt = self.job.step + (not repeated), self.job.model_attempt + 1
+        repeated = self.job.model.failed is not None
+        step, attempt = self.job.model.step + (not repeated), self.job.model.attempt + 1
         tools = offered(self.job, self.listed)
         request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
         named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
@@ -87,31 +87,31 @@ class Talk:
         self.writer.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
         self.events += self.writer._noted[before:]
         self.prompts.append(assemble(self.job))
-        assert self.job.asked is not None
-        return self.job.asked
+        assert self.job.model.asked is not None
+        return self.job.model.asked
 
     def answer(self, *calls: ToolCall, text: str = "") -> None:
         message = AssistantMessage(text=text, tool_calls=calls)
-        named = {"step": self.job.step, "attempt": 1, "attempt_id": "x"}
+        named = {"step": self.job.model.step, "attempt": 1, "attempt_id": "x"}
         done = {"usage": Usage(input=1), "cost_usd": None, "stop_reason": "end", "duration_ms": 1}
         self.note(e.ModelCompleted, **named, message=message, **done)
 
     def fail(self) -> None:
-        named = {"step": self.job.step, "attempt": self.job.model_attempt, "attempt_id": "x"}
+        named = {"step": self.job.model.step, "attempt": self.job.model.attempt, "attempt_id": "x"}
         self.note(e.ModelFailed, **named, error=Failure(code="overloaded", message="busy"), retryable=True)
 
     def finish(self, call: str, content: str = "found", *, failed: bool = False) -> None:
-        named = {"step": self.job.step, "call": call, "tool": "a"}
+        named = {"step": self.job.model.step, "call": call, "tool": "a"}
         error = ToolError(code="tool_failed", message=content) if failed else None
         reply = ToolReply(status="failed" if failed else "success", content="" if failed else content, error=error)
-        said = shown(self.job, "a", reply, step=self.job.step, call=call, tokens_max=300)
+        said = shown(self.job, "a", reply, step=self.job.model.step, call=call, tokens_max=300)
         self.note(e.ToolCompleted, **named, status=reply.status, **said)
 
     def restart(self) -> None:
         """Another process goes on with nothing but the log, as it was written."""
         self.writer = self._writer(fold(read_record(encode(self.events))))
         self.prints = Prints()
-        self.note(e.JobClaimed, executor="x", epoch=self.job.epoch + 1, owner="1:1", attempt=1)
+        self.note(e.JobClaimed, executor="x", epoch=self.job.life.epoch + 1, owner="1:1", attempt=1)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Step:
 def play(talk: Talk, step: Step) -> None:
     talk.listed = tuple(tool(name, version) for name, version in zip("abcd", step.versions, strict=True) if version)
     if step.turn == "reroute":
-        model = "m" if talk.job.card is OTHER else "n"
+        model = "m" if talk.job.routing.card is OTHER else "n"
         talk.note(e.JobRerouted, route=ROUTE.model_copy(update={"model": model}), cause="fallback")
     elif step.turn == "compact":
         talk.note(e.ContextCompacted, note=NoteMessage(label="CONTEXT", text="much was said"), kept=1)

@@ -18,12 +18,12 @@ def test_jobs_that_were_asked_and_routed_alike_share_what_says_so():
 
     one, other = (fold(shared.events(values(Log()))) for _ in range(2))
 
-    assert one.config is other.config
-    assert one.candidates is other.candidates
-    assert one.limits is other.limits
-    assert one.route is other.route
-    assert one.submitted and other.submitted
-    assert one.submitted.options is other.submitted.options
+    assert one.routing.config is other.routing.config
+    assert one.routing.candidates is other.routing.candidates
+    assert one.routing.limits is other.routing.limits
+    assert one.routing.route is other.routing.route
+    assert one.life.submitted and other.life.submitted
+    assert one.life.submitted.options is other.life.submitted.options
 
 
 def test_what_is_shared_is_what_the_log_says():
@@ -39,11 +39,11 @@ def test_another_version_of_an_agent_is_another_configuration():
         fold(shared.events(values(Log(config=AgentConfig(instructions=said))))) for said in ("Be kind.", "Be stern.")
     )
 
-    assert (kind.config, stern.config) == (
+    assert (kind.routing.config, stern.routing.config) == (
         AgentConfig(instructions="Be kind."),
         AgentConfig(instructions="Be stern."),
     )
-    assert kind.candidates is stern.candidates
+    assert kind.routing.candidates is stern.routing.candidates
 
 
 def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
@@ -51,7 +51,7 @@ def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch)
     shared = Shared()
 
     def of(number: int) -> AgentConfig | None:
-        return fold(shared.events(values(Log(config=AgentConfig(instructions=f"{number}" * 5_000))))).config
+        return fold(shared.events(values(Log(config=AgentConfig(instructions=f"{number}" * 5_000))))).routing.config
 
     first = of(1)
     assert of(1) is first

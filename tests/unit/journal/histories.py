@@ -114,11 +114,11 @@ class Play:
 
     def claim(self) -> None:
         self.records.append([])
-        self.note(e.JobClaimed, executor="x", epoch=self.job.epoch + 1, owner="1:1", attempt=1)
+        self.note(e.JobClaimed, executor="x", epoch=self.job.life.epoch + 1, owner="1:1", attempt=1)
 
     def run(self) -> Job:
         """Decide and do until the end; a new record begins where the executor would append one."""
-        if self.job.ended is None:
+        if self.job.life.ended is None:
             self.claim()
         while (action := decide(self.job)) is not None:
             if self._wants_cancel() and not isinstance(action, Cancel):
@@ -129,7 +129,7 @@ class Play:
 
     def _wants_cancel(self) -> bool:
         after = self.environment.cancel_after
-        return after is not None and self.job.step >= after and self.job.cancel is None
+        return after is not None and self.job.model.step >= after and self.job.life.cancel is None
 
     def _do(self, action) -> None:
         match action:
@@ -189,7 +189,7 @@ class Play:
         if step in self.environment.compacts and step > 1 and not self._has(e.ContextCompacted, since_step=step):
             self._compacted(step)
         named = {"step": step, "attempt": attempt, "attempt_id": ids.attempt_id(TENANT, JOB_ID, step, attempt)}
-        route = self.job.route
+        route = self.job.routing.route
         assert route is not None
         self.note(e.ModelRequested, **named, provider=route.provider, model=route.model)
         self.records.append([])
@@ -206,7 +206,7 @@ class Play:
         )
 
     def _classify(self) -> None:
-        named = {"purpose": "classification", "attempt_id": ids.aux_id(TENANT, JOB_ID, 0, self.job.aux_calls + 1)}
+        named = {"purpose": "classification", "attempt_id": ids.aux_id(TENANT, JOB_ID, 0, self.job.model.aux_calls + 1)}
         self.note(e.AuxiliaryRequested, **named, provider="p", model="m", worst_usd=Decimal(1))
         self.records.append([])
         if self.environment.task == "-":
@@ -227,10 +227,10 @@ class Play:
         for call in calls:
             again = call.decision is not None and call.decision.outcome == "retry"
             if call.key is None or again:
-                key = f"{call.key}/2" if again else ids.tool_key(TENANT, JOB_ID, self.job.step, call.wanted.call)
+                key = f"{call.key}/2" if again else ids.tool_key(TENANT, JOB_ID, self.job.model.step, call.wanted.call)
                 self.note(
                     e.ToolRequested,
-                    step=self.job.step,
+                    step=self.job.model.step,
                     call=call.wanted.call,
                     tool="t",
                     arguments=call.wanted.arguments,
@@ -238,13 +238,13 @@ class Play:
                     key=key,
                 )
         numbers = {call.wanted.call for call in calls}
-        for call in [c for c in self.job.calls if c.wanted.call in numbers]:
+        for call in [c for c in self.job.tools.calls if c.wanted.call in numbers]:
             self.records.append([])
             assert call.key is not None
             if call.key in self.environment.unknown:
                 self.note(
                     e.ToolUnknown,
-                    step=self.job.step,
+                    step=self.job.model.step,
                     call=call.wanted.call,
                     tool="t",
                     key=call.key,
@@ -257,11 +257,11 @@ class Play:
     def _completed(self, call: Call, *, failed: bool) -> None:
         self.note(
             e.ToolCompleted,
-            step=self.job.step,
+            step=self.job.model.step,
             call=call.wanted.call,
             tool="t",
             status="failed" if failed else "success",
-            content=f"result of {self.job.step}/{call.wanted.call}",
+            content=f"result of {self.job.model.step}/{call.wanted.call}",
             error=ToolError(code="tool_failed", message="it did not") if failed else None,
         )
 
@@ -284,11 +284,11 @@ def resumed(environment: Environment, records: list[list[e.Event]]) -> Play:
 
 def outcome(job: Job) -> tuple[object, ...]:
     """What a job came to, apart from how often it was claimed and when."""
-    ended = job.ended
+    ended = job.life.ended
     assert ended is not None
     said = ended.model_dump(exclude={"seq", "at", "usage", "cost_usd"})
     # A cancel falls where it falls: what the model had said by then may differ.
-    return said, () if job.status == "cancelled" else job.messages
+    return said, () if job.life.status == "cancelled" else job.conversation.messages
 
 
 _replies = st.one_of(

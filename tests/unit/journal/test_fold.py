@@ -17,6 +17,7 @@ from wayline.contracts.jobs import Failure, Waiting
 from wayline.contracts.money import Usage
 from wayline.journal import Call, Job, State, encode, evolve, fold, read_record, unknown_types, view
 from wayline.journal.record import decode, progressed, state_after
+from wayline.testkit.jobs import job_with
 
 _spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
 assert _spec and _spec.loader
@@ -53,7 +54,7 @@ def test_a_result_that_no_call_waits_for_counts_for_nothing():
         job_id="j", seq=2, at=datetime.now(UTC), trace=trace, step=1, call="1", tool="t", status="success"
     )
 
-    assert evolve(Job(misread=1), done)._replace(seq=0, at=None) == Job(misread=1)
+    assert evolve(job_with(misread=1), done)._replace(seq=0, at=None) == job_with(misread=1)
 
 
 def test_images_of_a_result_are_shown_with_it_and_a_record_without_the_field_has_none():
@@ -71,11 +72,11 @@ def test_images_of_a_result_are_shown_with_it_and_a_record_without_the_field_has
         content="[image image/png, 8x6]",
         images=(image,),
     )
-    waiting = Job(calls=(Call(wanted=ToolCall(call="1", tool="t")),))
+    waiting = job_with(calls=(Call(wanted=ToolCall(call="1", tool="t")),))
     old = orjson.loads(done.model_dump_json(exclude={"images"}))
 
-    [shown] = evolve(waiting, done).messages
-    [shown_before] = evolve(waiting, e.ToolCompleted.model_validate(old)).messages
+    [shown] = evolve(waiting, done).conversation.messages
+    [shown_before] = evolve(waiting, e.ToolCompleted.model_validate(old)).conversation.messages
 
     assert isinstance(shown, ToolMessage) and isinstance(shown_before, ToolMessage)
     assert (shown.content, shown.images) == ("[image image/png, 8x6]", (image,))
@@ -107,7 +108,7 @@ def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_
         begun = [event.purpose for event in events if isinstance(event, e.AuxiliaryRequested)]
         ended = [event.purpose for event in events if isinstance(event, e.AuxiliaryCompleted | e.AuxiliaryFailed)]
         assert begun == ended == ["classification"][: len(begun)], f"after record {kept}"
-        assert fold(events).aux_open is None
+        assert fold(events).model.aux_open is None
 
 
 @settings(deadline=None)
@@ -139,12 +140,12 @@ def test_a_record_says_in_its_state_what_the_fold_says(environment):
     for record in histories.play(environment).records:
         job = fold(record, job)
         state = state_after(state, record)
-        if job.ended:
+        if job.life.ended:
             assert state is State.ENDED
         else:
             # The first record leaves a job new; from then on it is held or parked.
             assert state in (State.NEW, State.ACTIVE, State.PARKED)
-            assert (state is State.PARKED) == (job.status == "parked")
+            assert (state is State.PARKED) == (job.life.status == "parked")
 
 
 def test_evolve_never_changes_the_state_it_was_given():
@@ -203,16 +204,16 @@ def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is
 def test_the_time_that_a_job_was_parked_is_not_its_own():
     played = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     played.begin()
-    whole = played.job.deadline
+    whole = played.job.life.deadline
     waiting = Waiting(why="needs_decision", wait_id="1-1")
     for _ in range(2):
         played.note(e.JobParked, waiting=waiting, signals_seen=0)
-        parked_at = played.job.parked_at
+        parked_at = played.job.life.parked_at
         played.note(e.DecisionMade, decision_id="1-1", outcome="succeeded")
         played.note(e.JobResumed)
 
         whole += played.job.at - parked_at
-        assert played.job.deadline == whole
+        assert played.job.life.deadline == whole
 
 
 def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
@@ -225,7 +226,7 @@ def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
         said = {"message": AssistantMessage(text="so"), "usage": Usage(input=1), "stop_reason": "end"}
         asked.note(e.ModelCompleted, **call, **said, cost_usd=usd, duration_ms=1)
 
-    assert (asked.job.cost_usd, asked.job.costs.model) == (None, {"p/m": None})
+    assert (asked.job.money.cost_usd, asked.job.money.costs.model) == (None, {"p/m": None})
 
 
 def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
@@ -240,7 +241,7 @@ def test_histories_hold_summaries_fallbacks_and_waits_for_a_budget():
     kinds = [event.type for record in played.records for event in record]
     assert {"context.compacted", "job.rerouted", "job.parked", "budget.raised", "job.completed"} <= set(kinds)
     assert kinds.count("context.compacted") == 1
-    assert played.job.route.model == histories.SISTER.model
+    assert played.job.routing.route.model == histories.SISTER.model
 
 
 def test_histories_hold_corrections():
@@ -250,4 +251,4 @@ def test_histories_hold_corrections():
 
     notes = [event.note.label for record in played.records for event in record if isinstance(event, e.ContextInjected)]
     assert notes == ["CORRECTION"]
-    assert played.job.status == "completed"
+    assert played.job.life.status == "completed"

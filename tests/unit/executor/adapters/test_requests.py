@@ -83,8 +83,8 @@ def test_what_the_router_wants_held_is_never_more_than_the_first_call_asks_for(
     )
     request = ModelProviders(cast("Any", None), {}).request(log.job, step=1, attempt=1, tools=())
 
-    assert log.job.submitted is not None
-    wanted = first_call(of, shape_of(log.job.submitted, config, attachments=named), slot=slot)
+    assert log.job.life.submitted is not None
+    wanted = first_call(of, shape_of(log.job.life.submitted, config, attachments=named), slot=slot)
     asked_for = worst_usd(request, most_tokens(request, Prints().segments(request)), at=None)
 
     assert wanted is not None and asked_for is not None

@@ -183,5 +183,5 @@ def test_a_correction_stays_in_the_history():
     log = Log(cards=(JSON_CARD,))
     log.take(unread(log, 1).next)
 
-    assert [message.role for message in log.job.messages] == ["user", "assistant", "note"]
+    assert [message.role for message in log.job.conversation.messages] == ["user", "assistant", "note"]
     assert isinstance(log.events[-1], e.ContextInjected)

@@ -70,7 +70,7 @@ def test_an_answer_that_means_another_model_sends_the_job_there_once():
 
     assert moved == Reroute(DEAR, "classification")
     assert log.take(moved).next == CallModel(1, 1)
-    assert log.job.route == DEAR
+    assert log.job.routing.route == DEAR
 
 
 def test_an_answer_that_means_the_same_model_is_only_written_down():
@@ -79,7 +79,7 @@ def test_an_answer_that_means_the_same_model_is_only_written_down():
     log.classified("search")
 
     assert log.next == CallModel(1, 1)
-    assert log.job.route is not None and log.job.route.task_type == "search"
+    assert log.job.routing.route is not None and log.job.routing.route.task_type == "search"
 
 
 @pytest.mark.parametrize("code", ["timeout", "rate_limited", e.LOST])
@@ -147,7 +147,9 @@ def test_what_cannot_be_read_says_why():
 def test_the_question_begins_the_same_for_all_jobs_and_ends_with_the_users_words():
     asked = Classify(SMALL, LABELS)
     one, other = Log(), Log()
-    other.events[0] = other.events[0].model_copy(update={"job": other.job.submitted.model_copy(update={"input": "so"})})
+    other.events[0] = other.events[0].model_copy(
+        update={"job": other.job.life.submitted.model_copy(update={"input": "so"})}
+    )
     first, second = (question(log.job, asked, attempt_id="a") for log in (one, other))
 
     assert (first.system, first.cache_key, first.tools) == (second.system, second.cache_key, ())

@@ -48,11 +48,11 @@ class Long(Log):
 
     def step(self, *results: str) -> Long:
         """A call of the model, its tool calls and their results; what the provider counts is what we estimate."""
-        n = self.job.step + 1
+        n = self.job.model.step + 1
         self.ask(n)
         calls = tuple(ToolCall(call=str(at), tool="t") for at, _ in enumerate(results, 1))
         message = AssistantMessage(text="Looking.", tool_calls=calls, verbatim=BLOCKS)
-        prompt = sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.messages)
+        prompt = sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.conversation.messages)
         named = {"step": n, "attempt": 1, "attempt_id": ids.attempt_id("default", "j", n, 1)}
         self.say(
             e.ModelCompleted,
@@ -76,7 +76,10 @@ class Long(Log):
         return self.next
 
     def aside(self) -> dict[str, Any]:
-        return {"purpose": "compaction", "attempt_id": f"default/j/{self.job.step}/a{self.job.aux_calls + 1}"}
+        return {
+            "purpose": "compaction",
+            "attempt_id": f"default/j/{self.job.model.step}/a{self.job.model.aux_calls + 1}",
+        }
 
     def asked(self) -> dict[str, Any]:
         named = self.aside()
@@ -90,7 +93,7 @@ class Long(Log):
 
     @property
     def tokens(self) -> int:
-        return sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.messages)
+        return sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.conversation.messages)
 
 
 def test_a_conversation_is_summarised_when_it_fills_most_of_its_models_window():
@@ -105,7 +108,7 @@ def test_what_is_left_has_room_for_long():
     log = Long()
     log.compacted(log.until_due())
 
-    assert log.next == CallModel(log.job.step + 1, 1)
+    assert log.next == CallModel(log.job.model.step + 1, 1)
     assert log.tokens <= END_SHARE * WINDOW
     log.step(RESULT)
     assert isinstance(log.next, CallModel)
@@ -119,9 +122,9 @@ def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[lis
         if isinstance(action := log.next, Compact):
             break
         log.step(*("x" * size for size in sizes))
-    before = log.job.messages
+    before = log.job.conversation.messages
     log.compacted(action)
-    first, summary, *kept = log.job.messages
+    first, summary, *kept = log.job.conversation.messages
 
     assert first == before[0] and isinstance(first, UserMessage)
     assert summary == note("In short.")
@@ -145,7 +148,7 @@ def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypat
     monkeypatch.setattr(compaction, "_size", lambda message, card: measured.append(message) or size(message, card))
 
     assert isinstance(log.next, Compact)
-    assert len(measured) <= 2 * len(log.job.messages)
+    assert len(measured) <= 2 * len(log.job.conversation.messages)
 
 
 def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
@@ -153,7 +156,7 @@ def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
     log.compacted(log.until_due())
     log.step(RESULT)
 
-    said = [message for message in log.job.messages if isinstance(message, AssistantMessage)]
+    said = [message for message in log.job.conversation.messages if isinstance(message, AssistantMessage)]
     assert [message.verbatim for message in said] == [None] * (len(said) - 1) + [BLOCKS]
 
 
@@ -161,12 +164,12 @@ def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
 def test_a_summary_that_did_not_come_is_asked_for_again_only_some_steps_later(made: bool):
     log = Long()
     log.until_due()
-    tried, named = log.job.step, log.asked() if made else log.aside()
+    tried, named = log.job.model.step, log.asked() if made else log.aside()
     log.say(e.AuxiliaryFailed, **named, error=Failure(code="overloaded", message="no"))
 
     assert isinstance(log.next, CallModel)
     log.until_due()
-    assert log.job.step == tried + AGAIN_AFTER_STEPS
+    assert log.job.model.step == tried + AGAIN_AFTER_STEPS
     assert log.aside()["attempt_id"] != named["attempt_id"]
 
 
@@ -178,7 +181,7 @@ def test_a_summary_whose_asker_was_killed_is_noted_as_lost_and_the_job_goes_on()
 
     assert isinstance(lost, NoteLost) and lost.asked.attempt_id == named["attempt_id"]
     log.say(e.AuxiliaryFailed, **named, error=Failure(code=e.LOST, message="gone"))
-    assert log.next == CallModel(log.job.step + 1, 1)
+    assert log.next == CallModel(log.job.model.step + 1, 1)
 
 
 def test_a_flash_model_that_can_read_it_all_is_asked_else_the_conversations_own():
@@ -197,7 +200,7 @@ def test_the_question_shows_the_task_and_what_is_going_to_be_replaced():
     assert isinstance(message, UserMessage)
     text = message.parts[0].text
     assert text.startswith("The task:\nUSER: why?")
-    assert text.count("CALL OF t") == (len(log.job.messages) - 1 - action.kept) // 2
+    assert text.count("CALL OF t") == (len(log.job.conversation.messages) - 1 - action.kept) // 2
     assert request.tools == () and request.max_output_tokens == SUMMARY_TOKENS_MAX
 
 
@@ -221,7 +224,7 @@ def test_the_question_fits_the_window_of_whoever_is_asked(result: str, window: i
     log = Long(cards=(PRIMARY.model_copy(update={"context_window": window}),))
     for _ in range(6):
         log.step(result)
-    action = Compact(log.job.card, 2)
+    action = Compact(log.job.routing.card, 2)
     request = question(log.job, action, attempt_id="a")
 
     sent = estimate(request.system) + estimate(request.messages[0].parts[0].text)
@@ -255,7 +258,7 @@ def test_where_a_provider_tells_no_usage_its_prompt_is_as_long_as_it_was_estimat
         duration_ms=1,
     )
 
-    assert log.job.prompt_tokens == 750
+    assert log.job.conversation.prompt_tokens == 750
 
 
 def test_what_is_pinned_leaves_less_room_for_what_is_kept():

@@ -21,12 +21,13 @@ from wayline.executor.decide.actions import (
     SettleCalls,
 )
 from wayline.executor.decide.next_action import decide
-from wayline.journal import Call, Job
+from wayline.journal import Call
+from wayline.testkit.jobs import job_with
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
 LIMITS = e.Limits(max_steps=3, max_seconds=60, max_output_tokens=100)
-ASKED = Job(
+ASKED = job_with(
     job_id="j",
     tenant="default",
     at=NOW,
@@ -54,17 +55,17 @@ def test_a_fresh_job_asks_its_model():
 def test_a_job_that_has_ended_needs_nothing():
     ended = e.JobCompleted(**stamp(answer="because"))
 
-    assert decide(ASKED._replace(ended=ended)) is None
+    assert decide(job_with(ASKED, ended=ended)) is None
 
 
 def test_an_answer_without_tool_calls_completes_the_job():
     said = AssistantMessage(text="because")
 
-    assert decide(ASKED._replace(step=1, messages=(*ASKED.messages, said))) == Complete("because")
+    assert decide(job_with(ASKED, step=1, messages=(*ASKED.conversation.messages, said))) == Complete("because")
 
 
 def test_independent_tool_calls_run_beside_each_other():
-    job = ASKED._replace(step=1, calls=(call("1"), call("2")))
+    job = job_with(ASKED, step=1, calls=(call("1"), call("2")))
 
     assert decide(job) == RunTools((call("1"), call("2")))
 
@@ -73,12 +74,12 @@ def test_independent_tool_calls_run_beside_each_other():
     "ordered",
     [
         {"config": AgentConfig(tools_in_order=True)},
-        {"tools": (ToolDefinition(name="look", in_order=True),)},
+        {"offered": (ToolDefinition(name="look", in_order=True),)},
     ],
     ids=["the agent asks for order", "a tool asks for order"],
 )
 def test_where_order_is_asked_for_calls_run_one_after_another(ordered):
-    job = ASKED._replace(step=1, calls=(call("1"), call("2")), **ordered)
+    job = job_with(ASKED, step=1, calls=(call("1"), call("2")), **ordered)
 
     assert decide(job) == RunTools((call("1"),))
 
@@ -86,13 +87,13 @@ def test_where_order_is_asked_for_calls_run_one_after_another(ordered):
 def test_a_cancel_comes_before_everything_else():
     cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
 
-    assert decide(ASKED._replace(calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
+    assert decide(job_with(ASKED, calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
 
 
 def test_a_cancelled_job_settles_every_call_that_was_asked_for_before_it_ends():
     cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
     asked, unknown = call("1", key="k1"), call("2", key="k2", decision_id="1-2", expires_at=NOW)
-    job = ASKED._replace(step=1, calls=(asked, unknown, call("3")), cancel=cancel)
+    job = job_with(ASKED, step=1, calls=(asked, unknown, call("3")), cancel=cancel)
 
     assert decide(job) == SettleCalls((asked, unknown), "cancelled")
 
@@ -101,8 +102,8 @@ def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anyth
     asked = e.ModelRequested(**stamp(step=2, attempt=1, attempt_id="a", provider="p", model="m"))
     cancel = e.CancelRequested(**stamp())
 
-    assert decide(ASKED._replace(step=2, model_open=asked)) == NoteLost(asked)
-    assert decide(ASKED._replace(step=2, model_open=asked, cancel=cancel)) == NoteLost(asked)
+    assert decide(job_with(ASKED, step=2, open=asked)) == NoteLost(asked)
+    assert decide(job_with(ASKED, step=2, open=asked, cancel=cancel)) == NoteLost(asked)
 
 
 def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
@@ -110,14 +111,14 @@ def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
         **stamp(step=2, attempt=9, attempt_id="a", error=Failure(code=e.LOST, message="gone"), retryable=True)
     )
 
-    assert decide(ASKED._replace(step=2, model_attempt=9, model_failed=lost)) == CallModel(step=2, attempt=10)
+    assert decide(job_with(ASKED, step=2, attempt=9, failed=lost)) == CallModel(step=2, attempt=10)
 
 
 def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():
     undecided = call("1", key="k1", decision_id="1-1", expires_at=NOW)
 
-    assert decide(ASKED._replace(step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
-    assert decide(ASKED._replace(step=1, calls=(undecided,))) == Park(
+    assert decide(job_with(ASKED, step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
+    assert decide(job_with(ASKED, step=1, calls=(undecided,))) == Park(
         Waiting(
             why="needs_decision",
             wait_id="1-1",
@@ -134,20 +135,20 @@ def test_a_decision_is_written_into_the_ledger_and_do_it_again_runs_the_tool():
         decision = e.DecisionMade(**stamp(decision_id="1-1", outcome=outcome))
         return call("1", key="k1", effect=Effect.ONCE, decision_id="1-1", decision=decision)
 
-    assert decide(ASKED._replace(step=1, calls=(decided("succeeded"),))) == Resolve(decided("succeeded"))
-    assert decide(ASKED._replace(step=1, calls=(decided("expired"),))) == Resolve(decided("expired"))
-    assert decide(ASKED._replace(step=1, calls=(decided("retry"),))) == RunTools((decided("retry"),))
+    assert decide(job_with(ASKED, step=1, calls=(decided("succeeded"),))) == Resolve(decided("succeeded"))
+    assert decide(job_with(ASKED, step=1, calls=(decided("expired"),))) == Resolve(decided("expired"))
+    assert decide(job_with(ASKED, step=1, calls=(decided("retry"),))) == RunTools((decided("retry"),))
 
 
 def test_at_the_step_limit_the_job_answers_with_what_it_has():
     found = ToolMessage(call="1", tool="look", content="half of it")
-    job = ASKED._replace(step=3, messages=(*ASKED.messages, AssistantMessage(tool_calls=()), found))
+    job = job_with(ASKED, step=3, messages=(*ASKED.conversation.messages, AssistantMessage(tool_calls=()), found))
 
     assert decide(job) == Complete("half of it", partial=True, reason="the job's 3 steps are used up")
 
 
 def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
-    late = ASKED._replace(at=NOW + timedelta(seconds=60))
+    late = job_with(ASKED, at=NOW + timedelta(seconds=60))
 
     assert decide(late) == Fail(
         Failure(code="time_limit", message="the job's 60 s are over and there is nothing to answer with")
@@ -157,9 +158,14 @@ def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
 def test_when_its_time_is_over_a_job_begins_no_more_tools_and_brings_those_to_an_end_that_it_has_begun():
     begun = call("1", key="default/j/1/1")
     again = begun._replace(decision_id="1-1", decision=e.DecisionMade(**stamp(decision_id="1-1", outcome="retry")))
-    over = ASKED._replace(step=1, at=ASKED.deadline, messages=(*ASKED.messages, AssistantMessage(text="I will look")))
+    over = job_with(
+        ASKED,
+        step=1,
+        at=ASKED.life.deadline,
+        messages=(*ASKED.conversation.messages, AssistantMessage(text="I will look")),
+    )
     cut = Complete("I will look", partial=True, reason="the job's 60 s are over")
 
-    assert decide(over._replace(calls=(begun, call("2")))) == SettleCalls((begun,), "timeout")
-    assert decide(over._replace(calls=(call("2"), call("3")))) == cut
-    assert decide(over._replace(calls=(again,))) == SettleCalls((again,), "timeout")
+    assert decide(job_with(over, calls=(begun, call("2")))) == SettleCalls((begun,), "timeout")
+    assert decide(job_with(over, calls=(call("2"), call("3")))) == cut
+    assert decide(job_with(over, calls=(again,))) == SettleCalls((again,), "timeout")

@@ -13,6 +13,7 @@ from wayline.executor.decide.actions import Reroute
 from wayline.executor.decide.prompt_cache import left_warm, warm_tokens
 from wayline.executor.decide.retry_or_reroute import escalate
 from wayline.journal import Job
+from wayline.testkit.jobs import job_with
 
 from ..logs import AT, STRONG, Log, card
 
@@ -30,8 +31,8 @@ def job(session: str | None = "s1", *, answered: bool = True, **cache: Any) -> J
     )
     log.ask(prefix=PREFIX)
     told = log.answer("so").job if answered else log.fail("overloaded").job
-    assert told.submitted is not None
-    return told._replace(submitted=told.submitted.model_copy(update={"session_id": session}))
+    assert told.life.submitted is not None
+    return job_with(told, submitted=told.life.submitted.model_copy(update={"session_id": session}))
 
 
 def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_the_provider_drops_them():
@@ -50,8 +51,8 @@ def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_th
 def test_pinned_documents_are_kept_after_a_prefix_that_is_too_short_without_them():
     pinned = (TextPart(text="rule " * 800),)
     short = job(min_tokens=2_500)
-    assert short.config is not None
-    with_them = short._replace(config=short.config.model_copy(update={"pinned": pinned}))
+    assert short.routing.config is not None
+    with_them = job_with(short, config=short.routing.config.model_copy(update={"pinned": pinned}))
 
     left = left_warm(with_them)
 
@@ -79,6 +80,6 @@ def test_whoever_leaves_a_model_leaves_its_whole_prompt_and_the_reason_says_for_
     cold = escalate(job(answered=False), why="it was unsure")
 
     assert warm_tokens(job()) == 2_900
-    assert warm_tokens(job()._replace(compacted=True)) == 2_000, "the messages are others now"
+    assert warm_tokens(job_with(job(), compacted=True)) == 2_000, "the messages are others now"
     assert isinstance(up, Reroute) and up.route.reason.endswith("which reads 2900 warm tokens anew for $0.029")
     assert isinstance(cold, Reroute) and "anew" not in cold.route.reason

@@ -29,6 +29,7 @@ from wayline.llm import ModelRequest, cost
 from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.llm.output_room import ANSWER_TOKENS_MIN
 from wayline.llm.tokens import WIRE_TOKENS_MAX
+from wayline.testkit.jobs import job_with
 
 from ..logs import AT, OTHER, PRIMARY, SMALL, STRONG, Log, card
 
@@ -166,7 +167,7 @@ def test_a_call_never_gets_less_room_than_it_needs():
     long.events[-3] = long.events[-3].model_copy(update={"usage": Usage(output=900), "cost_usd": CAP / 10})
     seen = e.Observed(model="acme/primary", slot="primary", jobs=5, calls=1, output_tokens=9, longest_tokens=1_500)
     known = capped()
-    candidates = known.job.candidates.model_copy(update={"observed": (seen,)})
+    candidates = known.job.routing.candidates.model_copy(update={"observed": (seen,)})
     known.events[1] = known.events[1].model_copy(update={"candidates": candidates})
 
     assert writing(poor) == ANSWER_TOKENS_MIN, "which is more than 100 tokens: the budget refuses it"
@@ -216,7 +217,7 @@ def test_the_most_that_a_lost_call_may_have_cost_counts_as_spent():
 
 def test_an_unknown_price_is_asked_about_where_there_is_a_budget():
     assert shortfall(Log(held_usd=CENT).job, None) == Need(None)
-    assert shortfall(Log(held_usd=CENT).job._replace(cost_usd=None), CENT) == Need(None)
+    assert shortfall(job_with(Log(held_usd=CENT).job, cost_usd=None), CENT) == Need(None)
 
 
 def test_a_budget_of_nothing_held_is_a_budget():
@@ -268,7 +269,7 @@ def test_a_job_that_would_rather_wait_parks_and_goes_on_where_it_was():
     assert isinstance(parked, Park)
     assert (parked.waiting.why, parked.waiting.expires_at) == ("budget", AT + timedelta(days=7))
     log.say(e.JobParked, waiting=parked.waiting, signals_seen=0, kept_usd=Decimal("0.5"))
-    assert log.job.held_usd == Decimal("0.5"), "the rest was given back"
+    assert log.job.money.held_usd == Decimal("0.5"), "the rest was given back"
     log.say(e.JobClaimed, executor="y", epoch=2, owner="2:1", attempt=1)
     log.say(e.JobResumed).say(e.BudgetRaised, budget_usd=Decimal(2))
     assert log.next == CallModel(2, 1)
@@ -312,7 +313,7 @@ def test_a_wait_that_was_answered_does_not_run_out():
 def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
     slots = {"fast": "tiny/small", "primary": "acme/strong"}
     log = Log(held_usd=CENT, slots=slots, options=PARK)
-    strong = log.job.route.model_copy(update={"model": "strong"})
+    strong = log.job.routing.route.model_copy(update={"model": "strong"})
     log.events[1] = log.events[1].model_copy(update={"route": strong})
     some = REFUSED.model_copy(update={"left_usd": CENT})
 
@@ -329,8 +330,8 @@ def test_a_slot_whose_call_does_not_fit_either_is_passed_over_for_one_that_does(
     slots = {"fast": "tiny/small", "primary": "acme/middle", "escalation": "acme/strong"}
     middle = card("acme/middle", Prices(rates=Rates(input=Decimal(9), output=Decimal(18))))
     log = Log(held_usd=CENT, slots=slots, cards=(middle, STRONG, SMALL))
-    assert log.job.route is not None
-    strong = log.job.route.model_copy(update={"model": "strong", "slot": "escalation"})
+    assert log.job.routing.route is not None
+    strong = log.job.routing.route.model_copy(update={"model": "strong", "slot": "escalation"})
     log.events[1] = log.events[1].model_copy(update={"route": strong})
 
     down = refused(log, by=REFUSED.model_copy(update={"left_usd": Decimal("0.0012")}), of=STRONG)
@@ -350,8 +351,10 @@ def test_a_cheaper_model_is_taken_only_where_it_counts_the_images_so_that_they_c
 
     def instead(small: ModelCard):
         log = Log(held_usd=CENT, slots={"fast": "tiny/small", "primary": "acme/strong"}, cards=(strong, small))
-        assert log.job.route is not None
-        log.events[1] = log.events[1].model_copy(update={"route": log.job.route.model_copy(update={"model": "strong"})})
+        assert log.job.routing.route is not None
+        log.events[1] = log.events[1].model_copy(
+            update={"route": log.job.routing.route.model_copy(update={"model": "strong"})}
+        )
         prefix = Prints().segments(asked)
         return when_refused(log.job, asked, some, worst_usd=CENT, prefix=prefix, expires_at=AT + timedelta(days=7))
 

@@ -115,7 +115,7 @@ def test_pinned_documents_come_first_and_are_marked_from_the_first_call_on():
     talk.ask().answer("well")
     later = assemble(talk.job)
 
-    assert first.messages == (UserMessage(parts=pinned.pinned), *talk.job.messages[:1])
+    assert first.messages == (UserMessage(parts=pinned.pinned), *talk.job.conversation.messages[:1])
     assert first.breakpoints == (0, 1)
     assert later.messages[:2] == first.messages and later.messages[0] is first.messages[0]
     assert breakpoints((*later.messages, USER), at_most=3, pinned=True) == (0, 1, 3)

@@ -8,11 +8,12 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition
 from wayline.executor.prompt.builtin_tools import RECALLED_CHARS, asked_for, pin, recalled, refusal
-from wayline.journal import Call, Job
+from wayline.journal import Call
+from wayline.testkit.jobs import job_with
 
-JOB = Job(
+JOB = job_with(
     config=AgentConfig(tools=("book__*", "look")),
-    tools=(ToolDefinition(name="look", effect=Effect.READ),),
+    offered=(ToolDefinition(name="look", effect=Effect.READ),),
     discovered=(ToolDefinition(name="book__page", effect=Effect.IDEMPOTENT),),
 )
 WHOLE = "".join(f"line {n}: {'blue' if n == 700 else 'grey'}\n" for n in range(1_000))
@@ -62,8 +63,8 @@ def test_a_tool_of_the_agents_is_for_the_registry_to_answer_even_when_nobody_lis
 def test_a_newer_definition_counts():
     newer = ToolDefinition(name="look", effect=Effect.ONCE)
 
-    assert Job(tools=JOB.tools, discovered=(newer,)).tool("look") == newer
-    assert JOB.tool("nobody") is None
+    assert job_with(offered=JOB.tools.offered, discovered=(newer,)).tools.definition("look") == newer
+    assert JOB.tools.definition("nobody") is None
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from wayline.testkit.jobs import job_with
 
 from ..talk import ROUTE, Talk, play, tool, turning
 
@@ -47,24 +48,26 @@ def nothing(_: Talk) -> None:
 
 
 def edited(talk: Talk) -> None:
-    *others, last = talk.job.messages
+    *others, last = talk.job.conversation.messages
     assert isinstance(last, ToolMessage)
     first = UserMessage(parts=(TextPart(text="went"),))
-    talk.writer.job = talk.job._replace(messages=(first, *others[1:], last))
+    talk.writer.job = job_with(talk.job, messages=(first, *others[1:], last))
 
 
 def copied(talk: Talk) -> None:
-    talk.writer.job = talk.job._replace(messages=tuple(message.model_copy() for message in talk.job.messages))
+    talk.writer.job = job_with(
+        talk.job, messages=tuple(message.model_copy() for message in talk.job.conversation.messages)
+    )
 
 
 def retooled(talk: Talk) -> None:
-    talk.writer.job = talk.job._replace(tools=(tool("z"),))
+    talk.writer.job = job_with(talk.job, offered=(tool("z"),))
 
 
 def reworded(talk: Talk) -> None:
-    assert talk.job.config
-    config = talk.job.config.model_copy(update={"instructions": "It is 10:05. Be careful."})
-    talk.writer.job = talk.job._replace(config=config)
+    assert talk.job.routing.config
+    config = talk.job.routing.config.model_copy(update={"instructions": "It is 10:05. Be careful."})
+    talk.writer.job = job_with(talk.job, config=config)
 
 
 def rerouted(talk: Talk) -> None:

@@ -18,6 +18,7 @@ from wayline.executor.prompt.notes import (
     reminder,
 )
 from wayline.journal import Job
+from wayline.testkit.jobs import job_with
 
 from ..talk import Step, Talk, play, turning
 
@@ -27,12 +28,12 @@ PAGE = ToolDefinition(
     description="Read a page.",
     input_schema={"properties": {"number": {}, "line": {}}, "required": ["number"]},
 )
-JOB = Job(tools=(LOOK, ToolDefinition(name=USE_TOOL)), messages=(UserMessage(parts=(TextPart(text="go"),)),))
+JOB = job_with(offered=(LOOK, ToolDefinition(name=USE_TOOL)), messages=(UserMessage(parts=(TextPart(text="go"),)),))
 CHANGED = LOOK.model_copy(update={"input_schema": {"required": ["where"]}})
 
 
 def after(job: Job, **changes) -> Job:
-    return job._replace(**changes)
+    return job_with(job, **changes)
 
 
 def test_a_listing_that_says_nothing_new_is_no_news():
@@ -53,7 +54,7 @@ def test_a_new_tool_and_a_new_definition_are_news_once():
 
 
 def test_a_job_without_the_door_to_new_tools_is_not_told_of_them():
-    closed = after(JOB, tools=(LOOK,))
+    closed = after(JOB, offered=(LOOK,))
 
     assert found(closed, (PAGE, CHANGED)) == (CHANGED,)
 
@@ -81,8 +82,8 @@ def test_guidance_on_very_many_tools_stays_bounded_and_names_them_all():
 def test_discovered_tools_are_named_again_when_they_were_not_for_long():
     told = NoteMessage(label="TOOL GUIDANCE", text="…")
     talk = tuple(AssistantMessage(text=str(n)) for n in range(REMIND_AFTER_MESSAGES))
-    fresh = after(JOB, discovered=(PAGE,), messages=(*JOB.messages, told, *talk[:-1]))
-    old = after(JOB, discovered=(PAGE,), messages=(*JOB.messages, told, *talk))
+    fresh = after(JOB, discovered=(PAGE,), messages=(*JOB.conversation.messages, told, *talk[:-1]))
+    old = after(JOB, discovered=(PAGE,), messages=(*JOB.conversation.messages, told, *talk))
 
     assert reminder(fresh) is None
     assert reminder(old) == NoteMessage(
@@ -100,7 +101,7 @@ def test_a_changed_tool_is_not_one_to_be_reminded_of():
 
 def test_a_changed_tool_is_told_again_when_a_summary_took_its_definition_away():
     short = after(JOB, discovered=(CHANGED,))
-    kept = after(short, messages=(*short.messages, guidance(JOB, (CHANGED,))))
+    kept = after(short, messages=(*short.conversation.messages, guidance(JOB, (CHANGED,))))
 
     assert forgotten(short, (CHANGED, PAGE)) == (CHANGED,)
     assert forgotten(kept, (CHANGED,)) == (), "it still stands there"
@@ -111,9 +112,9 @@ def test_a_changed_tool_is_told_again_when_a_summary_took_its_definition_away():
 def test_changed_tools_that_were_too_many_to_be_told_whole_are_told_once():
     many = tuple(ToolDefinition(name=f"t{n:03}", description="x" * 500) for n in range(200))
     now = tuple(tool.model_copy(update={"description": "y" * 500}) for tool in many)
-    job = after(JOB, tools=many, discovered=now)
+    job = after(JOB, offered=many, discovered=now)
 
-    assert forgotten(after(job, messages=(*job.messages, guidance(job, now))), now) == ()
+    assert forgotten(after(job, messages=(*job.conversation.messages, guidance(job, now))), now) == ()
 
 
 @settings(max_examples=100, deadline=None)
@@ -139,7 +140,7 @@ def update(text: str) -> NoteMessage:
 
 
 def told(*messages) -> Job:
-    return after(JOB, messages=(*JOB.messages, *messages))
+    return after(JOB, messages=(*JOB.conversation.messages, *messages))
 
 
 ANSWER = AssistantMessage(text="so")

@@ -14,8 +14,9 @@ from wayline.contracts.tools import RECALL, ToolDefinition, ToolError, ToolReply
 from wayline.executor.prompt.shorten import JOB_IMAGES_MAX, JOB_IMAGES_MAX_BYTES, condense, cut, shown
 from wayline.journal import Job
 from wayline.llm.tokens import BYTES_PER_TOKEN
+from wayline.testkit.jobs import job_with
 
-JOB = Job(tools=(ToolDefinition(name=RECALL),))
+JOB = job_with(offered=(ToolDefinition(name=RECALL),))
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=200),
     lambda inner: st.lists(inner, max_size=80) | st.dictionaries(st.text(max_size=10), inner, max_size=80),
@@ -166,7 +167,7 @@ def test_images_stay_with_a_text_that_is_shortened_and_are_still_named():
 def test_images_beyond_what_a_conversation_holds_are_named(held, attached, new, shown_now):
     messages = tuple(ToolMessage(call="1", tool="t", content="", images=(image(size),)) for size in held)
     about = {"document_id": "d", "name": "a", "media_type": "image/png", "sha256": "0" * 64, "size_bytes": 9}
-    job = Job(messages=messages, attachments=(Attachment(**about),) * attached)
+    job = job_with(messages=messages, attachments=(Attachment(**about),) * attached)
 
     count, content = with_images(job, *map(image, new))
 

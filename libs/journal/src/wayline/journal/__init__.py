@@ -7,20 +7,26 @@ from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.sharing import Shared
 from wayline.journal.signal_counts import SIGNALS, signals_held
-from wayline.journal.state import Call, Job, ModelTotals
+from wayline.journal.state import Call, Conversation, Job, Life, ModelCalls, ModelTotals, Money, Routing, Tools
 from wayline.journal.view import view
 
 __all__ = [
     "SIGNALS",
     "Call",
+    "Conversation",
     "Fenced",
     "Head",
     "Job",
     "JobLog",
+    "Life",
+    "ModelCalls",
     "ModelTotals",
+    "Money",
     "News",
+    "Routing",
     "Shared",
     "State",
+    "Tools",
     "bulk_read",
     "decode",
     "encode",

@@ -18,10 +18,10 @@ async def send_result(bus: Bus, job: Job) -> None:
 
     A reply that no bus would take is dropped: what follows the end of a job does not depend on it.
     """
-    if job.reply_to is None or not may_reply_to(job.tenant, job.reply_to):
+    if job.life.reply_to is None or not may_reply_to(job.tenant, job.life.reply_to):
         return
     result = JobResult(tenant=job.tenant, job_id=job.job_id, job=view(job))
     try:
-        await bus.send(result, subject=bus.inbox_of(job.tenant, job.reply_to))
+        await bus.send(result, subject=bus.inbox_of(job.tenant, job.life.reply_to))
     except (nats_errors.BadSubjectError, nats_errors.MaxPayloadError, ValueError) as error:
-        log.warning("reply not sent", job=job.job_id, subject=job.reply_to, error=repr(error))
+        log.warning("reply not sent", job=job.job_id, subject=job.life.reply_to, error=repr(error))

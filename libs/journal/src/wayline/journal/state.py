@@ -1,11 +1,11 @@
-"""What a job is at some point of its log."""
+"""What a job is at some point of its log: parts by meaning, each folded by a table of its own."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,9 +18,89 @@ from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 from wayline.journal.costs import plus
 
-_NOTHING = Usage()
-_NO_CANDIDATES = e.Candidates()
-_NO_COSTS = JobCosts()
+Changes = dict[str, Any]
+"""The fields of one part that an event changes."""
+
+
+class Life(NamedTuple):
+    """Who asked for the job, how far it is, what it waits for and how it ended."""
+
+    status: Status = Status.QUEUED
+    submitted: SubmitJob | None = None
+    reply_to: str | None = None
+    created_at: datetime | None = None
+    deadline: datetime | None = None
+    """When its time is over; the time that it was parked is not its own."""
+    epoch: int = 0
+    cancel: e.CancelRequested | None = None
+    waiting: Waiting | None = None
+    waited: Waiting | None = None
+    """What it last waited for; None once that was answered: its time may still run out, and means nothing."""
+    unanswered: bool = False
+    """Nobody raised the budget while the job waited for it."""
+    parked_at: datetime | None = None
+    rested: timedelta = timedelta()
+    """How long it was parked in all."""
+    ended: e.JobCompleted | e.JobFailed | e.JobCancelled | None = None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        return self.ended.at if self.ended else None
+
+    @property
+    def error(self) -> Failure | None:
+        return self.ended.error if isinstance(self.ended, e.JobFailed) else None
+
+    @property
+    def reason(self) -> str | None:
+        """Return why its answer is partial, or why it was cancelled."""
+        return (self.ended.reason or None) if isinstance(self.ended, e.JobCompleted | e.JobCancelled) else None
+
+
+class Conversation(NamedTuple):
+    """What was said, as the model is shown it."""
+
+    messages: tuple[ChatMessage, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    """The documents that its messages and its agent name."""
+    compacted: bool = False
+    """Whether messages gave way to a summary since the last model call."""
+    prompt_tokens: int | None = None
+    """What the provider counted when the model last spoke, its words included, else about what it was sent; None: the
+    history is another now."""
+    compacting_at: int | None = None
+    """The step after which a summary was last asked for, whatever came of it."""
+
+    @property
+    def last_said(self) -> AssistantMessage | None:
+        """Return the newest message of the model."""
+        for message in reversed(self.messages):
+            if message.role == "assistant":
+                return message
+        return None
+
+
+class ModelCalls(NamedTuple):
+    """The model calls of the conversation and those beside it: how far the last ones are."""
+
+    step: int = 0
+    """The number of the last request's step, from 1."""
+    attempt: int = 0
+    """The number of the last request in its step; 0 once it was answered."""
+    asked: e.ModelRequested | None = None
+    """The last call, whatever became of it."""
+    open: e.ModelRequested | None = None
+    """A call whose end is not in the log: it is under way, or its holder was killed."""
+    failed: e.ModelFailed | None = None
+    """The last call, if it failed and was not repeated."""
+    failures: int = 0
+    """Failed calls of this model in a row; those that were only lost are not counted."""
+    stop_reason: str = ""
+    """Why the model stopped when it last said something."""
+    aux_open: e.AuxiliaryRequested | None = None
+    """An auxiliary call whose end is not in the log."""
+    aux_calls: int = 0
+    """Auxiliary calls that were begun."""
 
 
 class Call(NamedTuple):
@@ -62,6 +142,48 @@ class Call(NamedTuple):
         return self.decision_id is not None and self.decision is None and self.done is None
 
 
+class Tools(NamedTuple):
+    """The tools that the model knows, and the calls of the step under way."""
+
+    offered: tuple[ToolDefinition, ...] | None = None
+    """The tools of every prompt, as they were at the first call."""
+    discovered: tuple[ToolDefinition, ...] = ()
+    """Tools that the model was told of later, oldest first; a name may come again with another definition."""
+    calls: tuple[Call, ...] = ()
+    misread: int = 0
+    """Steps in a row of which every tool call was refused for its name or its arguments."""
+
+    def definition(self, name: str) -> ToolDefinition | None:
+        """Return the newest definition of a tool that the model knows."""
+        for known in (reversed(self.discovered), self.offered or ()):
+            for tool in known:
+                if tool.name == name:
+                    return tool
+        return None
+
+
+class Routing(NamedTuple):
+    """What the router pinned, and which model the job is with now."""
+
+    agent_version: int | None = None
+    config: AgentConfig | None = None
+    route: Route | None = None
+    limits: e.Limits | None = None
+    candidates: e.Candidates = e.Candidates()
+    tried: tuple[str, ...] = ()
+    """Every model the job was routed to, as `provider/model`."""
+    escalated: bool = False
+    classified: bool = False
+    """Whether its type of task was asked for: once, whatever came of it."""
+
+    @property
+    def card(self) -> ModelCard:
+        """Return what is known of the model that the job is routed to; little, where the router knew no more."""
+        assert self.route is not None
+        known = self.candidates.card(self.route.name)
+        return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
+
+
 class ModelTotals(NamedTuple):
     """What the answered calls of one model in one slot used."""
 
@@ -78,123 +200,38 @@ class ModelTotals(NamedTuple):
         return ModelTotals(self.model, self.slot, self.calls + 1, self.output_tokens + output_tokens, longest)
 
 
-class Job(NamedTuple):
-    """A job's state; begins empty and changes only through `evolve`.
+class Money(NamedTuple):
+    """What the job used, what that cost, and what it may spend."""
 
-    A tuple, because an executor holds thousands and makes a new one for each event.
-    """
-
-    job_id: str = ""
-    tenant: str = ""
-    seq: int = 0
-    at: datetime | None = None
-    status: Status = Status.QUEUED
-    submitted: SubmitJob | None = None
-    reply_to: str | None = None
-    created_at: datetime | None = None
-    ended_at: datetime | None = None
-    agent_version: int | None = None
-    config: AgentConfig | None = None
-    route: Route | None = None
-    limits: e.Limits | None = None
-    deadline: datetime | None = None
-    """When its time is over; the time that it was parked is not its own."""
-    candidates: e.Candidates = _NO_CANDIDATES
-    epoch: int = 0
-
-    attachments: tuple[Attachment, ...] = ()
-    """The documents that its messages and its agent name."""
-    messages: tuple[ChatMessage, ...] = ()
-    tools: tuple[ToolDefinition, ...] | None = None
-    """The tools of every prompt, as they were at the first call."""
-    discovered: tuple[ToolDefinition, ...] = ()
-    """Tools that the model was told of later, oldest first; a name may come again with another definition."""
-    asked: e.ModelRequested | None = None
-    """The last model call, whatever became of it."""
-    compacted: bool = False
-    """Whether messages gave way to a summary since the last model call."""
-    prompt_tokens: int | None = None
-    """What the provider counted when the model last spoke, its words included, else about what it was sent; None: the
-    history is another now."""
-    compacting_at: int | None = None
-    """The step after which a summary was last asked for, whatever came of it."""
-    step: int = 0
-    """The number of the last model request's step, from 1."""
-    model_open: e.ModelRequested | None = None
-    """A model call whose end is not in the log: it is under way, or its holder was killed."""
-    model_failed: e.ModelFailed | None = None
-    """The last model call, if it failed and was not repeated."""
-    aux_open: e.AuxiliaryRequested | None = None
-    """An auxiliary call whose end is not in the log."""
-    aux_calls: int = 0
-    """Auxiliary calls that were begun."""
-    classified: bool = False
-    """Whether its type of task was asked for: once, whatever came of it."""
-    model_attempt: int = 0
-    failures: int = 0
-    """Failed calls of this model in a row; those that were only lost are not counted."""
-    stop_reason: str = ""
-    """Why the model stopped when it last said something."""
-    tried: tuple[str, ...] = ()
-    """Every model the job was routed to, as `provider/model`."""
-    escalated: bool = False
-    misread: int = 0
-    """Steps in a row of which every tool call was refused for its name or its arguments."""
-    calls: tuple[Call, ...] = ()
-
-    usage: Usage = _NOTHING
+    usage: Usage = Usage()
     used: tuple[ModelTotals, ...] = ()
     """What its answered calls used, by model and slot."""
     cost_usd: Decimal | None = Decimal(0)
-    costs: JobCosts = _NO_COSTS
+    costs: JobCosts = JobCosts()
     """What `cost_usd` is made of, and what calls whose usage never arrived may have cost beside it."""
     held_usd: Decimal | None = None
     """What is held for the job, spent and unspent together; None: no budget counts it."""
     budget_usd: Decimal | None = None
-    cancel: e.CancelRequested | None = None
-    waiting: Waiting | None = None
-    waited: Waiting | None = None
-    """What it last waited for; None once that was answered: its time may still run out, and means nothing."""
-    unanswered: bool = False
-    """Nobody raised the budget while the job waited for it."""
-    parked_at: datetime | None = None
-    rested: timedelta = timedelta()
-    """How long it was parked in all."""
-    ended: e.JobCompleted | e.JobFailed | e.JobCancelled | None = None
-
-    @property
-    def error(self) -> Failure | None:
-        return self.ended.error if isinstance(self.ended, e.JobFailed) else None
-
-    @property
-    def reason(self) -> str | None:
-        """Return why its answer is partial, or why it was cancelled."""
-        return (self.ended.reason or None) if isinstance(self.ended, e.JobCompleted | e.JobCancelled) else None
-
-    @property
-    def card(self) -> ModelCard:
-        """Return what is known of the model that the job is routed to; little, where the router knew no more."""
-        assert self.route is not None
-        known = self.candidates.card(self.route.name)
-        return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
-
-    def tool(self, name: str) -> ToolDefinition | None:
-        """Return the newest definition of a tool that the model knows."""
-        for known in (reversed(self.discovered), self.tools or ()):
-            for tool in known:
-                if tool.name == name:
-                    return tool
-        return None
 
     @property
     def spent_usd(self) -> Decimal | None:
         """Return the most it can have cost by now; None if a price is unknown."""
         return plus(self.cost_usd, self.costs.unsettled_upper_usd)
 
-    @property
-    def last_said(self) -> AssistantMessage | None:
-        """Return the newest message of the model."""
-        for message in reversed(self.messages):
-            if message.role == "assistant":
-                return message
-        return None
+
+class Job(NamedTuple):
+    """A job's state; begins empty and changes only through `evolve`.
+
+    Tuples, because an executor holds thousands and makes a new one for each event.
+    """
+
+    job_id: str = ""
+    tenant: str = ""
+    seq: int = 0
+    at: datetime | None = None
+    life: Life = Life()
+    conversation: Conversation = Conversation()
+    model: ModelCalls = ModelCalls()
+    tools: Tools = Tools()
+    routing: Routing = Routing()
+    money: Money = Money()

@@ -83,7 +83,7 @@ async def run_job(services: RunServices, held: HeldJob) -> None:
 
 async def _go(run: JobRun) -> None:
     await run.held.attend()
-    while run.writer.job.status is Status.RUNNING:
+    while run.writer.job.life.status is Status.RUNNING:
         if run.held.draining.is_set():
             raise HandBack
         await run.held.hear()

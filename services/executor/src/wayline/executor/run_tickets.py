@@ -41,7 +41,7 @@ from wayline.executor.hold.log_writer import ClaimLost, LogWriter
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.perform.tool_calls import TOOL_TIMEOUT_S
 from wayline.executor.run_job import run_job
-from wayline.journal import Call, Fenced, Head, Job, JobLog, Shared, State, fold, unknown_types
+from wayline.journal import Call, Fenced, Head, Job, JobLog, Money, Shared, State, fold, unknown_types
 from wayline.telemetry import Home, Span, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -261,7 +261,7 @@ class Lane:
     def _folded(self, events: Sequence[e.Event]) -> Job:
         """The job as its log says, in as little memory as a thousand like it should take."""
         job = fold(events)
-        slim_all((job.submitted, job.messages))
+        slim_all((job.life.submitted, job.conversation.messages))
         return job
 
     async def _handed_back(self, writer: LogWriter, why: str) -> bool:
@@ -305,7 +305,9 @@ class Lane:
         if open_calls:
             await writer.append(Failpoint.EXECUTOR_CLAIM_BEFORE, Failpoint.EXECUTOR_CLAIM_AFTER)
             await self._kept(message, self._settle_calls(writer, open_calls))
-        end = writer.note(e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=writer.job.cost_usd)
+        end = writer.note(
+            e.JobFailed, error=Failure(code=CRASH_LOOP, message=GIVEN_UP), cost_usd=writer.job.money.cost_usd
+        )
         await writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
         await self._put_aside(jobs, [end], message)
 
@@ -324,7 +326,7 @@ class Lane:
         for value in open_calls:
             wanted = ToolCall(call=value["call"], tool=value["tool"], arguments=value["arguments"])
             call = Call(wanted=wanted, key=value["key"], effect=Effect(value["effect"]))
-            job = writer.job._replace(step=value["step"])
+            job = writer.job._replace(model=writer.job.model._replace(step=value["step"]))
             reply = await self._services.tools.settle(job, call, timeout_s=TOOL_TIMEOUT_S)
             writer.note(
                 e.ToolCompleted,
@@ -342,7 +344,8 @@ class Lane:
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
-        job = job._replace(costs=job.costs.model_copy(update={"unsettled_upper_usd": None}))
+        costs = job.money.costs.model_copy(update={"unsettled_upper_usd": None})
+        job = job._replace(money=job.money._replace(costs=costs))
         await self._kept(message, self._services.follow_up.ended(job, message))
 
     async def _kept(self, message: Msg, doing: Coroutine[Any, Any, None]) -> None:
@@ -384,4 +387,4 @@ def _lighten(message: Msg, run: RunJob) -> None:
 
 def _unread(head: Head, ticket: Ticket) -> Job:
     """What a log's last record says by itself: enough to write on."""
-    return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, cost_usd=head.cost)
+    return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, money=Money(cost_usd=head.cost))

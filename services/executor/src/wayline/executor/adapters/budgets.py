@@ -38,7 +38,7 @@ class Budgets:
             job_id=job.job_id,
             attempt_id=attempt_id,
             total_usd=total_usd,
-            cap_usd=job.budget_usd,
+            cap_usd=job.money.budget_usd,
             seq=job.seq,
             waits=waits,
         )
@@ -50,8 +50,8 @@ class Budgets:
 
     async def settle(self, job: Job) -> None:
         """Turn what was held into what the job cost for sure; what nobody has counted stands beside it, at its most."""
-        unsure = job.costs.unsettled_upper_usd
-        cost_usd = None if unsure is None else job.cost_usd
+        unsure = job.money.costs.unsettled_upper_usd
+        cost_usd = None if unsure is None else job.money.cost_usd
         asked = SettleJob(
             tenant=job.tenant,
             job_id=job.job_id,
@@ -66,12 +66,12 @@ class Budgets:
 
 def used(job: Job) -> JobUse | None:
     """Return what a job used of models that cost money, and how large its tools were; None where none answered."""
-    paid = [one for one in job.used if one.model.partition("/")[0] not in LOCAL]
-    if not paid or job.submitted is None or job.asked is None:
+    paid = [one for one in job.money.used if one.model.partition("/")[0] not in LOCAL]
+    if not paid or job.life.submitted is None or job.model.asked is None:
         return None
-    tools = next((part for part in job.asked.prefix if part.part == "tools"), None)
+    tools = next((part for part in job.model.asked.prefix if part.part == "tools"), None)
     return JobUse(
-        agent=job.submitted.agent,
+        agent=job.life.submitted.agent,
         tools=tools.count if tools else 0,
         tools_tokens=tools.tokens if tools else 0,
         models=tuple([_bounded(one) for one in paid[:MODELS_USED_MAX]]),

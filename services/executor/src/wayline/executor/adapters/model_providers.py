@@ -76,8 +76,9 @@ class ModelProviders:
         files: Mapping[str, File] | None = None,
     ) -> ModelRequest:
         """What the job's model will be sent; `files` are the bytes of its attachments."""
-        assert job.config is not None and job.limits is not None and job.route is not None
-        card, slot, prompt = job.card, job.route.slot, assemble(job, tools)
+        config, limits, route = job.routing.config, job.routing.limits, job.routing.route
+        assert config is not None and limits is not None and route is not None
+        card, slot, prompt = job.routing.card, route.slot, assemble(job, tools)
         return ModelRequest(
             card=card,
             system=prompt.system,
@@ -85,11 +86,11 @@ class ModelProviders:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=output_max(card, slot, job.limits.max_output_tokens, effort=job.config.effort),
+            max_output_tokens=output_max(card, slot, limits.max_output_tokens, effort=config.effort),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
-            output_schema=job.config.output_schema,
-            temperature=job.config.temperature,
-            effort=job.config.effort or (REASONING_EFFORT if slot == "reasoning" else None),
+            output_schema=config.output_schema,
+            temperature=config.temperature,
+            effort=config.effort or (REASONING_EFFORT if slot == "reasoning" else None),
             thinking_tokens=thinking_budget(card, slot) or None,
             files=files or {},
             attachments=prompt.attachments,
@@ -182,7 +183,7 @@ class _Deltas:
             # Counted first: what may have gone out has to be taken back.
             self._heard.chars += len(text)
             job = self._job
-            address = {"tenant": job.tenant, "job_id": job.job_id, "step": job.step, "attempt": job.model_attempt}
+            address = {"tenant": job.tenant, "job_id": job.job_id, "step": job.model.step, "attempt": job.model.attempt}
             # A bus that is away for long takes no more: the call is paid for and goes on unseen.
             with suppress(nats_errors.Error):
                 await self._bus.send(Delta(**address, text=text))

@@ -68,15 +68,15 @@ class ToolRegistry:
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
         """The tools the job's agent may use, where a listing is fresh enough; None: they must be asked for."""
-        assert job.config is not None
-        until, tools = self._listed.get((job.tenant, job.config.tools), (0.0, ()))
-        return tools if until > time.monotonic() or not job.config.tools else None
+        assert job.routing.config is not None
+        until, tools = self._listed.get((job.tenant, job.routing.config.tools), (0.0, ()))
+        return tools if until > time.monotonic() or not job.routing.config.tools else None
 
     async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
         """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
-        assert job.config is not None
-        key = (job.tenant, job.config.tools)
-        asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.config.tools), ToolList)
+        assert job.routing.config is not None
+        key = (job.tenant, job.routing.config.tools)
+        asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.routing.config.tools), ToolList)
         listed = await keep_trying("list tools", lambda: self._listings.fetch(key, asking))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
@@ -89,7 +89,7 @@ class ToolRegistry:
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
         assert call.key is not None and call.span is not None
-        user_id = job.submitted.user_id if job.submitted else None
+        user_id = job.life.submitted.user_id if job.life.submitted else None
         request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id)
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
@@ -171,7 +171,7 @@ def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
         "tenant": job.tenant,
         "key": call.key,
         "job_id": job.job_id,
-        "step": job.step,
+        "step": job.model.step,
         "call": call.wanted.call,
         "tool": call.meant.tool,
         "arguments": fitted(job, call),
@@ -186,10 +186,10 @@ def _unknown() -> ToolReply:
 def fitted(job: Job, call: Call) -> dict[str, Any]:
     """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
     wanted = call.meant
-    definition = job.tool(wanted.tool)
+    definition = job.tools.definition(wanted.tool)
     return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
 
 
 def _is_read(job: Job, call: Call) -> bool:
-    definition = job.tool(call.meant.tool)
+    definition = job.tools.definition(call.meant.tool)
     return definition is not None and definition.effect is Effect.READ

@@ -27,11 +27,11 @@ PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
     """Return what a message without tool calls means; `more`: there is a step left to mend it in."""
-    if job.stop_reason == "refused":
-        assert job.route is not None
+    if job.model.stop_reason == "refused":
+        assert job.routing.route is not None
         # The model's own decision, not a breakdown: another model is not asked to go against it.
         words = f": {said.text[:REFUSAL_MAX_CHARS]}" if said.text else ""
-        return Fail(Failure(code="refused", message=f"{job.route.name} refused to answer{words}"))
+        return Fail(Failure(code="refused", message=f"{job.routing.route.name} refused to answer{words}"))
     wrong = _wrong(job, said)
     if wrong is not None:
         return _mend(job, said, *wrong, more=more)
@@ -39,39 +39,39 @@ def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
         return up
     cut = _cut(job)
     # Words or a fence around the JSON are not worth another call.
-    text = said.text if job.config is None or job.config.output_schema is None else unwrapped(said.text)
+    text = said.text if job.routing.config is None or job.routing.config.output_schema is None else unwrapped(said.text)
     return Complete(text, said.citations, partial=cut is not None, reason=cut)
 
 
 def _cut(job: Job) -> str | None:
     """Return why an answer is not whole; None: it is."""
-    why, room = CUT.get(job.stop_reason), job.asked.room_tokens if job.asked else None
-    if job.stop_reason != "max_tokens" or room is None:
+    why, room = CUT.get(job.model.stop_reason), job.model.asked.room_tokens if job.model.asked else None
+    if job.model.stop_reason != "max_tokens" or room is None:
         return why
     return f"{why}: what the job may spend paid {room} tokens of output, and a larger options.budget_usd pays more"
 
 
 def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
     """Choose a stronger model for a step that was weak, where the agent lets the router choose."""
-    assert job.config is not None
-    routing = job.config.routing
-    if routing.mode != "auto" or job.escalated:
+    assert job.routing.config is not None
+    routing = job.routing.config.routing
+    if routing.mode != "auto" or job.routing.escalated:
         return None
-    final = job.messages[-1] is said
+    final = job.conversation.messages[-1] is said
     if said.confidence is not None and said.confidence < routing.confidence_min:
         why = f"the model was unsure ({said.confidence:.2f} of {routing.confidence_min:.2f})"
         return escalate(
             job, why=why, note="That answer was not sure enough: think again, and answer." if final else None
         )
-    if not final and job.misread >= MISREAD_MAX:
-        return escalate(job, why=f"no tool call of {job.misread} steps could be read")
+    if not final and job.tools.misread >= MISREAD_MAX:
+        return escalate(job, why=f"no tool call of {job.tools.misread} steps could be read")
     return None
 
 
 def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
     """End at a limit with what there is: what the model said, else what its tools found."""
-    said = [m.text for m in job.messages if m.role == "assistant" and m.text]
-    found = [m for m in job.messages if isinstance(m, ToolMessage) and not m.failed]
+    said = [m.text for m in job.conversation.messages if m.role == "assistant" and m.text]
+    found = [m for m in job.conversation.messages if isinstance(m, ToolMessage) and not m.failed]
     if not said and not found:
         return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
     answer = said[-1] if said else found[-1].content
@@ -81,21 +81,21 @@ def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
 
 def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
     """Return what is wrong with an answer, in words for its model."""
-    assert job.config is not None
-    offered = [tool.name for tool in job.tools or ()]
-    if job.card.tools == "json" and (words := needs_correction(said, offered)):
+    assert job.routing.config is not None
+    offered = [tool.name for tool in job.tools.offered or ()]
+    if job.routing.card.tools == "json" and (words := needs_correction(said, offered)):
         return "envelope", words
-    schema = job.config.output_schema
+    schema = job.routing.config.output_schema
     if schema is not None and (found := problem(schema, unwrapped(said.text))):
         return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
     return None
 
 
 def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: bool) -> Action:
-    assert job.config is not None
+    assert job.routing.config is not None
     if more and _corrections(job, wrong) < CORRECTIONS_MAX[wrong]:
         return Correct(words)
-    if more and job.config.routing.mode == "auto":
+    if more and job.routing.config.routing.mode == "auto":
         up = escalate(job, why=f"the model's {wrong} was wrong to the last", note=words)
         if up:
             return up
@@ -107,7 +107,7 @@ def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: b
 def _corrections(job: Job, wrong: Wrong) -> int:
     """Count how often in a row the model was told that this is wrong."""
     told, corrected = 0, False
-    for message in reversed(job.messages[:-1]):
+    for message in reversed(job.conversation.messages[:-1]):
         if isinstance(message, NoteMessage):
             corrected = corrected or message.label == "CORRECTION"
         elif isinstance(message, AssistantMessage) and corrected:

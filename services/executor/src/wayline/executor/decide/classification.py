@@ -26,15 +26,15 @@ NONE = "none"
 
 def before_first_call(job: Job) -> Classify | Reroute | None:
     """What is to be done before a job's first call: to ask for its type, or to go where the answer sends it."""
-    tasks, route = job.candidates.tasks, job.route
+    tasks, route = job.routing.candidates.tasks, job.routing.route
     if not tasks or route is None:
         return None
-    card = job.candidates.card(route.classifier or "")
-    if card is not None and not job.classified:
+    card = job.routing.candidates.card(route.classifier or "")
+    if card is not None and not job.routing.classified:
         return Classify(card, tuple(tasks))
     meant = tasks.get(route.task_type or "")
     # Who was left for another model before the first call is not gone back to.
-    return Reroute(meant, "classification") if meant and meant.name not in job.tried else None
+    return Reroute(meant, "classification") if meant and meant.name not in job.routing.tried else None
 
 
 def question(job: Job, action: Classify, *, attempt_id: str) -> ModelRequest:
@@ -55,8 +55,8 @@ def question(job: Job, action: Classify, *, attempt_id: str) -> ModelRequest:
 
 def said(job: Job) -> str:
     """The user's own words."""
-    assert job.submitted is not None
-    return "\n".join(part.text for part in job.submitted.parts() if isinstance(part, TextPart))
+    assert job.life.submitted is not None
+    return "\n".join(part.text for part in job.life.submitted.parts() if isinstance(part, TextPart))
 
 
 def shortened(text: str) -> str:

@@ -41,30 +41,31 @@ SECONDS_MAX = 60.0
 
 def due(job: Job) -> Compact | None:
     """What to summarise before the job's next call; None where there is room, or nothing would be won."""
-    asked, said, card = job.asked, job.last_said, job.card
-    if asked is None or said is None or not job.prompt_tokens or card.provider in LOCAL or _tried(job):
+    asked, said, card = job.model.asked, job.conversation.last_said, job.routing.card
+    if asked is None or said is None or not job.conversation.prompt_tokens or card.provider in LOCAL or _tried(job):
         return None
     window = card.context_window
-    since = list(takewhile(lambda message: message is not said, reversed(job.messages)))
-    if job.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
+    since = list(takewhile(lambda message: message is not said, reversed(job.conversation.messages)))
+    if job.conversation.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
         return None
     heads = sum(part.tokens for part in asked.prefix if part.part != "messages") + _given(job)
-    room = int(END_SHARE * window) - heads - _tokens(job.messages[:1], card) - SUMMARY_TOKENS_MAX
-    kept = _kept(job.messages, card, room=room)
-    middle = job.messages[1 : len(job.messages) - kept]
+    room = int(END_SHARE * window) - heads - _tokens(job.conversation.messages[:1], card) - SUMMARY_TOKENS_MAX
+    kept = _kept(job.conversation.messages, card, room=room)
+    middle = job.conversation.messages[1 : len(job.conversation.messages) - kept]
     return Compact(_summariser(job, middle), kept) if len(middle) > 1 else None
 
 
 def _given(job: Job) -> int:
     """What pinned documents and the job's own images and files take of each prompt."""
-    pinned = job.config.pinned if job.config else ()
-    named = media.named(job.messages[:1], {one.document_id: one for one in job.attachments})
-    own = sum(media.tokens(job.card, one) for one in named)
-    return own + media.parts_tokens(job.card, pinned, job.attachments)
+    pinned = job.routing.config.pinned if job.routing.config else ()
+    named = media.named(job.conversation.messages[:1], {one.document_id: one for one in job.conversation.attachments})
+    own = sum(media.tokens(job.routing.card, one) for one in named)
+    return own + media.parts_tokens(job.routing.card, pinned, job.conversation.attachments)
 
 
 def _tried(job: Job) -> bool:
-    return job.compacting_at is not None and job.step < job.compacting_at + AGAIN_AFTER_STEPS
+    at = job.conversation.compacting_at
+    return at is not None and job.model.step < at + AGAIN_AFTER_STEPS
 
 
 def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int:
@@ -87,10 +88,10 @@ def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
     needed += task_tokens(job)
     able = (
         card
-        for card in job.candidates.cards
+        for card in job.routing.candidates.cards
         if card.tier == "flash" and card.provider not in LOCAL and needed <= START_SHARE * card.context_window
     )
-    return next(able, job.card)
+    return next(able, job.routing.card)
 
 
 def task_tokens(job: Job) -> int:
@@ -99,14 +100,14 @@ def task_tokens(job: Job) -> int:
 
 
 def _task(job: Job) -> str:
-    return cut("\n".join(_lines(job.messages[:1])), TASK_BYTES_MAX)
+    return cut("\n".join(_lines(job.conversation.messages[:1])), TASK_BYTES_MAX)
 
 
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """The call that asks for the summary."""
     card = action.card
     task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
-    text = "\n\n".join(_lines(job.messages[1 : len(job.messages) - action.kept]))
+    text = "\n\n".join(_lines(job.conversation.messages[1 : len(job.conversation.messages) - action.kept]))
     limit = room_aside(card, SUMMARY_TOKENS_MAX)
     room = card.context_window - limit - estimate(_instruction()) - estimate(task)
     # Where not even the largest model can read it all, its beginning and its end.

@@ -29,32 +29,32 @@ Rule = Callable[[Job], Action | None]
 
 def decide(job: Job) -> Action | None:
     """Return the job's next action; None when it has ended. No clock: the newest event says what time it is."""
-    if job.ended is not None:
+    if job.life.ended is not None:
         return None
     for rule in RULES:
         action = rule(job)
         if action is not None:
             return action
-    return CallModel(job.step + 1, 1)
+    return CallModel(job.model.step + 1, 1)
 
 
 def note_lost(job: Job) -> Action | None:
     """Note that a call is lost: nobody decides while one is under way, so its holder is gone."""
-    asked = job.model_open or job.aux_open
+    asked = job.model.open or job.model.aux_open
     return NoteLost(asked) if asked is not None else None
 
 
 def cancel(job: Job) -> Action | None:
     """End a cancelled job, once its open calls are settled."""
-    if job.cancel is None:
+    if job.life.cancel is None:
         return None
     begun = _begun(job)
-    return SettleCalls(begun, "cancelled") if begun else Cancel(job.cancel.reason, job.cancel.by)
+    return SettleCalls(begun, "cancelled") if begun else Cancel(job.life.cancel.reason, job.life.cancel.by)
 
 
 def fail_unrouted(job: Job) -> Action | None:
     """End a job that no router has routed."""
-    if job.limits is not None:
+    if job.routing.limits is not None:
         return None
     return Fail(Failure(code="not_routed", message="the log has no route: it was written by something else"))
 
@@ -98,15 +98,15 @@ def park_for_decision(job: Job) -> Action | None:
 
 def accept_answer(job: Job) -> Action | None:
     """End the job with its model's last message, or have that mended."""
-    message = job.last_said
-    if message is None or job.messages[-1] is not message or message.tool_calls:
+    message = job.conversation.last_said
+    if message is None or job.conversation.messages[-1] is not message or message.tool_calls:
         return None
     return after_answer(job, message, more=_more_steps(job))
 
 
 def leave_failed_model(job: Job) -> Action | None:
     """Go on elsewhere where no second try can help."""
-    failed = job.model_failed
+    failed = job.model.failed
     return after_failure(job, failed) if failed is not None and not failed.retryable else None
 
 
@@ -117,30 +117,30 @@ def end_at_deadline(job: Job) -> Action | None:
 
 def classify_first(job: Job) -> Action | None:
     """Find a job's type of task before its first call."""
-    return before_first_call(job) if job.asked is None else None
+    return before_first_call(job) if job.model.asked is None else None
 
 
 def retry_failed_call(job: Job) -> Action | None:
     """Try a failed call again, here or elsewhere."""
-    return after_failure(job, job.model_failed) if job.model_failed is not None else None
+    return after_failure(job, job.model.failed) if job.model.failed is not None else None
 
 
 def continue_step(job: Job) -> Action | None:
     """Let another model go on with the step at which the one before failed."""
-    return CallModel(job.step, job.model_attempt + 1) if job.model_attempt else None
+    return CallModel(job.model.step, job.model.attempt + 1) if job.model.attempt else None
 
 
 def end_at_step_limit(job: Job) -> Action | None:
     """End a job that has used all its steps."""
     if _more_steps(job):
         return None
-    assert job.limits is not None
-    return cut_short(job, f"the job's {job.limits.max_steps} steps are used up", "step_limit")
+    assert job.routing.limits is not None
+    return cut_short(job, f"the job's {job.routing.limits.max_steps} steps are used up", "step_limit")
 
 
 def escalate_weak_step(job: Job) -> Action | None:
     """Have a stronger model go on after a weak step."""
-    return escalate_weak(job, job.last_said) if job.last_said else None
+    return escalate_weak(job, job.conversation.last_said) if job.conversation.last_said else None
 
 
 RULES: tuple[Rule, ...] = (
@@ -164,32 +164,32 @@ RULES: tuple[Rule, ...] = (
 
 
 def _open(job: Job) -> list[Call]:
-    return [call for call in job.calls if call.done is None]
+    return [call for call in job.tools.calls if call.done is None]
 
 
 def _begun(job: Job) -> tuple[Call, ...]:
     """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them."""
-    return tuple(call for call in job.calls if call.key is not None and call.done is None)
+    return tuple(call for call in job.tools.calls if call.key is not None and call.done is None)
 
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
     """Return all of them, unless the agent or one of the tools asks for order."""
-    assert job.config is not None
-    alone = {tool.name for tool in (*(job.tools or ()), *job.discovered) if tool.in_order}
-    if job.config.tools_in_order or any(call.meant.tool in alone for call in runnable):
+    assert job.routing.config is not None
+    alone = {tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered) if tool.in_order}
+    if job.routing.config.tools_in_order or any(call.meant.tool in alone for call in runnable):
         return (runnable[0],)
     return tuple(runnable)
 
 
 def _more_steps(job: Job) -> bool:
-    assert job.limits is not None
-    return job.step < job.limits.max_steps and not _out_of_time(job)
+    assert job.routing.limits is not None
+    return job.model.step < job.routing.limits.max_steps and not _out_of_time(job)
 
 
 def _out_of_time(job: Job) -> bool:
-    return job.at is not None and job.deadline is not None and job.at >= job.deadline
+    return job.at is not None and job.life.deadline is not None and job.at >= job.life.deadline
 
 
 def _time_over(job: Job) -> Complete | Fail:
-    assert job.limits is not None
-    return cut_short(job, f"the job's {job.limits.max_seconds:g} s are over", "time_limit")
+    assert job.routing.limits is not None
+    return cut_short(job, f"the job's {job.routing.limits.max_seconds:g} s are over", "time_limit")

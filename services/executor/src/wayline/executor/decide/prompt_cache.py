@@ -16,39 +16,41 @@ TTL_MAX_S = 86_400.0
 def warm_tokens(job: Job) -> int:
     """Tokens of the job's prompt that its model's provider still keeps, as far as can be told; 0 where none are."""
     # A summary has taken the place of messages: what stands before them is still there.
-    tokens = _sent(job, "tools", "system", *(() if job.compacted else ("messages",)))
+    tokens = _sent(job, "tools", "system", *(() if job.conversation.compacted else ("messages",)))
     return tokens if _kept(job, tokens) else 0
 
 
 def left_warm(job: Job) -> LeftWarm | None:
     """What the next job of the session finds warm: what all jobs of an agent's version have in common."""
-    submitted, asked, tokens = job.submitted, job.asked, _sent(job, "tools", "system")
-    if submitted is None or submitted.session_id is None or asked is None or job.config is None:
+    submitted, asked, routing = job.life.submitted, job.model.asked, job.routing
+    if submitted is None or submitted.session_id is None or asked is None or routing.config is None:
         return None
+    tokens = _sent(job, "tools", "system")
     # What is pinned follows the system prompt in all of them: the router knows how much it is.
-    if not _kept(job, tokens + media.parts_tokens(job.card, job.config.pinned, job.attachments)):
+    pinned_tokens = media.parts_tokens(routing.card, routing.config.pinned, job.conversation.attachments)
+    if not _kept(job, tokens + pinned_tokens):
         return None
     return LeftWarm(
         session_id=submitted.session_id,
         agent=submitted.agent,
-        agent_version=job.agent_version or 0,
-        model=job.card.name,
+        agent_version=routing.agent_version or 0,
+        model=routing.card.name,
         prefix_tokens=tokens,
-        until=asked.at + timedelta(seconds=min(job.card.cache.ttl_s or 0, TTL_MAX_S)),
+        until=asked.at + timedelta(seconds=min(routing.card.cache.ttl_s or 0, TTL_MAX_S)),
     )
 
 
 def _sent(job: Job, *parts: str) -> int:
     """Tokens of the last call's prompt."""
-    return sum(part.tokens for part in job.asked.prefix if part.part in parts) if job.asked else 0
+    return sum(part.tokens for part in job.model.asked.prefix if part.part in parts) if job.model.asked else 0
 
 
 def _kept(job: Job, tokens: int) -> bool:
     """Whether its provider keeps them: the job's model has answered it, and nothing is known to have dropped them."""
-    asked = job.asked
-    if asked is None or job.route is None or job.at is None or job.route.name not in job.costs.model:
+    asked, route = job.model.asked, job.routing.route
+    if asked is None or route is None or job.at is None or route.name not in job.money.costs.model:
         return False
-    card = job.card
+    card = job.routing.card
     if (asked.provider, asked.model) != (card.provider, card.model) or not _keeps(card.cache, job.at - asked.at):
         return False
     return tokens >= max(1, card.cache.min_tokens)

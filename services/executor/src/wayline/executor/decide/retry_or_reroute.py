@@ -42,8 +42,8 @@ def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail
     if code == e.LOST:
         # The call was not at fault. A call that kills each of its holders ends the job as a crash loop.
         return CallModel(failed.step, failed.attempt + 1)
-    wait_s = failed.after_s if failed.after_s is not None else BACKOFF_S[min(job.failures, len(BACKOFF_S) - 1)]
-    again = failed.retryable and code not in NEVER_AGAIN and job.failures < ATTEMPTS_MAX
+    wait_s = failed.after_s if failed.after_s is not None else BACKOFF_S[min(job.model.failures, len(BACKOFF_S) - 1)]
+    again = failed.retryable and code not in NEVER_AGAIN and job.model.failures < ATTEMPTS_MAX
     if not again or wait_s > _wait_max_s(job):
         return elsewhere(job, code, why=_why(job, code)) or Fail(_explained(job, failed, wait_s if again else None))
     if wait_s > PATIENCE_S:
@@ -55,8 +55,8 @@ def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail
 
 def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Fail | None:
     """Choose what to do about a model that may not be called for a while; None: wait."""
-    assert job.route is not None
-    said = f"{job.route.name} {why}"
+    assert job.routing.route is not None
+    said = f"{job.routing.route.name} {why}"
     if waited_s + wait_s > _wait_max_s(job):
         message = f"{said}, for {wait_s:.0f} s more, and no other model can go on"
         return elsewhere(job, "", why=said) or Fail(Failure(code="unavailable", message=message))
@@ -66,21 +66,21 @@ def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute 
 def elsewhere(job: Job, code: str, *, why: str) -> Reroute | None:
     """The model that goes on where this one cannot: along the fallbacks, else up the slots, if nobody did that yet."""
     found = _rerouted(job, "fallback", code, why=why)
-    return found or (None if job.escalated else _rerouted(job, "escalation", code, why=why))
+    return found or (None if job.routing.escalated else _rerouted(job, "escalation", code, why=why))
 
 
 def escalate(job: Job, *, why: str, note: str | None = None) -> Reroute | None:
     """A stronger model, once a job: whoever goes up does not come down to go up again."""
-    return None if job.escalated else _rerouted(job, "escalation", "", why=why, note=note)
+    return None if job.routing.escalated else _rerouted(job, "escalation", "", why=why, note=note)
 
 
 def _rerouted(job: Job, cause: Cause, code: str, *, why: str, note: str | None = None) -> Reroute | None:
-    assert job.route is not None
-    window = job.card.context_window if code == "context_too_long" else 0
-    avoid = {*job.tried, *_unfit(job, code)}
+    assert job.routing.route is not None
+    window = job.routing.card.context_window if code == "context_too_long" else 0
+    avoid = {*job.routing.tried, *_unfit(job, code)}
     route = next_route(
-        job.candidates,
-        job.route,
+        job.routing.candidates,
+        job.routing.route,
         cause,
         why=why,
         avoid=avoid,
@@ -92,31 +92,31 @@ def _rerouted(job: Job, cause: Cause, code: str, *, why: str, note: str | None =
 
 def _unfit(job: Job, code: str) -> Iterator[str]:
     """Models that this job cannot go on with: of a provider that refuses us, or of no price where there is a budget."""
-    assert job.route is not None
-    for card in job.candidates.cards:
-        shut_out = code in PROVIDER_WIDE and card.provider == job.route.provider
-        unpriced = job.held_usd is not None and card.prices is None and card.provider not in LOCAL
+    assert job.routing.route is not None
+    for card in job.routing.candidates.cards:
+        shut_out = code in PROVIDER_WIDE and card.provider == job.routing.route.provider
+        unpriced = job.money.held_usd is not None and card.prices is None and card.provider not in LOCAL
         if shut_out or unpriced:
             yield card.name
 
 
 def _wait_max_s(job: Job) -> float:
     """Return how long the job may wait at most: its own time ends too."""
-    if job.at is None or job.deadline is None:
+    if job.at is None or job.life.deadline is None:
         return WAIT_MAX_S
-    return min(WAIT_MAX_S, (job.deadline - job.at) / timedelta(seconds=1))
+    return min(WAIT_MAX_S, (job.life.deadline - job.at) / timedelta(seconds=1))
 
 
 def _why(job: Job, code: str) -> str:
-    assert job.route is not None
-    return f"{job.route.name} failed ({code.replace('_', ' ')})"
+    assert job.routing.route is not None
+    return f"{job.routing.route.name} failed ({code.replace('_', ' ')})"
 
 
 def _explained(job: Job, failed: e.ModelFailed, wait_s: float | None) -> Failure:
     """The provider's words, and what to do about them."""
-    assert job.route is not None
+    assert job.routing.route is not None
     code, message = failed.error.code, failed.error.message
     if wait_s is not None and failed.after_s is not None:
-        message = f"{message}; {job.route.name} is to be left alone for {wait_s:g} s, longer than the job waits"
+        message = f"{message}; {job.routing.route.name} is to be left alone for {wait_s:g} s, longer than the job waits"
     advice = _ADVICE.get(code)
     return Failure(code=code, message=f"{message.removesuffix('.')}. To go on, {advice}" if advice else message)

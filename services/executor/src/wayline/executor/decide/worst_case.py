@@ -60,22 +60,22 @@ def fitted(job: Job, request: ModelRequest, prompt_tokens: int) -> ModelRequest:
 
     Only the job's own budget makes it shorter: what is left of one that is shared may be more a moment later.
     """
-    assert job.route is not None
-    room = _room(job, request.card, job.route.slot, tokens=prompt_tokens, wanted=request.max_output_tokens)
+    assert job.routing.route is not None
+    room = _room(job, request.card, job.routing.route.slot, tokens=prompt_tokens, wanted=request.max_output_tokens)
     return request if room >= request.max_output_tokens else replace(request, max_output_tokens=room)
 
 
 def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) -> int:
     """Return the room for output of the job's next call, with a prompt of so many tokens at most."""
-    assert job.submitted is not None and job.limits is not None
+    assert job.life.submitted is not None and job.routing.limits is not None
     needed = room_needed(
         card,
         slot,
-        job.limits.max_output_tokens,
-        effort=job.config.effort if job.config else None,
-        observed=job.candidates.observed_on(card.name, slot),
-        longest_tokens=max((one.longest_tokens for one in job.used if one.model == card.name), default=0),
-        exact=job.submitted.options.max_output_tokens is not None,
+        job.routing.limits.max_output_tokens,
+        effort=job.routing.config.effort if job.routing.config else None,
+        observed=job.routing.candidates.observed_on(card.name, slot),
+        longest_tokens=max((one.longest_tokens for one in job.money.used if one.model == card.name), default=0),
+        exact=job.life.submitted.options.max_output_tokens is not None,
     )
     needed = min(needed, wanted)
     return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=_own_left(job), at=job.at)
@@ -83,13 +83,14 @@ def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) ->
 
 def _own_left(job: Job) -> Decimal | None:
     """Return what is left of the job's own budget; None where none is held for it, or its cost is not known."""
-    cap = _own_cap(job)
-    return None if job.held_usd is None or cap is None or job.spent_usd is None else cap - job.spent_usd
+    cap, money = _own_cap(job), job.money
+    return None if money.held_usd is None or cap is None or money.spent_usd is None else cap - money.spent_usd
 
 
 def _own_cap(job: Job) -> Decimal | None:
     """Return what the job may spend: what it was raised to, else what it was admitted with."""
-    return job.budget_usd if job.budget_usd is not None or job.limits is None else job.limits.budget_usd
+    own_usd, limits = job.money.budget_usd, job.routing.limits
+    return own_usd if own_usd is not None or limits is None else limits.budget_usd
 
 
 def unsettled(
@@ -126,18 +127,18 @@ class Need:
 
 def shortfall(job: Job, worst_usd: Decimal | None) -> Need | None:
     """Return what to ask for before a call; None: it is held, or nothing has to be."""
-    if job.held_usd is None or worst_usd == 0:
+    if job.money.held_usd is None or worst_usd == 0:
         return None
-    if worst_usd is None or job.spent_usd is None:
+    if worst_usd is None or job.money.spent_usd is None:
         return Need(None)
-    total = job.spent_usd + worst_usd
-    return Need(total) if total > job.held_usd else None
+    total = job.money.spent_usd + worst_usd
+    return Need(total) if total > job.money.held_usd else None
 
 
 def would_wait(job: Job) -> bool:
     """Return whether the job parks where a budget has no room for its next call."""
-    assert job.submitted is not None
-    return job.submitted.options.at_cap == "park" and not job.unanswered
+    assert job.life.submitted is not None
+    return job.life.submitted.options.at_cap == "park" and not job.life.unanswered
 
 
 def when_refused(
@@ -150,14 +151,14 @@ def when_refused(
     expires_at: datetime,
 ) -> Reroute | Park | Complete | Fail:
     """Choose what the job does where its budget has no room for its next call."""
-    if worst_usd is None or job.spent_usd is None:
+    if worst_usd is None or job.money.spent_usd is None:
         name = request.card.name
         message = (
             f"nobody has said what {name} costs, and {_named(job, refused)} is a hard limit: give the model prices"
         )
         why = f"the price of {name} is unknown"
         return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
-    cheaper = _cheaper(job, request, refused, spent_usd=job.spent_usd, prefix=prefix)
+    cheaper = _cheaper(job, request, refused, spent_usd=job.money.spent_usd, prefix=prefix)
     return cheaper or _at_cap(job, refused, worst_usd=worst_usd, expires_at=expires_at)
 
 
@@ -165,13 +166,14 @@ def _cheaper(
     job: Job, request: ModelRequest, refused: Extended, *, spent_usd: Decimal, prefix: Sequence[Segment]
 ) -> Reroute | None:
     """Choose a cheaper model for what is left of a budget, where the agent lets the router choose so."""
-    assert job.config is not None and job.route is not None
-    routing, effort = job.config.routing, job.config.effort
+    assert job.routing.config is not None and job.routing.route is not None
+    routing, effort = job.routing.config.routing, job.routing.config.effort
     if routing.mode != "auto" or not routing.budget_aware:
         return None
     left = refused.held_usd + (refused.left_usd or Decimal(0)) - spent_usd
-    why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {job.route.name} can cost"
-    answer_tokens = job.limits.max_output_tokens if job.limits else request.max_output_tokens
+    name = job.routing.route.name
+    why = f"{dollars(max(left, Decimal(0)))} of the budget is left, less than a call of {name} can cost"
+    answer_tokens = job.routing.limits.max_output_tokens if job.routing.limits else request.max_output_tokens
 
     def payable(card: ModelCard, slot: Slot) -> bool:
         tokens = most_tokens(request, prefix, on=card)
@@ -180,8 +182,8 @@ def _cheaper(
         return dearest is not None and dearest <= left
 
     route = next_route(
-        job.candidates,
-        job.route,
+        job.routing.candidates,
+        job.routing.route,
         "budget",
         why=why,
         prompt_tokens=most_tokens(request, prefix),
@@ -210,6 +212,6 @@ def _named(job: Job, refused: Extended) -> str:
     """The budget that refused, as a sentence begins with it; one that nobody gave the job, with what would."""
     if refused.limited_by not in ("", OWN):
         return f"budget {refused.limited_by!r}"
-    if job.budget_usd is None and job.limits is not None and job.limits.budget_usd is not None:
-        return f"the {dollars(job.limits.budget_usd)} that jobs may spend without an options.budget_usd"
+    if job.money.budget_usd is None and job.routing.limits is not None and job.routing.limits.budget_usd is not None:
+        return f"the {dollars(job.routing.limits.budget_usd)} that jobs may spend without an options.budget_usd"
     return "the job's own budget"

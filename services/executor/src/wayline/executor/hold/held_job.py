@@ -70,7 +70,7 @@ class HeldJob:
     @property
     def seconds_left(self) -> float:
         """Of the job's time."""
-        deadline = self.writer.job.deadline
+        deadline = self.writer.job.life.deadline
         assert deadline is not None
         return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
 
@@ -144,7 +144,7 @@ class HeldJob:
         try:
             if await self.writer.certain():
                 # After a park or the end only the ticket is left to give back.
-                if self.writer.job.status is Status.RUNNING:
+                if self.writer.job.life.status is Status.RUNNING:
                     self.writer.note(JobHandedBack, reason=why)
                 await self.writer.append(Failpoint.EXECUTOR_HAND_BACK_BEFORE, Failpoint.EXECUTOR_HAND_BACK_AFTER)
             last = await last_record(self._bus, self._subject)
@@ -184,7 +184,7 @@ class HeldJob:
                 # What ended while we heard of it is over, and paid for: its end is what counts.
                 if task.done():
                     break
-                if cancellable and self.writer.job.cancel is not None:
+                if cancellable and self.writer.job.life.cancel is not None:
                     raise Cancelled
                 if self._late:
                     raise TimeoutError

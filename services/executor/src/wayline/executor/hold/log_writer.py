@@ -112,7 +112,7 @@ class LogWriter:
             noted, self._noted = self._noted, []
             try:
                 self.head = await self._log.append(
-                    noted, self.head, signals_seen=self.signals_seen, cost=self.job.cost_usd, **self._claim
+                    noted, self.head, signals_seen=self.signals_seen, cost=self.job.money.cost_usd, **self._claim
                 )
             except Fenced:
                 if self.claimed:

@@ -39,7 +39,7 @@ async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int)
 def _note(writer: LogWriter, heard: Signal) -> None:
     signal, job = heard.signal, writer.job
     if isinstance(signal, Cancel):
-        if job.cancel is None:
+        if job.life.cancel is None:
             writer.note(CancelRequested, reason=signal.reason, by=signal.by)
     elif isinstance(signal, RaiseBudget):
         if signal.budget_usd is not None:
@@ -50,11 +50,11 @@ def _note(writer: LogWriter, heard: Signal) -> None:
 
 def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
     asked = signal.decision_id if isinstance(signal, Answer) else signal.wait_id
-    waited = writer.job.waited
+    waited = writer.job.life.waited
     if isinstance(signal, Expire) and waited is not None and waited.why == "budget" and waited.wait_id == asked:
         writer.note(DecisionMade, decision_id=asked, outcome="expired")
         return
-    if not any(call.undecided and call.decision_id == asked for call in writer.job.calls):
+    if not any(call.undecided and call.decision_id == asked for call in writer.job.tools.calls):
         return
     if isinstance(signal, Answer):
         writer.note(DecisionMade, decision_id=asked, outcome=signal.outcome, content=signal.content, by=signal.by)

@@ -20,11 +20,13 @@ async def load_attachments(run: JobRun) -> dict[str, File] | Fail:
     job, attachments = run.writer.job, run.services.attachments
     if not _sends_files(job):
         return {}
-    turn = run.step.enter_context(attachments.room(job.attachments, beside_bytes=returned_bytes(job)))
+    turn = run.step.enter_context(attachments.room(job.conversation.attachments, beside_bytes=returned_bytes(job)))
     try:
         if not turn.is_set():
             await run.held.listening(turn.wait())
-        found = await run.held.listening(attachments.of(job.tenant, job.attachments, again=run.held.attachments_loaded))
+        found = await run.held.listening(
+            attachments.of(job.tenant, job.conversation.attachments, again=run.held.attachments_loaded)
+        )
     except Retry as error:
         # Each time is a record or two: less and less often.
         raise Retry(str(error), after_s=max(error.after_s, pause_s(run.held.ticket.delivery))) from None
@@ -35,11 +37,11 @@ async def load_attachments(run: JobRun) -> dict[str, File] | Fail:
 
 
 def _sends_files(job: Job) -> bool:
-    return job.card.provider not in LOCAL and (bool(job.attachments) or returned_bytes(job) > 0)
+    return job.routing.card.provider not in LOCAL and (bool(job.conversation.attachments) or returned_bytes(job) > 0)
 
 
 def returned_bytes(job: Job) -> int:
     """Count the bytes that its next call sends of images that tools returned, before they are encoded."""
-    attachments = {one.document_id: one for one in job.attachments}
-    sent = media.returned(job.card, job.messages, attachments).values()
+    attachments = {one.document_id: one for one in job.conversation.attachments}
+    sent = media.returned(job.routing.card, job.conversation.messages, attachments).values()
     return sum(image.size_bytes for images in sent for image in images)

@@ -86,7 +86,7 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
 
 def _next_id(job: Job) -> str:
     """Return the id of the job's next auxiliary call."""
-    return ids.aux_id(job.tenant, job.job_id, job.step, job.aux_calls + 1)
+    return ids.aux_id(job.tenant, job.job_id, job.model.step, job.model.aux_calls + 1)
 
 
 async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence[Draft] | NotMade:
@@ -117,7 +117,7 @@ async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> 
         return NotMade(str(error))
     if extended is None or extended.granted:
         return extended and extended.held_usd
-    if worst_usd is None or run.writer.job.spent_usd is None:
+    if worst_usd is None or run.writer.job.money.spent_usd is None:
         return NotMade(f"nobody has said what {call.request.card.name} costs")
     return NotMade(worst_case.no_room(run.writer.job, extended, worst_usd))
 
@@ -139,7 +139,7 @@ async def _intend(run: JobRun, call: AuxiliaryCall, *, worst_usd: Decimal | None
 async def _call(run: JobRun, call: AuxiliaryCall, passage: Passage, answered: Answered) -> Sequence[Draft]:
     """Make the call, and return how it ended; what an answer means is in the same record."""
     name, seconds = call.request.card.name, min(call.seconds_max, run.held.seconds_left)
-    heard, asked = Heard(), run.writer.job.aux_open
+    heard, asked = Heard(), run.writer.job.model.aux_open
     assert asked is not None
 
     def failed(lapse: Lapse) -> Draft:

@@ -42,8 +42,8 @@ async def call_model(run: JobRun, action: CallModel) -> Outcome:
     Returns what the job needs instead where the call may not be made: that is seen only here, not in the log. Returns
     nothing where a cancel was heard before the intent.
     """
-    assert run.writer.job.route is not None
-    passage = Passage(run.writer.job.route.name)
+    assert run.writer.job.routing.route is not None
+    passage = Passage(run.writer.job.routing.route.name)
     try:
         request = await _prepare(run, action, passage)
     except Cancelled:
@@ -68,14 +68,14 @@ async def _prepare(run: JobRun, action: CallModel, passage: Passage) -> ModelReq
 
 async def _tools(run: JobRun) -> tuple[ToolDefinition, ...] | Fail:
     job = run.writer.job
-    assert job.submitted is not None
+    assert job.life.submitted is not None
     tools = run.services.tools.known(job)
     if tools is None:
         # The registry may be away for long: a cancel is heard, and the process's end is not held up.
         tools = await run.held.listening(run.services.tools.offered(job))
-    required = job.submitted.options.required_tools
+    required = job.life.submitted.options.required_tools
     # Only before the first call: a server that comes and goes later costs an answer, not the job.
-    if not required or job.tools is not None:
+    if not required or job.tools.offered is not None:
         return tools
     missing = set(required) - {tool.name for tool in tools}
     if not missing:
@@ -151,7 +151,7 @@ async def _intend(
 
 async def _call(run: JobRun, request: ModelRequest, passage: Passage) -> tuple[Draft, ...]:
     """Make the call, and return how it ended; what it had streamed before it failed is void."""
-    heard, asked = Heard(), run.writer.job.model_open
+    heard, asked = Heard(), run.writer.job.model.open
     assert asked is not None
     answering = partial(run.services.gates.well, request.card.name)
 

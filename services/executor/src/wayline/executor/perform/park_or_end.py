@@ -17,7 +17,7 @@ async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
     """Leave the job to whoever answers: all that the wait needs exists before the record says that it waits."""
     await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
     await run.services.follow_up.schedule(run.writer.job, action.waiting)
-    kept, writer = None if run.writer.job.held_usd is None else run.writer.job.spent_usd, run.writer
+    kept, writer = None if run.writer.job.money.held_usd is None else run.writer.job.money.spent_usd, run.writer
     last = run.writer.note(e.JobParked, waiting=action.waiting, signals_seen=writer.signals_seen, kept_usd=kept)
     await run.writer.append(Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER)
     await run.services.follow_up.parked(run.writer.job.tenant, writer.head, last, run.held.message)
@@ -27,7 +27,7 @@ async def park(run: JobRun, action: Park) -> tuple[Draft, ...]:
 async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...]:
     """Write the terminal record with the job's sums, and do what follows it."""
     job = run.writer.job
-    sums: dict[str, Any] = {"steps": job.step, "usage": job.usage, "cost_usd": job.cost_usd}
+    sums: dict[str, Any] = {"steps": job.model.step, "usage": job.money.usage, "cost_usd": job.money.cost_usd}
     match action:
         case Complete(answer, citations, partial, reason):
             run.writer.note(e.JobCompleted, answer=answer, citations=citations, partial=partial, reason=reason, **sums)
@@ -42,7 +42,7 @@ async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...
 
 def expiry(run: JobRun) -> datetime:
     """Return until when a wait for somebody may last."""
-    created_at = run.writer.job.created_at
+    created_at = run.writer.job.life.created_at
     assert created_at is not None
     soon = datetime.now(UTC) + timedelta(seconds=run.services.decision_ttl_s)
     return min(soon, created_at + timedelta(seconds=SECONDS_MAX))

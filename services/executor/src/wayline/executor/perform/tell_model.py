@@ -22,7 +22,7 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 
     Only ever between the last answer's tool results and the next call: nothing may stand between a call and its result.
     """
-    if writer.job.tools is not None and (new := found(writer.job, listed)):
+    if writer.job.tools.offered is not None and (new := found(writer.job, listed)):
         writer.note(e.ToolsDiscovered, tools=new)
         writer.note(e.ContextInjected, note=guidance(writer.job, new))
     elif (names := reminder(writer.job)) is not None:
@@ -36,8 +36,8 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 
 def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
-    assert job.config is not None
-    return pin(job.config.tools, listed) if job.tools is None else job.tools
+    assert job.routing.config is not None
+    return pin(job.routing.config.tools, listed) if job.tools.offered is None else job.tools.offered
 
 
 def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], prints: Prints) -> dict[str, Any]:
@@ -48,4 +48,4 @@ def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], pri
     broken = cache_break(job, prefix, prints)
     if broken:
         metrics.cache_breaks.labels(broken).inc()
-    return {"tools": request.tools if job.tools is None else None, "prefix": prefix, "cache_break": broken}
+    return {"tools": request.tools if job.tools.offered is None else None, "prefix": prefix, "cache_break": broken}

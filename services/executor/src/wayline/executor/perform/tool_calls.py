@@ -40,7 +40,7 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
         return ()
     except TimeoutError:
         # No event says that the time is over, so `decide` cannot know it yet.
-        begun = tuple(call for call in run.writer.job.calls if call.key is not None and call.done is None)
+        begun = tuple(call for call in run.writer.job.tools.calls if call.key is not None and call.done is None)
         return await settle_calls(run, SettleCalls(begun, "timeout"))
     return ()
 
@@ -52,18 +52,18 @@ def _intend(run: JobRun, call: Call) -> Call:
     if call.key is not None and not again:
         return call
     wanted = call.meant
-    definition = job.tool(wanted.tool)
+    definition = job.tools.definition(wanted.tool)
     run.writer.note(
         e.ToolRequested,
-        ids.tool_span(job.tenant, job.job_id, job.step, wanted.call),
-        step=job.step,
+        ids.tool_span(job.tenant, job.job_id, job.model.step, wanted.call),
+        step=job.model.step,
         call=wanted.call,
         tool=wanted.tool,
         arguments=fitted(job, call),
         effect=definition.effect if definition else Effect.ONCE,
-        key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.step, wanted.call),
+        key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, wanted.call),
     )
-    return next(noted for noted in run.writer.job.calls if noted.wanted.call == wanted.call)
+    return next(noted for noted in run.writer.job.tools.calls if noted.wanted.call == wanted.call)
 
 
 def _next_key(key: str) -> str:
@@ -74,7 +74,7 @@ def _next_key(key: str) -> str:
 
 async def _finish(run: JobRun, calls: list[Call]) -> None:
     """Append each result as it ends; the last one is left noted, to share its record with what follows from it."""
-    step = run.writer.job.step
+    step = run.writer.job.model.step
     if len(calls) == 1:
         reply = await _call_tool(run, calls[0])
         return run.writer.note_all([_ended(run, step, calls[0], reply)])
@@ -110,7 +110,7 @@ async def _call_tool(run: JobRun, call: Call) -> ToolReply:
 
 
 def _timeout_s(job: Job, call: Call) -> float:
-    definition = job.tool(call.meant.tool)
+    definition = job.tools.definition(call.meant.tool)
     return definition.timeout_s if definition else TOOL_TIMEOUT_S
 
 
@@ -152,7 +152,7 @@ async def settle_calls(run: JobRun, action: SettleCalls) -> Iterable[Draft]:
     and its next holder settles the same calls again.
     """
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
-    step = run.writer.job.step
+    step = run.writer.job.model.step
     replies = await run.held.listening(_settle_all(run, action), cancellable=False)
     return (_ended(run, step, call, reply) for call, reply in zip(action.calls, replies, strict=True))
 
@@ -182,4 +182,4 @@ async def resolve(run: JobRun, action: Resolve) -> Iterable[Draft]:
         reply = await run.held.listening(run.services.tools.resolve(run.writer.job, action.call, action.call.decision))
     except Cancelled:
         return ()
-    return (_ended(run, run.writer.job.step, action.call, reply),)
+    return (_ended(run, run.writer.job.model.step, action.call, reply),)

@@ -42,17 +42,17 @@ def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Promp
 
     Nothing here depends on when or where it runs, and nothing is spliced in: what changes is appended to the log first.
     """
-    assert job.config is not None and job.submitted is not None
-    pinned = job.config.pinned
-    messages = (pinned_message(pinned), *job.messages) if pinned else job.messages
-    at_most = job.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS
+    assert job.routing.config is not None and job.life.submitted is not None
+    pinned = job.routing.config.pinned
+    messages = (pinned_message(pinned), *job.conversation.messages) if pinned else job.conversation.messages
+    at_most = job.routing.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS
     return Prompt(
-        tools=(job.tools if tools is None else tools) or (),
-        system=job.config.instructions,
+        tools=(job.tools.offered if tools is None else tools) or (),
+        system=job.routing.config.instructions,
         messages=messages,
         breakpoints=breakpoints(messages, at_most=at_most, pinned=bool(pinned)),
-        cache_key=cache_key(job.tenant, job.submitted.agent, job.agent_version or 0),
-        attachments={attachment.document_id: attachment for attachment in job.attachments},
+        cache_key=cache_key(job.tenant, job.life.submitted.agent, job.routing.agent_version or 0),
+        attachments={attachment.document_id: attachment for attachment in job.conversation.attachments},
     )
 
 

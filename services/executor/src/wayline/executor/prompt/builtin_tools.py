@@ -67,12 +67,12 @@ def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[Tool
 
 def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     """The answer to a call that no tool of the agent's could take; None: ask the registry."""
-    assert job.config is not None
+    assert job.routing.config is not None
     if call.tool == USE_TOOL:
         return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
-    if any(fnmatchcase(call.tool, pattern) for pattern in job.config.tools):
+    if any(fnmatchcase(call.tool, pattern) for pattern in job.routing.config.tools):
         return None
-    known = sorted({tool.name for tool in (*(job.tools or ()), *job.discovered)} - OWN)
+    known = sorted({tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered)} - OWN)
     near = nearest(call.tool, known)
     hint = f"; did you mean {near!r}?" if near else ""
     return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")

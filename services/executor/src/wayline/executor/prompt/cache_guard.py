@@ -17,10 +17,10 @@ def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBre
     Of several causes the one that a provider meets first. Only `tools_changed`, `system_changed` and `history_edited`
     are ours to avoid, and mean a mistake in the assembly; the others follow from a decision or from a wait.
     """
-    before = job.asked
+    before = job.model.asked
     if before is None or not before.prefix:
         return None
-    card = job.card
+    card = job.routing.card
     if (before.provider, before.model) != (card.provider, card.model):
         return "model_changed"
     was, now = _parts(before.prefix), _parts(prefix)
@@ -30,7 +30,7 @@ def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBre
         return "system_changed"
     said = was["messages"]
     if prints.hash_of(said.count) != said.hash:
-        return "compaction" if job.compacted else "history_edited"
+        return "compaction" if job.conversation.compacted else "history_edited"
     return "expired" if _expired(card.cache, before.at, job.at) else None
 
 

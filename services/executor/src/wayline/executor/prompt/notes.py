@@ -33,8 +33,8 @@ def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, .
     Each definition counts once, however often its server comes and goes. What is missing from the listing is no news:
     it stays in the prompt, and a call of it says that it is away.
     """
-    pinned = {tool.name: tool for tool in job.tools or ()}
-    new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.discovered)]
+    pinned = {tool.name: tool for tool in job.tools.offered or ()}
+    new = [tool for tool in listed if not _told(tool, pinned.get(tool.name), job.tools.discovered)]
     if not new:
         return ()
     # A job whose tools were fixed without `use_tool` could not call what it is told of.
@@ -47,7 +47,7 @@ def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Seque
 
 def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
     """How to call tools that were found after the first call: their definitions as text."""
-    pinned = {tool.name for tool in job.tools or ()}
+    pinned = {tool.name for tool in job.tools.offered or ()}
     parts: list[str] = []
     left = GUIDANCE_CHARS_MAX
     for tool in tools:
@@ -59,13 +59,17 @@ def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
 
 def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Tools of every prompt that have changed, and a summary took away how: their place there says how they were."""
-    if not job.discovered:
+    if not job.tools.discovered:
         return ()
-    pinned = {tool.name: tool for tool in job.tools or ()}
+    pinned = {tool.name: tool for tool in job.tools.offered or ()}
     changed = [tool for tool in listed if tool.name in pinned and tool != pinned[tool.name]]
     if not changed:
         return ()
-    told = [message.text for message in job.messages if isinstance(message, NoteMessage) and message.label == GUIDANCE]
+    told = [
+        message.text
+        for message in job.conversation.messages
+        if isinstance(message, NoteMessage) and message.label == GUIDANCE
+    ]
     return tuple(tool for tool in changed if not any(_told_in(text, tool) for text in told))
 
 
@@ -75,13 +79,13 @@ def _told_in(text: str, tool: ToolDefinition) -> bool:
 
 def reminder(job: Job) -> NoteMessage | None:
     """The discovered tools by name, when the conversation has not mentioned them for long or a summary took it away."""
-    if not job.discovered:
+    if not job.tools.discovered:
         return None
-    pinned = {tool.name for tool in job.tools or ()}
-    newest = {tool.name: tool for tool in job.discovered if tool.name not in pinned}
+    pinned = {tool.name for tool in job.tools.offered or ()}
+    newest = {tool.name: tool for tool in job.tools.discovered if tool.name not in pinned}
     if not newest:
         return None
-    ago = next((n for n, message in enumerate(reversed(job.messages)) if _names_tools(message)), None)
+    ago = next((n for n, message in enumerate(reversed(job.conversation.messages)) if _names_tools(message)), None)
     if ago is not None and ago < REMIND_AFTER_MESSAGES:
         return None
     lines = [_line(newest[name]) for name in sorted(newest)]
@@ -91,7 +95,7 @@ def reminder(job: Job) -> NoteMessage | None:
 def known(job: Job, note: NoteMessage) -> bool:
     """Whether a note says nothing new: it was the last word under its label, or came since the model last answered."""
     answered = passed = False
-    for message in reversed(job.messages):
+    for message in reversed(job.conversation.messages):
         answered = answered or isinstance(message, AssistantMessage)
         if isinstance(message, NoteMessage) and message.label == note.label:
             if message == note:

@@ -46,9 +46,9 @@ def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens
 
 def _fitting(job: Job, reply: ToolReply) -> tuple[ToolImage, ...]:
     """Return the images of a reply for which the conversation has room."""
-    held = [image for message in job.messages if message.role == "tool" for image in message.images]
-    held += [image for call in job.calls if call.done for image in call.done.images]
-    count = len(held) + sum(one.media_type in IMAGES for one in job.attachments)
+    held = [image for message in job.conversation.messages if message.role == "tool" for image in message.images]
+    held += [image for call in job.tools.calls if call.done for image in call.done.images]
+    count = len(held) + sum(one.media_type in IMAGES for one in job.conversation.attachments)
     size = sum(image.size_bytes for image in held)
     fitting: list[ToolImage] = []
     for image in reply.images:
@@ -62,7 +62,8 @@ def _texts(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, token
     error = reply.error
     said = reply.content if error is None else error.message
     # What nobody could read back stays whole, and so does what was read back.
-    short = condense(said, tokens_max=tokens_max, step=step, call=call) if job.tool(RECALL) and tool != RECALL else None
+    readable = job.tools.definition(RECALL) is not None and tool != RECALL
+    short = condense(said, tokens_max=tokens_max, step=step, call=call) if readable else None
     if short is None:
         return {"content": reply.content, "error": error}
     if error is None:

@@ -43,7 +43,7 @@ class JobProjection:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing is expected for now, so that it need not be kept in memory."""
-        return self.job.ended is not None or self.job.waiting is not None
+        return self.job.life.ended is not None or self.job.life.waiting is not None
 
     def apply(self, event: e.Event) -> None:
         """Apply the next event; one that was applied already changes nothing."""
@@ -82,16 +82,16 @@ class JobProjection:
     def _job_row(self) -> JobRow:
         """Make the job's row: what `view` shows, without building its models first."""
         job = self.job
-        submitted, route, error = job.submitted, job.route, job.error
-        done = job.ended if isinstance(job.ended, e.JobCompleted) else None
+        submitted, route, error = job.life.submitted, job.routing.route, job.life.error
+        done = job.life.ended if isinstance(job.life.ended, e.JobCompleted) else None
         return JobRow(
             tenant=self.tenant,
             job_id=self.job_id,
             seq=job.seq,
             trace_id=self.trace_id,
-            status=job.status.value,
+            status=job.life.status.value,
             agent=clean(submitted.agent) if submitted else "",
-            agent_version=job.agent_version,
+            agent_version=job.routing.agent_version,
             session_id=_clean(submitted.session_id) if submitted else None,
             user_id=_clean(submitted.user_id) if submitted else None,
             provider=route.provider if route else None,
@@ -99,21 +99,21 @@ class JobProjection:
             tier=route.tier if route else None,
             route_reason=clean(route.reason) if route else None,
             estimated_cost_usd=route.estimated_cost_usd if route else None,
-            steps=job.step,
-            usage=model_json(job.usage),
-            tokens=job.usage.total,
-            cost_usd=job.cost_usd,
-            costs=model_json(job.costs),
+            steps=job.model.step,
+            usage=model_json(job.money.usage),
+            tokens=job.money.usage.total,
+            cost_usd=job.money.cost_usd,
+            costs=model_json(job.money.costs),
             answer=_clean(done.answer) if done else None,
             partial=done.partial if done else False,
-            reason=_clean(job.reason),
+            reason=_clean(job.life.reason),
             citations=as_json([citation.model_dump() for citation in done.citations]) if done else "[]",
             error_code=error.code if error else None,
             error_message=clean(error.message) if error else None,
-            waiting_for=as_json(job.waiting.model_dump(mode="json")) if job.waiting else None,
+            waiting_for=as_json(job.life.waiting.model_dump(mode="json")) if job.life.waiting else None,
             # The first event's time where the submission itself could not be read.
-            created_at=job.created_at or self._drafts.root.start,
-            ended_at=job.ended_at,
+            created_at=job.life.created_at or self._drafts.root.start,
+            ended_at=job.life.ended_at,
             input=clean(submitted.beginning()) if submitted else None,
         )
 

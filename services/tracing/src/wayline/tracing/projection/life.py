@@ -90,5 +90,7 @@ def ended(drafts: JobDrafts, event: e.JobCompleted | e.JobFailed | e.JobCancelle
     root.close(event.at, {"completed": "ok", "failed": "error"}.get(outcome, "unset"), error=error)
     drafts.change_span(root, event)
     # An agent that was never found is a word of the client's, not a label.
-    agent = job.submitted.agent if job.submitted and job.config else "-"
-    drafts.facts.append(JobEnded(outcome, agent, millis(root.start, event.at) / 1_000, *predicted(event, job.route)))
+    agent = job.life.submitted.agent if job.life.submitted and job.routing.config else "-"
+    drafts.facts.append(
+        JobEnded(outcome, agent, millis(root.start, event.at) / 1_000, *predicted(event, job.routing.route))
+    )

@@ -36,8 +36,8 @@ def completed(drafts: JobDrafts, event: e.ModelCompleted, job: Job) -> None:
     _begin_late(drafts, event, job)
     span = _end(drafts, event)
     genai.answer_chat(span, event)
-    if job.route is not None:
-        span.attributes[names.SLOT] = job.route.slot
+    if job.routing.route is not None:
+        span.attributes[names.SLOT] = job.routing.route.slot
     step = drafts.step(event.step, event)
     step.text, step.answered = event.message.text, True
     step.calls = {c.call: CallDraft(c.call, c.tool, c.arguments) for c in event.message.tool_calls}
@@ -103,14 +103,14 @@ def _begin(
 def _begin_late(drafts: JobDrafts, event: e.ModelCompleted | e.ModelFailed, job: Job) -> None:
     """See that a call which ends has begun, also where its request was never read."""
     if event.attempt_id not in drafts.calls:
-        provider, model = (job.route.provider, job.route.model) if job.route else ("-", "-")
+        provider, model = (job.routing.route.provider, job.routing.route.model) if job.routing.route else ("-", "-")
         began = event.at - timedelta(milliseconds=event.duration_ms)
         _begin(drafts, event, provider=provider, model=model, at=began)
 
 
 def _begin_aux(drafts: JobDrafts, event: e.AuxiliaryRequested | e.AuxiliaryCompleted, job: Job) -> LedgerDraft:
     span = genai.aux_span(drafts.tenant, drafts.job_id, event, drafts.root)
-    entry = LedgerDraft(clean(event.attempt_id), job.step, "aux", span.start, purpose=event.purpose)
+    entry = LedgerDraft(clean(event.attempt_id), job.model.step, "aux", span.start, purpose=event.purpose)
     entry.provider, entry.model = clean(event.provider), clean(event.model)
     return _put(drafts, event, span, entry)[1]
 

@@ -1,0 +1,98 @@
+"""What each event adds to the conversation, or takes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, UserMessage
+from wayline.journal.folding.tools import calls_after
+from wayline.journal.state import Call, Changes, Job
+
+
+def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
+    message = UserMessage(parts=event.job.parts(), style=event.job.options.style, sent_at=event.at)
+    return {"messages": (message,)}
+
+
+def _routed(job: Job, event: e.JobRouted) -> Changes:
+    return {"attachments": event.attachments} if event.attachments else {}
+
+
+def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
+    return {"compacted": False} if job.conversation.compacted else {}
+
+
+def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
+    messages = (*job.conversation.messages, event.message)
+    return {"messages": messages, "prompt_tokens": event.usage.total or _estimated(job)}
+
+
+def _estimated(job: Job) -> int | None:
+    """Return the tokens of the last prompt, as its call was recorded."""
+    return sum(part.tokens for part in job.model.asked.prefix) if job.model.asked else None
+
+
+def _aux_requested(job: Job, event: e.AuxiliaryRequested) -> Changes:
+    return _compacting(job, event.purpose)
+
+
+def _aux_ended(job: Job, event: e.AuxiliaryCompleted | e.AuxiliaryFailed) -> Changes:
+    return _compacting(job, event.purpose)
+
+
+def _compacting(job: Job, purpose: e.Purpose) -> Changes:
+    return {"compacting_at": job.model.step} if purpose == "compaction" else {}
+
+
+def _injected(job: Job, event: e.ContextInjected) -> Changes:
+    return {"messages": (*job.conversation.messages, event.note)}
+
+
+def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
+    messages = job.conversation.messages
+    kept = messages[max(1, len(messages) - event.kept) :]
+    shorter = (*messages[:1], event.note, *map(_unbound, kept))
+    return {"messages": shorter, "compacted": True, "prompt_tokens": None}
+
+
+def _unbound(message: ChatMessage) -> ChatMessage:
+    """Return a message without its provider's blocks, which are bound to what stood before it."""
+    verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
+    return message.model_copy(update={"verbatim": None}) if verbatim else message
+
+
+def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
+    calls = calls_after(job, event)
+    if not calls or not all(call.done for call in calls):
+        return {}
+    # The model is shown the results in the order it asked for them, whichever ended first.
+    return {"messages": (*job.conversation.messages, *map(_shown, calls))}
+
+
+def _shown(call: Call) -> ToolMessage:
+    assert call.done is not None
+    return ToolMessage(
+        call=call.wanted.call,
+        tool=call.wanted.tool,
+        content=call.done.content if call.done.error is None else call.done.error.message,
+        images=call.done.images,
+        citations=call.done.citations,
+        failed=call.done.status != "success",
+        provider_id=call.wanted.provider_id,
+    )
+
+
+CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.JobSubmitted: _submitted,
+    e.JobRouted: _routed,
+    e.ModelRequested: _model_requested,
+    e.ModelCompleted: _model_completed,
+    e.AuxiliaryRequested: _aux_requested,
+    e.AuxiliaryCompleted: _aux_ended,
+    e.AuxiliaryFailed: _aux_ended,
+    e.ContextInjected: _injected,
+    e.ContextCompacted: _compacted,
+    e.ToolCompleted: _tool_completed,
+}

@@ -1,0 +1,78 @@
+"""How a job's life goes on: submitted, routed, claimed, parked and resumed, cancelled, ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts.jobs import SECONDS_MAX, Status
+from wayline.journal.state import Changes, Job
+
+
+def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
+    return {"submitted": event.job, "reply_to": event.reply_to, "created_at": event.at}
+
+
+def _routed(job: Job, event: e.JobRouted) -> Changes:
+    return {"deadline": _deadline(job.life.created_at, event.limits, job.life.rested)}
+
+
+def _deadline(created_at: datetime | None, limits: e.Limits | None, rested: timedelta) -> datetime | None:
+    if created_at is None or limits is None:
+        return None
+    return created_at + timedelta(seconds=min(limits.max_seconds + rested.total_seconds(), SECONDS_MAX))
+
+
+def _claimed(job: Job, event: e.JobClaimed) -> Changes:
+    return {"status": Status.RUNNING, "epoch": event.epoch}
+
+
+def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
+    return {} if job.life.waited is None else {"waited": None}
+
+
+def _decided(job: Job, event: e.DecisionMade) -> Changes:
+    waited = job.life.waited
+    budget = waited is not None and waited.why == "budget" and waited.wait_id == event.decision_id
+    return {"unanswered": True} if budget else {}
+
+
+def _parked(job: Job, event: e.JobParked) -> Changes:
+    return {"status": Status.PARKED, "waiting": event.waiting, "waited": event.waiting, "parked_at": event.at}
+
+
+def _resumed(job: Job, event: e.JobResumed) -> Changes:
+    life = job.life
+    rested = life.rested + max(event.at - life.parked_at, timedelta()) if life.parked_at else life.rested
+    deadline = _deadline(life.created_at, job.routing.limits, rested)
+    return {"waiting": None, "parked_at": None, "rested": rested, "deadline": deadline}
+
+
+def _cancelling(job: Job, event: e.CancelRequested) -> Changes:
+    return {"cancel": event}
+
+
+def _raised(job: Job, _: e.BudgetRaised) -> Changes:
+    return {"unanswered": False, "waited": None}
+
+
+def _ended(status: Status) -> Callable[[Job, Any], Changes]:
+    return lambda job, event: {"status": status, "ended": event, "waiting": None}
+
+
+CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.JobSubmitted: _submitted,
+    e.JobRouted: _routed,
+    e.JobClaimed: _claimed,
+    e.ModelRequested: _model_requested,
+    e.DecisionMade: _decided,
+    e.JobParked: _parked,
+    e.JobResumed: _resumed,
+    e.CancelRequested: _cancelling,
+    e.BudgetRaised: _raised,
+    e.JobCompleted: _ended(Status.COMPLETED),
+    e.JobFailed: _ended(Status.FAILED),
+    e.JobCancelled: _ended(Status.CANCELLED),
+}

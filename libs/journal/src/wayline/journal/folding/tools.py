@@ -1,0 +1,74 @@
+"""Which tools the model knows after each event, and how far the calls of its step are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.journal.state import Call, Changes, Job
+
+_MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
+
+
+def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
+    return {"misread": 0}
+
+
+def _offered(job: Job, event: e.ModelRequested) -> Changes:
+    return {} if event.tools is None else {"offered": event.tools}
+
+
+def _asked(job: Job, event: e.ModelCompleted) -> Changes:
+    return {"calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls)}
+
+
+def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
+    return {"discovered": (*job.tools.discovered, *event.tools)}
+
+
+def _requested(job: Job, event: e.ToolRequested) -> Changes:
+    intent = {"key": event.key, "span": event.trace, "effect": event.effect}
+    return {"calls": _with(job, event.call, **intent, decision_id=None, decision=None)}
+
+
+def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
+    calls = _with(job, event.call, decision_id=event.decision_id, expires_at=event.expires_at)
+    return {"calls": calls}
+
+
+def _completed(job: Job, event: e.ToolCompleted) -> Changes:
+    calls = calls_after(job, event)
+    if not calls or not all(call.done for call in calls):
+        return {"calls": calls}
+    misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
+    return {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+
+
+def calls_after(job: Job, event: e.ToolCompleted) -> tuple[Call, ...]:
+    """Return the step's calls once one of them has ended."""
+    return _with(job, event.call, done=event)
+
+
+def _with(job: Job, number: str, **changes: Any) -> tuple[Call, ...]:
+    return tuple(c._replace(**changes) if c.wanted.call == number else c for c in job.tools.calls)
+
+
+def _decided(job: Job, event: e.DecisionMade) -> Changes:
+    return {"calls": tuple(_decided_by(event, call) for call in job.tools.calls)}
+
+
+def _decided_by(event: e.DecisionMade, call: Call) -> Call:
+    return call._replace(decision=event) if call.decision_id == event.decision_id else call
+
+
+CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.JobRerouted: _rerouted,
+    e.ModelRequested: _offered,
+    e.ModelCompleted: _asked,
+    e.ToolsDiscovered: _discovered,
+    e.ToolRequested: _requested,
+    e.ToolUnknown: _unknown,
+    e.ToolCompleted: _completed,
+    e.DecisionMade: _decided,
+}
