@@ -30,7 +30,6 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator, rounds
 from wayline.testkit import Platform, until
 from wayline.testkit.media import pdf, png
-from wayline.testkit.processes import Fleet
 
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
@@ -444,19 +443,14 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
 
     jobs = await opened(platform, script)
     await jobs.upload("cat", "cat.png", IMAGE)
-    fleet = Fleet(platform.nats.url, tmp_path)
-    seed = platform.nats.seeds["executor"]
-    url = jobs.simulator.url
-    fleet.set("executor", ANTHROPIC_BASE_URL=url, WAYLINE_NATS_SEED=seed, WAYLINE_NATS_ACCOUNTS="true")
-    try:
-        doomed = await fleet.start("executor")
-        await jobs.submit("j1", image("cat"), model=CLAUDE)
-        await until(lambda: len(jobs.simulator.requests) == 1, within=20, why="the model is asked")
-        doomed.kill()
-        await fleet.start("executor")
-        ended = await platform.wait_for("j1", within=40)
-    finally:
-        await fleet.stop()
+    fleet = await platform.fleet(tmp_path)
+    fleet.set("executor", ANTHROPIC_BASE_URL=jobs.simulator.url)
+    doomed = await fleet.start("executor")
+    await jobs.submit("j1", image("cat"), model=CLAUDE)
+    await until(lambda: len(jobs.simulator.requests) == 1, within=20, why="the model is asked")
+    doomed.kill()
+    await fleet.start("executor")
+    ended = await platform.wait_for("j1", within=40)
 
     assert (ended.status, ended.answer) == ("completed", "A cat.")
     assert jobs.sent("j1") == [[IMAGE], [IMAGE]]

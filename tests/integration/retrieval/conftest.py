@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from wayline.chassis import Bus, BusSettings, Service, topology
+from wayline.chassis import Bus, Service
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import (
     Document,
@@ -20,13 +20,9 @@ from wayline.contracts.knowledge import (
     SearchKnowledge,
     SearchResult,
 )
-from wayline.retrieval import app
 from wayline.retrieval.settings import Settings
-from wayline.store import migrate
-from wayline.testkit import Database, until
-from wayline.testkit.guarded import ADMIN, Guarded
+from wayline.testkit import Database, Platform, until
 
-ROLE, PASSWORD = "retrieval_service", "secret"
 ENDED = {DocumentStatus.READY, DocumentStatus.FAILED}
 
 
@@ -76,37 +72,17 @@ class Client:
         return await self.bus.ask(SearchKnowledge(tenant=tenant, query=query, **fields), SearchResult)
 
 
-@pytest.fixture
-async def bus_settings(database: Database, guarded_nats: Guarded) -> BusSettings:
-    """A bus with all its streams, and a migrated database."""
-    settings = guarded_nats.settings("retrieval", postgres_dsn=database.as_role(ROLE, PASSWORD))
-    await migrate(
-        database.dsn, schema="retrieval", role=ROLE, password=PASSWORD, directory=app.migrations(), vector=True
-    )
-    admin = await Bus.connect(guarded_nats.settings(ADMIN), service="admin", exit_when_closed=False)
-    async for _ in topology.declare(admin.js, topology.Limits(memory=True)):
-        pass
-    await admin.close()
-    return settings
-
-
 Start = Callable[..., Awaitable[Service]]
 
 
 @pytest.fixture
-async def start(bus_settings: BusSettings) -> AsyncIterator[Start]:
-    """Start retrieval services; they are stopped after the test."""
-    running: list[Service] = []
+def start(platform: Platform) -> Start:
+    """Start retrieval, as often as a test likes."""
 
-    async def started(**settings: Any) -> Service:
-        service = await app.build(Settings(**settings), bus_settings=bus_settings)
-        running.append(service)
-        await service.start()
-        return service
+    async def begin(**settings: Any) -> Service:
+        return await platform.start("retrieval", retrieval=Settings(**settings))
 
-    yield started
-    for service in running:
-        await service.stop(1)
+    return begin
 
 
 @pytest.fixture
@@ -115,10 +91,10 @@ async def service(start: Start) -> Service:
 
 
 @pytest.fixture
-async def client(bus_settings: BusSettings, guarded_nats: Guarded) -> AsyncIterator[Client]:
-    bus = await Bus.connect(guarded_nats.settings(ADMIN), service="gateway", exit_when_closed=False)
-    yield Client(bus)
-    await bus.close()
+async def client(platform: Platform) -> Client:
+    """A client, and the tables of retrieval."""
+    await platform.migrate("retrieval")
+    return Client(platform.bus)
 
 
 def make_pdf(*pages: str, password: str | None = None) -> bytes:

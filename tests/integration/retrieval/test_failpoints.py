@@ -1,32 +1,25 @@
 """A retrieval process that is killed around storing and acking leaves every document whole and stored once."""
 
-import asyncio
-import os
 import signal
-import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wayline.chassis import Bus, BusSettings, Failpoint
+from wayline.chassis import Bus, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.retrieval.app import INDEX_ATTEMPTS_MAX
+from wayline.testkit import Platform
+from wayline.testkit.processes import Fleet
 
 ACK_WAIT_S = 1
 RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.")]
 
 
-async def process(settings: BusSettings, failpoint: str = "") -> asyncio.subprocess.Process:
-    env = {
-        **os.environ,
-        "WAYLINE_NATS_URL": settings.nats_url,
-        "WAYLINE_NATS_SEED": settings.nats_seed or "",
-        "WAYLINE_NATS_ACCOUNTS": "true",
-        "WAYLINE_POSTGRES_DSN": settings.postgres_dsn or "",
-        "WAYLINE_FAILPOINT": failpoint,
-    }
-    return await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.retrieval", env=env)
+@pytest.fixture
+async def fleet(platform: Platform, tmp_path: Path) -> Fleet:
+    return await platform.fleet(tmp_path, "retrieval")
 
 
 async def die(bus: Bus, times: int) -> None:
@@ -46,33 +39,25 @@ async def impatient(client: Any) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("point", RETRIEVAL)
 async def test_a_document_is_stored_once_though_its_process_is_killed(
-    point: Failpoint, bus_settings: BusSettings, client: Any, owner: Any
+    point: Failpoint, fleet: Fleet, client: Any, owner: Any
 ):
     await client.send("d1", "The tortoise wins.\n\n" + "filler " * 300)
 
-    killed = await process(bus_settings, point)
-    assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
-    survivor = await process(bus_settings)
-    try:
-        await client.idle()
+    killed = await fleet.start("retrieval", point)
+    assert await killed.ended() == -signal.SIGKILL
+    await fleet.start("retrieval")
+    await client.idle()
 
-        assert (await client.get("d1")).status == "ready"
-        [(chunks, counted)] = await owner(
-            "SELECT count(*), max(c.chunks) FROM retrieval.chunks, retrieval.corpora AS c"
-        )
-        assert chunks == counted == 3
-    finally:
-        survivor.terminate()
-        await survivor.wait()
+    assert (await client.get("d1")).status == "ready"
+    [(chunks, counted)] = await owner("SELECT count(*), max(c.chunks) FROM retrieval.chunks, retrieval.corpora AS c")
+    assert chunks == counted == 3
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_document_that_kills_its_indexer_fails_with_a_reason(
-    bus_settings: BusSettings, client: Any, start: Any, owner: Any
-):
+async def test_a_document_that_kills_its_indexer_fails_with_a_reason(fleet: Fleet, client: Any, start: Any, owner: Any):
     await client.send("d1", "The tortoise wins.")
-    killed = await process(bus_settings, Failpoint.RETRIEVAL_STORE_BEFORE)
-    assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+    killed = await fleet.start("retrieval", Failpoint.RETRIEVAL_STORE_BEFORE)
+    assert await killed.ended() == -signal.SIGKILL
     assert await owner("SELECT status FROM retrieval.documents") == [("indexing",)]
     await die(client.bus, INDEX_ATTEMPTS_MAX - 1)
 
@@ -81,7 +66,7 @@ async def test_a_document_that_kills_its_indexer_fails_with_a_reason(
 
     document = await client.get("d1")
     assert (document.status, document.chunks_total) == ("failed", 1)
-    assert "whoever handles it dies" in document.error
+    assert "its handlers died" in document.error
     letter = await client.bus.js.get_msg("DEAD", 1)
     assert letter.headers["Wayline-Dead-Code"] == "undeliverable"
     assert (await client.ingest("d1", "The hare wins.")).status == "ready"

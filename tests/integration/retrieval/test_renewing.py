@@ -18,10 +18,10 @@ from wayline.retrieval.documents import Chunk, Taken
 from wayline.retrieval.embedding import LexicalHash
 from wayline.store import Store, migrate
 from wayline.testkit import Database, until
-
-from .conftest import PASSWORD, ROLE
+from wayline.testkit.databases import PASSWORD
 
 LAST_BEFORE = "0003"
+ROLE = "wayline_retrieval"
 PAGES = {
     "cafe": ("Le café ouvre à huit heures.", "Rien ici."),
     "quotes": ("They said “jobs”—twice.", "And INV-2024-001 was paid."),

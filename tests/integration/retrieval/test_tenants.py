@@ -7,7 +7,7 @@ import asyncpg
 from wayline.chassis import Service
 from wayline.contracts.knowledge import DeleteDocument, DocumentDeleted, Filter
 from wayline.store import rls_gaps
-from wayline.testkit import Database
+from wayline.testkit import Platform
 
 
 async def test_two_tenants_have_documents_of_the_same_id(service: Service, client: Any):
@@ -35,9 +35,9 @@ async def test_what_others_store_does_not_change_how_words_are_weighed(service: 
     assert await client.search("tortoise race", mode="keyword") == before
 
 
-async def test_every_tenant_table_forces_row_level_security(database: Database, bus_settings: Any):
-    conn = await asyncpg.connect(database.dsn)
-    try:
+async def test_every_tenant_table_forces_row_level_security(platform: Platform):
+    await platform.migrate("retrieval")
+    async with platform.superuser() as conn:
         tables = await conn.fetch(
             "SELECT table_name FROM information_schema.columns "
             "WHERE table_schema = 'retrieval' AND column_name = 'tenant'"
@@ -52,11 +52,9 @@ async def test_every_tenant_table_forces_row_level_security(database: Database, 
             "uploads",
         }
         assert await rls_gaps(conn) == []
-    finally:
-        await conn.close()
 
 
-async def test_the_word_index_serves_under_row_level_security(service: Service, client: Any, database: Database):
+async def test_the_word_index_serves_under_row_level_security(service: Service, client: Any):
     """Postgres keeps an index from conditions it does not know to be leakproof."""
     await client.ingest("d1", "The tortoise.")
     conn = await asyncpg.connect(service.settings.postgres_dsn, server_settings={"search_path": "retrieval, public"})

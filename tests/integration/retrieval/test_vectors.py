@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from pgvector import Vector
 
-from wayline.chassis import BusSettings
 from wayline.retrieval.adapters.postgres import open_store
 from wayline.retrieval.embedding import LexicalHash
 from wayline.store import Store
+from wayline.testkit import Platform
 
 
 @pytest.fixture
-async def store(bus_settings: BusSettings) -> Any:
-    store = await open_store(bus_settings.dsn_of("retrieval"), pool_size=2, wait_s=0)
+async def store(platform: Platform) -> Any:
+    store = await open_store(await platform.migrate("retrieval"), pool_size=2, wait_s=0)
     yield store
     await store.close()
 

@@ -7,6 +7,7 @@ import unicodedata
 from typing import Any
 
 from wayline.chassis import Service
+from wayline.testkit import Platform
 
 
 async def found(client: Any, query: str, **fields: Any) -> list[str]:
@@ -181,7 +182,8 @@ async def test_a_long_query_is_matched_by_its_frequent_words(service: Service, c
     assert (await found(client, ticket))[0] == "answer"
 
 
-async def test_every_sign_of_unicode_ends_a_word(owner: Any, bus_settings: Any):
+async def test_every_sign_of_unicode_ends_a_word(owner: Any, platform: Platform):
+    await platform.migrate("retrieval")
     # Vertical lines, so that the parser of words sees a letter on each side.
     signs = [chr(code) for code in range(0x21, 0x30000) if unicodedata.category(chr(code)) in SIGNS]
     dropped = "'\u00ad\u200c\u200d\u2060\ufeff"

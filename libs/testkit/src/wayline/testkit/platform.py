@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import asyncpg
@@ -27,6 +28,7 @@ from wayline.store import Store
 from wayline.telemetry import Telemetry
 from wayline.testkit.databases import SCHEMAS, Database, migrate_service
 from wayline.testkit.guarded import ADMIN, Guarded
+from wayline.testkit.processes import Fleet
 from wayline.testkit.waiting import until
 
 E = TypeVar("E", bound=Event)
@@ -128,6 +130,14 @@ class Platform:
         for service in self.running:
             if not service.bus.nc.is_closed:
                 await service.stop(STOP_GRACE_S)
+
+    async def fleet(self, directory: Path, *names: str) -> Fleet:
+        """Prepare services as processes of their own, those named with their tables; they log into a directory."""
+        fleet = Fleet(self.nats.url, directory, seeds=self.nats.seeds)
+        self._stack.push_async_callback(fleet.stop)
+        for name in names:
+            fleet.set(name, WAYLINE_POSTGRES_DSN=await self.migrate(name))
+        return fleet
 
     async def connect(self, identity: str) -> Bus:
         """Connect to the bus as another identity."""
