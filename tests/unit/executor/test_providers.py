@@ -64,11 +64,11 @@ def test_every_provider_that_can_be_configured_has_an_adapter():
         ("none", "none"),
     ],
 )
-def test_an_error_says_no_key_nor_the_beginning_of_one_at_its_end(said, told):
+def test_an_error_contains_no_key_nor_its_beginning(said, told):
     assert without(["none", "sk-0123456789"], said) == told
 
 
-def test_an_executor_tells_which_providers_it_has_and_where_but_no_key():
+def test_an_executor_lists_its_providers_and_hosts_without_keys():
     settings = Settings(
         anthropic_api_key="sk-secret-of-ours",
         openai_base_url="http://me:sk-other-secret@gpt.internal:9/v1?key=sk-third",

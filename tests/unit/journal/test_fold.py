@@ -57,7 +57,7 @@ def test_a_result_that_no_call_waits_for_counts_for_nothing():
     assert evolve(job_with(misread=1), done)._replace(seq=0, at=None) == job_with(misread=1)
 
 
-def test_images_of_a_result_are_shown_with_it_and_a_record_without_the_field_has_none():
+def test_a_results_images_are_folded_and_default_to_none():
     trace = e.SpanRef(trace_id="t", span_id="s")
     image = ToolImage(media_type="image/png", sha256="0" * 64, size_bytes=3, width=8, height=6, content_base64="AAAA")
     done = e.ToolCompleted(
@@ -100,7 +100,7 @@ def test_no_finished_tool_call_is_asked_for_again_after_a_crash(environment):
 
 @settings(max_examples=60, deadline=None)
 @given(environment=histories.environments)
-def test_a_call_beside_the_conversation_is_made_once_wherever_a_crash_falls_and_its_end_is_in_the_log(environment):
+def test_an_auxiliary_call_is_made_and_ended_once_despite_crashes(environment):
     whole = histories.play(environment)
 
     for kept in range(1, len(whole.records) + 1):
@@ -120,7 +120,7 @@ def test_a_log_reads_back_as_it_was_written(environment):
 
 @settings(deadline=None)
 @given(environment=histories.environments, places=st.lists(st.integers(0, 100), min_size=1, max_size=4))
-def test_events_of_a_newer_build_change_nothing_but_the_place_in_the_log(environment, places):
+def test_events_of_a_newer_build_change_only_the_seq(environment, places):
     events = [event for record in histories.play(environment).records for event in record]
     values = decode(encode(events))
     for place in places:
@@ -159,7 +159,7 @@ def test_evolve_never_changes_the_state_it_was_given():
         assert before == fold(events[: len(states) - 2])
 
 
-def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
+def test_a_completed_jobs_view_has_answer_and_sums():
     played = histories.play(histories.Environment(replies=(histories.Reply(calls=1), histories.Reply(text="so"))))
 
     seen = view(played.job)
@@ -168,7 +168,7 @@ def test_the_view_of_a_completed_job_has_its_answer_and_its_sums():
     assert seen.reason is None
 
 
-def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_cancelled():
+def test_the_view_has_the_reason_of_a_partial_or_cancelled_job():
     endless = histories.Environment(replies=(histories.Reply(text="half", calls=1),), max_steps=2)
 
     seen = [view(histories.play(environment).job) for environment in (endless, replace(endless, cancel_after=1))]
@@ -179,7 +179,7 @@ def test_the_view_says_which_limit_made_an_answer_partial_and_why_a_job_was_canc
     ]
 
 
-def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_is_unsettled():
+def test_a_given_up_jobs_open_auxiliary_call_is_unsettled():
     played = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     played.begin()
     played.claim()
@@ -193,7 +193,7 @@ def test_a_call_beside_the_conversation_that_was_open_when_its_job_was_given_up_
     assert (costs.unsettled_calls, costs.unsettled_lower_usd, costs.unsettled_upper_usd) == (1, 0, 2)
 
 
-def test_a_lost_call_beside_the_conversation_is_no_progress_and_any_other_end_is():
+def test_only_a_lost_auxiliary_call_is_no_progress():
     played = histories.play(histories.Environment(replies=(histories.Reply(text="so"),), task="-"))
     [failed] = [event for record in played.records for event in record if isinstance(event, e.AuxiliaryFailed)]
     lost = failed.model_copy(update={"error": Failure(code=e.LOST, message="gone")})
@@ -216,7 +216,7 @@ def test_the_time_that_a_job_was_parked_is_not_its_own():
         assert played.job.life.deadline == whole
 
 
-def test_a_model_of_which_one_call_has_no_price_costs_nobody_knows_what():
+def test_a_model_with_one_unpriced_call_has_unknown_cost():
     asked = histories.Play(histories.Environment(replies=(histories.Reply(text="so"),)))
     asked.begin()
     asked.claim()

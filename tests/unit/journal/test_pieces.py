@@ -48,12 +48,12 @@ def wanted(*events: e.Event) -> list[tuple[int, int]]:
     return [call for call in calls if pieces.wants(Delta(step=call[0], attempt=call[1], text="x"))]
 
 
-def test_pieces_of_the_call_under_way_and_of_newer_ones_are_shown():
+def test_deltas_of_the_current_and_newer_calls_are_shown():
     assert wanted() == [(1, 1), (1, 2), (2, 1)]
     assert wanted(asked(1, 1)) == [(1, 1), (1, 2), (2, 1)]
 
 
-def test_pieces_of_a_call_that_failed_ended_or_was_superseded_are_not():
+def test_deltas_of_failed_ended_or_superseded_calls_are_not_shown():
     assert wanted(asked(1, 1), failed(1, 1)) == [(1, 2), (2, 1)]
     assert wanted(asked(1, 1), failed(1, 1), asked(1, 2)) == [(1, 2), (2, 1)]
     assert wanted(asked(1, 1), asked(1, 2)) == [(1, 2), (2, 1)]

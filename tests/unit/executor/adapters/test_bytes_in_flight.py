@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from wayline.executor.adapters.bytes_in_flight import BytesInFlight
 
 
-def test_who_finds_no_room_waits_until_there_is_and_nobody_passes_by():
+def test_requests_without_room_wait_in_order():
     room = BytesInFlight(10)
     with ExitStack() as later:
         with room.wanted(6) as first:

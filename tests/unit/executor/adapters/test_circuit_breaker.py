@@ -32,7 +32,7 @@ def test_failures_far_apart_do_not():
     assert breaker.enter(20 * WINDOW_S) == 0
 
 
-def test_when_its_time_is_over_one_probe_passes_and_the_others_wait_for_its_end():
+def test_after_its_time_one_probe_passes_and_others_wait():
     breaker = opened()
 
     assert [breaker.enter(OPEN_S) for _ in range(3)] == [0.0, PROBE_CHECK_S, PROBE_CHECK_S]
@@ -63,7 +63,7 @@ def test_a_probe_that_said_nothing_lets_the_next_one_try():
     assert breaker.enter(OPEN_S) == 0
 
 
-def test_a_probe_that_nobody_hears_of_again_is_given_up():
+def test_a_probe_without_an_outcome_is_given_up():
     breaker = opened()
     breaker.enter(OPEN_S)
 
@@ -71,7 +71,7 @@ def test_a_probe_that_nobody_hears_of_again_is_given_up():
     assert breaker.enter(OPEN_S + PROBE_MAX_S) == 0
 
 
-def test_calls_that_began_before_it_opened_change_nothing_while_it_is_open():
+def test_outcomes_of_earlier_calls_change_nothing_while_open():
     breaker = opened()
 
     assert breaker.failed(1) is None and not breaker.succeeded(1)

@@ -40,7 +40,7 @@ def test_the_reasoning_slot_thinks_hard_unless_the_agent_says_how():
     assert asked(AgentConfig(effort="low"), slot="reasoning").effort == "low"
 
 
-def test_thinking_by_a_number_of_tokens_does_not_take_them_from_the_answer():
+def test_budgeted_thinking_takes_no_tokens_from_the_answer():
     counting = card("acme/primary", reasoning="budget", output_limit=20_000)
     small = card("acme/primary", reasoning="budget", output_limit=8_000)
 
@@ -72,9 +72,7 @@ def test_thinking_by_effort_has_room_beside_the_answer(reasoning, slot, effort, 
 @pytest.mark.parametrize("slot", get_args(Slot))
 @pytest.mark.parametrize("instructions", ["", "Be brief.", "Say what you know, and where you know it from. " * 200])
 @pytest.mark.parametrize("pinned", [(), (TextPart(text="By the book. " * 90), ImagePart(document_id="map"))])
-def test_what_the_router_wants_held_is_never_more_than_the_first_call_asks_for(
-    slot: Slot, instructions: str, pinned: tuple[Part, ...]
-):
+def test_the_router_holds_no_more_than_the_first_call_needs(slot: Slot, instructions: str, pinned: tuple[Part, ...]):
     of = card("acme/primary", reasoning="budget", output_limit=20_000, images=True, media=MediaRules(patches_max=900))
     config = AgentConfig(instructions=instructions, tools=(), max_output_tokens=100, pinned=pinned)
     named = (MAP,) if pinned else ()

@@ -21,7 +21,7 @@ def unread(log: Log, step: int) -> Log:
     return log.ask(step, tools=TOOLS if step == 1 else None).answer(BROKEN, read_as="text")
 
 
-def test_words_outside_the_protocol_are_corrected_twice_and_then_are_the_answer_marked_so():
+def test_text_outside_the_protocol_is_corrected_twice_then_marked_as_answer():
     log = Log(cards=(JSON_CARD,))
 
     for step in (1, 2):
@@ -39,7 +39,7 @@ def test_other_notes_in_between_do_not_start_the_count_anew():
     assert isinstance(log.ask(2).answer("{}").next, Fail)
 
 
-def test_a_model_that_was_corrected_once_long_ago_has_both_turns_again():
+def test_an_earlier_correction_leaves_both_correction_turns():
     log = Log(cards=(JSON_CARD,))
     log.take(unread(log, 1).next)
     log.ask(2).answer("", "t").result()
@@ -56,7 +56,7 @@ def test_text_of_a_model_with_native_tools_needs_no_correction():
     assert log.next == Complete(BROKEN)
 
 
-def test_a_structured_answer_that_does_not_fit_has_one_turn_to_be_mended():
+def test_an_answer_unfit_for_its_schema_is_corrected_once():
     log = Log(config=STRUCTURED).ask().answer("{}")
 
     correction = log.next
@@ -81,7 +81,7 @@ def test_a_structured_answer_that_stays_wrong_fails_and_names_the_field():
     assert "city" in failed.error.message
 
 
-def test_the_turns_for_the_envelope_and_for_the_schema_are_counted_apart():
+def test_corrections_for_protocol_and_schema_are_counted_apart():
     log = Log(config=STRUCTURED, cards=(JSON_CARD,))
     for step in (1, 2):
         log.take(unread(log, step).next)
@@ -130,7 +130,7 @@ def test_an_unsure_step_with_tools_runs_them_first():
     assert log.take(up).next == CallModel(2, 1)
 
 
-def test_a_sure_answer_a_locked_agent_and_one_without_a_stronger_slot_stay():
+def test_sure_locked_and_strongest_answers_do_not_escalate():
     locked = AgentConfig(routing=Routing(mode="locked"))
 
     assert Log(slots=UP).ask().answer("so", confidence=0.6).next == Complete("so")
@@ -139,7 +139,7 @@ def test_a_sure_answer_a_locked_agent_and_one_without_a_stronger_slot_stay():
     assert Log().ask().answer("so", confidence=0.1).next == Complete("so")
 
 
-def test_two_steps_without_a_readable_tool_call_go_to_a_stronger_model():
+def test_two_steps_without_a_valid_tool_call_escalate():
     log = Log(slots=UP).ask().answer("", "t").result(error="invalid_arguments")
     assert log.next == CallModel(2, 1)
 

@@ -54,11 +54,11 @@ class Asking(Log):
         return {"purpose": "classification", "attempt_id": "default/j/0/a1"}
 
 
-def test_the_first_thing_a_job_without_a_type_does_is_to_ask_for_it():
+def test_a_job_without_a_type_is_classified_first():
     assert Asking().next == Classify(SMALL, ("negotiation", "search"))
 
 
-def test_a_job_that_has_nobody_to_ask_makes_its_first_call():
+def test_a_job_without_a_classifier_makes_its_first_call():
     assert Asking(tasks={}).next == CallModel(1, 1)
 
 
@@ -83,7 +83,7 @@ def test_an_answer_that_means_the_same_model_is_only_written_down():
 
 
 @pytest.mark.parametrize("code", ["timeout", "rate_limited", e.LOST])
-def test_nobody_is_asked_twice(code: str):
+def test_a_failed_classification_is_not_repeated(code: str):
     log = Asking()
     log.asking()
     log.failed(code)
@@ -91,7 +91,7 @@ def test_nobody_is_asked_twice(code: str):
     assert log.next == CallModel(1, 1)
 
 
-def test_a_question_that_nobody_saw_answered_is_noted_as_lost_before_anything_else():
+def test_an_open_classification_is_first_noted_as_lost():
     log = Asking()
     log.asking()
     log.say(e.CancelRequested)
@@ -102,7 +102,7 @@ def test_a_question_that_nobody_saw_answered_is_noted_as_lost_before_anything_el
     assert isinstance(log.next, Cancel)
 
 
-def test_a_job_that_left_the_classified_model_before_its_first_call_does_not_go_back():
+def test_a_job_that_left_its_classified_model_stays_away():
     log = Asking(fallbacks=("other/spare",))
     log.asking()
     log.classified("negotiation")
@@ -112,7 +112,7 @@ def test_a_job_that_left_the_classified_model_before_its_first_call_does_not_go_
     assert log.next == CallModel(1, 1)
 
 
-def test_a_job_that_has_made_a_call_is_not_asked_about_any_more():
+def test_a_job_that_made_a_call_is_not_classified():
     log = Asking()
     log.ask()
     log.answer("", "t")
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_says_why():
     assert unreadable("I cannot say") == "the answer names no known type of task: 'I cannot say'"
 
 
-def test_the_question_begins_the_same_for_all_jobs_and_ends_with_the_users_words():
+def test_classification_prompts_share_a_prefix_and_end_with_the_input():
     asked = Classify(SMALL, LABELS)
     one, other = Log(), Log()
     other.events[0] = other.events[0].model_copy(

@@ -96,7 +96,7 @@ class Long(Log):
         return sum(estimate(each.model_dump_json(exclude={"verbatim"})) for each in self.job.conversation.messages)
 
 
-def test_a_conversation_is_summarised_when_it_fills_most_of_its_models_window():
+def test_a_conversation_filling_most_of_the_window_is_compacted():
     log = Long()
     log.until_due()
 
@@ -142,7 +142,7 @@ def test_no_answer_is_parted_from_its_results_and_the_task_stays(steps: list[lis
     ] == kept
 
 
-def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypatch: pytest.MonkeyPatch):
+def test_each_message_is_measured_once_whatever_is_kept(monkeypatch: pytest.MonkeyPatch):
     log, measured, size = Long(), list[object](), compaction._size
     log.until_due()
     monkeypatch.setattr(compaction, "_size", lambda message, card: measured.append(message) or size(message, card))
@@ -151,7 +151,7 @@ def test_no_message_is_measured_again_for_each_step_that_could_be_kept(monkeypat
     assert len(measured) <= 2 * len(log.job.conversation.messages)
 
 
-def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
+def test_blocks_bound_to_the_old_history_are_dropped():
     log = Long()
     log.compacted(log.until_due())
     log.step(RESULT)
@@ -161,7 +161,7 @@ def test_what_is_bound_to_the_history_before_is_not_sent_after_it():
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_a_summary_that_did_not_come_is_asked_for_again_only_some_steps_later(made: bool):
+def test_a_failed_summary_is_retried_some_steps_later(made: bool):
     log = Long()
     log.until_due()
     tried, named = log.job.model.step, log.asked() if made else log.aside()
@@ -173,7 +173,7 @@ def test_a_summary_that_did_not_come_is_asked_for_again_only_some_steps_later(ma
     assert log.aside()["attempt_id"] != named["attempt_id"]
 
 
-def test_a_summary_whose_asker_was_killed_is_noted_as_lost_and_the_job_goes_on():
+def test_a_killed_executors_summary_is_lost_and_the_job_continues():
     log = Long()
     log.until_due()
     named = log.asked()
@@ -184,14 +184,14 @@ def test_a_summary_whose_asker_was_killed_is_noted_as_lost_and_the_job_goes_on()
     assert log.next == CallModel(log.job.model.step + 1, 1)
 
 
-def test_a_flash_model_that_can_read_it_all_is_asked_else_the_conversations_own():
+def test_a_flash_model_with_room_summarises_else_the_jobs_own():
     own, blind = Long(), Long(cards=(SMALL, FLASH.model_copy(update={"context_window": 5_000})))
     flash = Long(cards=(SMALL, FLASH))
 
     assert [log.until_due().card for log in (own, blind, flash)] == [SMALL, SMALL, FLASH]
 
 
-def test_the_question_shows_the_task_and_what_is_going_to_be_replaced():
+def test_the_summary_prompt_shows_task_and_replaced_messages():
     log = Long()
     action = log.until_due()
     request = question(log.job, action, attempt_id="a")
@@ -204,7 +204,7 @@ def test_the_question_shows_the_task_and_what_is_going_to_be_replaced():
     assert request.tools == () and request.max_output_tokens == SUMMARY_TOKENS_MAX
 
 
-def test_a_long_task_is_counted_and_shown_by_its_beginning_and_its_end():
+def test_a_long_task_is_shown_by_beginning_and_end():
     task = "BEGIN " + "word " * 12_000 + "END"
     roomy = PRIMARY.model_copy(update={"context_window": 60_000})
     small = FLASH.model_copy(update={"context_window": 12_000})
@@ -220,7 +220,7 @@ def test_a_long_task_is_counted_and_shown_by_its_beginning_and_its_end():
 
 @pytest.mark.parametrize("result", ["word " * 3_000, "[1,2,3]," * 2_000, "\U0001f9ff" * 2_000])
 @pytest.mark.parametrize("window", [6_000, 20_000])
-def test_the_question_fits_the_window_of_whoever_is_asked(result: str, window: int):
+def test_the_summary_prompt_fits_the_summarisers_window(result: str, window: int):
     log = Long(cards=(PRIMARY.model_copy(update={"context_window": window}),))
     for _ in range(6):
         log.step(result)
@@ -231,7 +231,7 @@ def test_the_question_fits_the_window_of_whoever_is_asked(result: str, window: i
     assert sent + request.max_output_tokens <= window * 1.05
 
 
-def test_a_model_that_runs_here_and_reads_nothing_is_not_summarised_for():
+def test_the_offline_model_is_not_compacted_for():
     log = Long(cards=(card("offline/offline", None, context_window=WINDOW),))
     route = Route(provider="offline", model="offline", tier="flash", reason="r")
     log.say(e.JobRerouted, route=route, cause="fallback")
@@ -241,7 +241,7 @@ def test_a_model_that_runs_here_and_reads_nothing_is_not_summarised_for():
     assert isinstance(log.next, CallModel)
 
 
-def test_where_a_provider_tells_no_usage_its_prompt_is_as_long_as_it_was_estimated():
+def test_without_usage_the_prompt_is_as_long_as_estimated():
     log = Log().ask(
         prefix=(e.Segment(part="system", hash="s", tokens=50), e.Segment(part="messages", hash="m", tokens=700))
     )
@@ -274,7 +274,7 @@ def test_what_is_pinned_leaves_less_room_for_what_is_kept():
     assert until_due(config=pinned).kept < until_due(config=AgentConfig(tools=("*",))).kept
 
 
-def test_images_of_tools_are_words_in_a_summary_and_tokens_where_they_are_seen():
+def test_tool_images_are_words_in_summaries_and_tokens_when_seen():
     about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": 9, "width": 80, "height": 40}
     image = ToolImage(content_base64="AAAA" * 9_999, **about)
     seeing = PRIMARY.model_copy(update={"images": True, "media": MediaRules(patch_px=10, patches_max=50)})

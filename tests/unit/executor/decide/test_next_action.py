@@ -90,7 +90,7 @@ def test_a_cancel_comes_before_everything_else():
     assert decide(job_with(ASKED, calls=(call("1"),), cancel=cancel)) == Cancel("changed my mind", "ann")
 
 
-def test_a_cancelled_job_settles_every_call_that_was_asked_for_before_it_ends():
+def test_a_cancelled_job_first_settles_its_requested_calls():
     cancel = e.CancelRequested(**stamp(reason="changed my mind", by="ann"))
     asked, unknown = call("1", key="k1"), call("2", key="k2", decision_id="1-2", expires_at=NOW)
     job = job_with(ASKED, step=1, calls=(asked, unknown, call("3")), cancel=cancel)
@@ -98,7 +98,7 @@ def test_a_cancelled_job_settles_every_call_that_was_asked_for_before_it_ends():
     assert decide(job) == SettleCalls((asked, unknown), "cancelled")
 
 
-def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anything_else():
+def test_a_dead_holders_open_call_is_first_noted_as_lost():
     asked = e.ModelRequested(**stamp(step=2, attempt=1, attempt_id="a", provider="p", model="m"))
     cancel = e.CancelRequested(**stamp())
 
@@ -106,7 +106,7 @@ def test_a_call_that_was_open_when_its_holder_died_is_noted_as_lost_before_anyth
     assert decide(job_with(ASKED, step=2, open=asked, cancel=cancel)) == NoteLost(asked)
 
 
-def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
+def test_a_lost_call_is_repeated_at_once_without_limit():
     lost = e.ModelFailed(
         **stamp(step=2, attempt=9, attempt_id="a", error=Failure(code=e.LOST, message="gone"), retryable=True)
     )
@@ -114,7 +114,7 @@ def test_a_lost_call_is_made_again_at_once_however_often_it_was_lost():
     assert decide(job_with(ASKED, step=2, attempt=9, failed=lost)) == CallModel(step=2, attempt=10)
 
 
-def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():
+def test_an_unknown_outcome_parks_only_when_nothing_can_run():
     undecided = call("1", key="k1", decision_id="1-1", expires_at=NOW)
 
     assert decide(job_with(ASKED, step=1, calls=(undecided, call("2")))) == RunTools((call("2"),))
@@ -130,7 +130,7 @@ def test_an_unknown_outcome_parks_the_job_only_when_nothing_else_can_run():
     )
 
 
-def test_a_decision_is_written_into_the_ledger_and_do_it_again_runs_the_tool():
+def test_a_decision_is_written_to_the_ledger_or_reruns_the_tool():
     def decided(outcome) -> Call:
         decision = e.DecisionMade(**stamp(decision_id="1-1", outcome=outcome))
         return call("1", key="k1", effect=Effect.ONCE, decision_id="1-1", decision=decision)
@@ -147,7 +147,7 @@ def test_at_the_step_limit_the_job_answers_with_what_it_has():
     assert decide(job) == Complete("half of it", partial=True, reason="the job's 3 steps are used up")
 
 
-def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
+def test_a_job_at_a_limit_without_text_fails_naming_it():
     late = job_with(ASKED, at=NOW + timedelta(seconds=60))
 
     assert decide(late) == Fail(
@@ -155,7 +155,7 @@ def test_at_a_limit_with_nothing_to_answer_the_job_fails_and_says_which():
     )
 
 
-def test_when_its_time_is_over_a_job_begins_no_more_tools_and_brings_those_to_an_end_that_it_has_begun():
+def test_past_its_deadline_a_job_settles_begun_tools_only():
     begun = call("1", key="default/j/1/1")
     again = begun._replace(decision_id="1-1", decision=e.DecisionMade(**stamp(decision_id="1-1", outcome="retry")))
     over = job_with(

@@ -35,7 +35,7 @@ def job(session: str | None = "s1", *, answered: bool = True, **cache: Any) -> J
     return job_with(told, submitted=told.life.submitted.model_copy(update={"session_id": session}))
 
 
-def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_the_provider_drops_them():
+def test_a_job_leaves_its_prefix_warm_until_the_cache_expires():
     asked_at = AT + timedelta(seconds=4)
 
     assert left_warm(job()) == LeftWarm(
@@ -48,7 +48,7 @@ def test_the_next_job_of_a_session_finds_the_tools_and_the_instructions_until_th
     )
 
 
-def test_pinned_documents_are_kept_after_a_prefix_that_is_too_short_without_them():
+def test_pinned_documents_make_a_short_prefix_cacheable():
     pinned = (TextPart(text="rule " * 800),)
     short = job(min_tokens=2_500)
     assert short.routing.config is not None
@@ -75,7 +75,7 @@ def test_a_cache_is_believed_in_for_a_day_at_most():
     assert left is not None and left.until - AT < timedelta(days=1, seconds=10)
 
 
-def test_whoever_leaves_a_model_leaves_its_whole_prompt_and_the_reason_says_for_how_much():
+def test_leaving_a_model_names_the_cost_of_its_warm_prompt():
     up = escalate(job(), why="it was unsure")
     cold = escalate(job(answered=False), why="it was unsure")
 

@@ -14,7 +14,7 @@ from ..logs import CHEAP, Log, card
 CHAIN = ("acme/sister", "other/spare")
 
 
-def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses_and_not_for_ever():
+def test_a_transient_failure_is_retried_with_growing_pauses_then_fails():
     log, waits = Log(), []
     for attempt in (1, 2, 3):
         again = log.failing("server_error", attempt=attempt).next
@@ -27,19 +27,19 @@ def test_a_failure_that_may_pass_is_tried_again_with_growing_pauses_and_not_for_
     assert isinstance(ended, Fail) and (ended.error.code, ended.error.message) == ("server_error", "no")
 
 
-def test_advice_follows_the_providers_own_words_as_a_sentence_of_its_own():
+def test_advice_follows_the_providers_message_as_its_own_sentence():
     refused = Log().ask(1, 1).fail("unknown_model", message="no such model.", retryable=False).next
 
     assert isinstance(refused, Fail)
     assert refused.error.message == "no such model. To go on, name a model of GET /v1/models"
 
 
-def test_the_providers_own_word_on_when_to_come_back_is_the_wait():
+def test_the_providers_retry_after_is_the_wait():
     assert Log().failing("rate_limited", after_s=7.5).next == CallModel(1, 2, 7.5)
     assert Log().failing("rate_limited").next == CallModel(1, 2, BACKOFF_S[1])
 
 
-def test_a_long_wait_is_made_only_while_nobody_else_can_go_on():
+def test_a_long_wait_happens_only_without_a_fallback():
     long = PATIENCE_S + 1
 
     assert Log().failing("rate_limited", after_s=long).next == CallModel(1, 2, long)
@@ -48,7 +48,7 @@ def test_a_long_wait_is_made_only_while_nobody_else_can_go_on():
     assert "11 s" in rerouted.route.reason
 
 
-def test_a_wait_beyond_the_limit_fails_and_says_how_long_it_would_have_been():
+def test_a_wait_beyond_the_limit_fails_with_its_length():
     ended = Log().failing("rate_limited", after_s=WAIT_MAX_S + 1).next
 
     assert isinstance(ended, Fail) and ended.error.code == "rate_limited"
@@ -64,7 +64,7 @@ def test_a_wait_that_outlasts_the_job_is_not_made():
 
 
 @pytest.mark.parametrize("said_retryable", [True, False])
-def test_a_spend_cap_is_never_tried_again_and_says_what_to_do(said_retryable: bool):
+def test_a_spend_cap_is_never_retried_and_gives_advice(said_retryable: bool):
     ended = Log().failing("spend_cap", retryable=said_retryable).next
 
     assert isinstance(ended, Fail) and ended.error.code == "spend_cap"
@@ -79,7 +79,7 @@ def test_what_is_wrong_with_a_whole_provider_goes_to_another_provider(code: str)
 
 
 @pytest.mark.parametrize("code", ["invalid_request", "unknown_model", "unreadable"])
-def test_what_is_wrong_with_one_model_goes_to_the_next_in_the_chain(code: str):
+def test_a_models_own_failure_goes_to_the_next_fallback(code: str):
     log = Log(fallbacks=CHAIN).failing(code, retryable=False)
 
     first = log.next
@@ -125,7 +125,7 @@ def test_where_no_fallback_is_left_the_stronger_slot_goes_on_once():
     assert isinstance(log.take(up).failing("unreadable", attempt=2, retryable=False).next, Fail)
 
 
-def test_a_job_that_said_something_and_ran_out_of_time_answers_with_it():
+def test_a_job_past_its_deadline_answers_with_earlier_text():
     log = Log().ask().answer("half", "t").result().failing("time_limit", step=2)
     log.events[-1] = log.events[-1].model_copy(update={"at": log.events[0].at + timedelta(seconds=600)})
 
@@ -140,7 +140,7 @@ def test_time_that_a_job_was_parked_is_not_its_own():
     assert log.next == CallModel(1, 1)
 
 
-def test_a_shut_model_is_waited_for_a_little_then_a_fallback_goes_on():
+def test_a_shut_model_is_awaited_briefly_then_replaced():
     chained, alone = Log(fallbacks=CHAIN).job, Log().job
 
     assert when_shut(chained, wait_s=PATIENCE_S, waited_s=0, why="keeps failing") is None

@@ -94,7 +94,7 @@ def test_an_image_counts_by_its_models_rule_beside_the_densest_text():
     assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 100
 
 
-def test_an_image_of_a_tool_counts_by_its_models_rule_and_not_by_its_bytes():
+def test_a_tool_image_counts_by_model_rule_not_bytes():
     seeing = card("acme/primary", images=True, media=MediaRules(patch_px=10, patches_max=50))
     about = {"media_type": "image/png", "sha256": "0" * 64, "size_bytes": 99_999, "content_base64": "AAAA" * 33_333}
     result = ToolMessage(call="1", tool="t", content="", images=(ToolImage(width=80, height=41, **about),))
@@ -115,21 +115,21 @@ def changed(result: ToolMessage) -> tuple[ToolImage, ...]:
     return tuple(image.model_copy(update={"sha256": "1" * 64}) for image in result.images)
 
 
-def test_an_image_may_fill_the_window_of_a_model_that_nobody_knows_to_count_it():
+def test_an_image_may_fill_the_window_of_an_unknown_model():
     image = Attachment(document_id="d", name="a", media_type="image/png", sha256="0" * 64, size_bytes=9)
     asked = naming(image, of=PRIMARY)
 
     assert most_tokens(asked, Prints().segments(asked)) == PRIMARY.context_window
 
 
-def test_what_is_told_beside_the_prompt_counts():
+def test_instructions_beside_the_prompt_count():
     told = most_tokens(request(card("acme/primary", tools="json")), PREFIX)
     asked = most_tokens(replace(request(), output_schema={"type": "object"}), PREFIX)
 
     assert told > asked > most_tokens(request(), PREFIX)
 
 
-def test_a_local_call_costs_nothing_and_an_unpriced_one_nobody_knows():
+def test_a_local_call_costs_zero_and_an_unpriced_one_is_unknown():
     assert worst_usd(request(LOCAL), 848, at=AT) == 0
     assert worst_usd(request(UNPRICED), 848, at=AT) is None
 
@@ -176,7 +176,7 @@ def test_a_call_never_gets_less_room_than_it_needs():
     assert writing(capped(options=JobOptions(max_output_tokens=2_000)), room=2_000) == 2_000, "it asked for that"
 
 
-def test_a_call_that_was_cut_lies_between_what_came_for_sure_and_all_that_could_have_come():
+def test_a_cut_calls_cost_lies_between_received_and_worst():
     nothing = unsettled(request(), CENT, seen=None, streamed_bytes=0)
     text = unsettled(request(), CENT, seen=None, streamed_bytes=80)
     counted = unsettled(request(), CENT, seen=Usage(input=1_000, output=3), streamed_bytes=80)
@@ -193,7 +193,7 @@ def test_the_bounds_never_cross_and_an_unknown_price_stays_unknown():
     assert unsettled(request(UNPRICED), None, seen=None, streamed_bytes=80) == e.Bounds(lower_usd=None, upper_usd=None)
 
 
-def test_a_job_without_a_budget_and_a_call_that_costs_nothing_ask_nobody():
+def test_without_a_budget_or_a_cost_nothing_is_held():
     assert shortfall(Log().job, CENT) is None
     assert shortfall(Log().job, None) is None
     assert shortfall(Log(held_usd=Decimal(0)).job, Decimal(0)) is None
@@ -209,7 +209,7 @@ def test_what_is_held_already_is_not_asked_for_again():
     assert shortfall(log.job, Decimal("0.6")) == Need(Decimal("1.1")), "0.5 is spent"
 
 
-def test_the_most_that_a_lost_call_may_have_cost_counts_as_spent():
+def test_the_upper_bound_of_a_lost_call_counts_as_spent():
     log = Log(held_usd=CENT).ask().fail("lost", unsettled=e.Bounds(lower_usd=Decimal(0), upper_usd=CENT))
 
     assert shortfall(log.job, CENT) == Need(2 * CENT)
@@ -227,7 +227,7 @@ def test_a_budget_of_nothing_held_is_a_budget():
     assert shortfall(log.job, CENT) == Need(CENT)
 
 
-def test_a_refused_price_goes_to_a_model_that_has_one_or_fails():
+def test_a_refused_unknown_price_falls_back_or_fails():
     log = Log(held_usd=CENT, fallbacks=("other/spare",))
 
     rerouted = refused(log, worst=None)
@@ -237,7 +237,7 @@ def test_a_refused_price_goes_to_a_model_that_has_one_or_fails():
     assert "acme/new" in failed.error.message and "'march'" in failed.error.message
 
 
-def test_at_its_cap_a_job_answers_with_what_it_has_and_names_the_budget():
+def test_a_job_at_its_cap_answers_partially_naming_the_budget():
     log = Log(held_usd=CENT).ask().answer("half", "t").result()
 
     assert refused(log) == Complete("half", partial=True, reason="budget 'march' has no room for a call of up to $0.01")
@@ -250,7 +250,7 @@ def test_at_its_cap_with_nothing_said_it_fails():
     assert failed.error.message.startswith("the job's own budget has no room for a call of up to $0.01")
 
 
-def test_at_a_cap_that_nobody_gave_the_job_it_is_said_what_jobs_may_spend_and_what_sets_it():
+def test_the_default_cap_is_named_with_the_option_that_raises_it():
     of_the_job = REFUSED.model_copy(update={"limited_by": "job"})
     given, raised = Log(held_usd=CENT, options=JobOptions(budget_usd=CENT)), Log(held_usd=CENT)
     raised.say(e.BudgetRaised, budget_usd=CENT)
@@ -262,7 +262,7 @@ def test_at_a_cap_that_nobody_gave_the_job_it_is_said_what_jobs_may_spend_and_wh
         assert no_room(log.job, of_the_job, CENT) == "the job's own budget has no room for a call of up to $0.01"
 
 
-def test_a_job_that_would_rather_wait_parks_and_goes_on_where_it_was():
+def test_a_parking_job_parks_at_its_cap_and_resumes_there():
     log = Log(held_usd=CENT, options=PARK).ask().answer("half", "t").result()
 
     parked = refused(log)
@@ -284,7 +284,7 @@ def test_each_wait_has_a_name_of_its_own():
     assert refused(log).waiting.wait_id != first.wait_id
 
 
-def test_a_wait_that_nobody_ended_in_time_ends_the_job_with_what_it_has():
+def test_an_expired_budget_wait_ends_the_job_partially():
     log = Log(held_usd=CENT, options=PARK).ask().answer("half", "t").result()
     parked = refused(log)
     log.say(e.JobParked, waiting=parked.waiting, signals_seen=0)
@@ -310,7 +310,7 @@ def test_a_wait_that_was_answered_does_not_run_out():
         assert isinstance(refused(log), Park)
 
 
-def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
+def test_a_cheaper_slot_takes_over_if_its_call_fits():
     slots = {"fast": "tiny/small", "primary": "acme/strong"}
     log = Log(held_usd=CENT, slots=slots, options=PARK)
     strong = log.job.routing.route.model_copy(update={"model": "strong"})
@@ -326,7 +326,7 @@ def test_a_cheaper_slot_goes_on_where_a_call_of_it_fits_what_is_left():
     assert {OTHER, SMALL} <= set(log.cards)
 
 
-def test_a_slot_whose_call_does_not_fit_either_is_passed_over_for_one_that_does():
+def test_a_cheaper_slot_whose_call_does_not_fit_is_passed_over():
     slots = {"fast": "tiny/small", "primary": "acme/middle", "escalation": "acme/strong"}
     middle = card("acme/middle", Prices(rates=Rates(input=Decimal(9), output=Decimal(18))))
     log = Log(held_usd=CENT, slots=slots, cards=(middle, STRONG, SMALL))
@@ -339,7 +339,7 @@ def test_a_slot_whose_call_does_not_fit_either_is_passed_over_for_one_that_does(
     assert isinstance(down, Reroute) and down.route.name == "tiny/small"
 
 
-def test_a_cheaper_model_is_taken_only_where_it_counts_the_images_so_that_they_can_be_paid():
+def test_a_cheaper_model_must_bound_the_cost_of_images():
     rules = MediaRules(patch_px=10, patches_max=50)
     seeing, blind = (card("tiny/small", images=True, media=each) for each in (rules, MediaRules()))
     strong = card("acme/strong", STRONG.prices, images=True, media=rules)

@@ -68,7 +68,7 @@ def active(owner: str, *types: str) -> Head:
         (active("5:1", "job.claimed", "job.handed_back"), 2, False),
     ],
 )
-def test_a_delivery_that_left_no_more_than_a_claim_may_have_killed_whoever_got_it(last, delivery, nothing):
+def test_a_redelivery_without_progress_may_have_killed_its_holder(last, delivery, nothing):
     assert wrote_nothing(last, replace(TICKET, delivery=delivery)) is nothing
 
 

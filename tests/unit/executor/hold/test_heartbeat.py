@@ -44,7 +44,7 @@ async def test_a_job_beats_again_and_again_until_it_is_released():
     assert job.kept == kept
 
 
-async def test_a_heart_that_had_nothing_to_do_beats_for_who_comes_next():
+async def test_an_idle_heartbeat_beats_for_the_next_job():
     heart = Heartbeats(PERIOD_S)
     first, second = Patient(), Patient()
     heart.take(first)

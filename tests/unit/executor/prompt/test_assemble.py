@@ -47,7 +47,7 @@ def test_every_prompt_begins_with_the_whole_of_the_one_before(history):
 
 @settings(max_examples=150, deadline=None)
 @given(history=st.lists(straight, min_size=2, max_size=8))
-def test_each_call_marks_the_place_that_the_answered_call_before_it_wrote(history):
+def test_each_call_marks_the_breakpoint_the_previous_call_wrote(history):
     talk = Talk()
     for step in history:
         play(talk, step)
@@ -76,7 +76,7 @@ def test_a_prompt_is_the_same_from_the_log_alone(history):
     assert Prints().segments(assemble(again)) == talk.prints.segments(assemble(talk.job))
 
 
-def test_what_the_log_holds_of_a_prompt_does_not_grow_with_it():
+def test_the_logged_prefix_does_not_grow_with_the_prompt():
     talk = Talk()
     sizes = []
     for _ in range(50):
@@ -87,7 +87,7 @@ def test_what_the_log_holds_of_a_prompt_does_not_grow_with_it():
     assert max(sizes[1:]) < sizes[0] + 20
 
 
-def test_many_parallel_calls_do_not_lose_the_entry_of_the_call_before():
+def test_many_parallel_calls_keep_the_previous_calls_breakpoint():
     calls = tuple(ToolCall(call=str(n), tool="a") for n in range(40))
     results = tuple(ToolMessage(call=str(n), tool="a", content="x") for n in range(40))
     messages = (USER, AssistantMessage(text="look"), USER, AssistantMessage(tool_calls=calls), *results)
@@ -106,7 +106,7 @@ def test_a_first_call_marks_its_only_message():
     assert breakpoints((USER,), at_most=3) == (0,)
 
 
-def test_pinned_documents_come_first_and_are_marked_from_the_first_call_on():
+def test_pinned_documents_come_first_and_are_always_marked():
     pinned = AgentConfig(pinned=(FilePart(document_id="rules"), ImagePart(document_id="map")))
     marking = card("acme/primary", cache=CacheRules(kind="breakpoints", breakpoints_max=4))
     talk = Log(config=pinned, cards=(marking,), attachments=(attached("rules"), attached("map")))
@@ -141,12 +141,12 @@ def attached(document_id: str, digest: str = "a") -> Attachment:
     )
 
 
-def test_jobs_of_one_agent_version_share_a_key_and_others_do_not():
+def test_only_jobs_of_one_agent_version_share_a_cache_key():
     assert cache_key("t", "helper", 1) == cache_key("t", "helper", 1)
     assert len({cache_key("t", "helper", 1), cache_key("t", "helper", 2), cache_key("u", "helper", 1)}) == 3
 
 
-def test_the_tools_of_a_job_are_those_of_its_first_call_and_two_of_our_own_sorted():
+def test_a_jobs_tools_are_its_first_calls_plus_builtins_sorted():
     assert [one.name for one in Talk().ask().tools or ()] == ["a", "b", RECALL, USE_TOOL]
     assert [one.name for one in Talk(patterns=("a", "b")).ask().tools or ()] == ["a", "b", RECALL]
     assert Talk(patterns=(), listed=()).ask().tools == ()

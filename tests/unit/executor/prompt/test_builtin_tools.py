@@ -23,7 +23,7 @@ def dispatched(**arguments) -> ToolCall:
     return Call(wanted=ToolCall(call="1", tool=USE_TOOL, arguments=arguments, provider_id="p1")).meant
 
 
-def test_a_call_through_use_tool_means_the_tool_itself_and_keeps_its_place():
+def test_a_use_tool_call_becomes_the_named_tools_call():
     meant = dispatched(name="book__page", arguments={"number": 3})
 
     assert meant == ToolCall(call="1", tool="book__page", arguments={"number": 3}, provider_id="p1")
@@ -41,7 +41,7 @@ def test_a_tool_without_arguments_needs_none():
     "arguments",
     [{}, {"name": ""}, {"name": 7}, {"name": "look", "arguments": [1]}, {"name": "x", "arguments": "[oops"}],
 )
-def test_what_cannot_be_read_as_a_call_is_answered_with_what_is_missing(arguments):
+def test_an_unreadable_use_tool_call_is_answered_with_the_missing_field(arguments):
     answer = refusal(JOB, dispatched(**arguments))
 
     assert answer is not None and answer.error is not None
@@ -49,14 +49,14 @@ def test_what_cannot_be_read_as_a_call_is_answered_with_what_is_missing(argument
     assert "`name`" in answer.error.message
 
 
-def test_a_tool_outside_of_the_agents_patterns_is_refused_and_the_nearest_named():
+def test_a_tool_outside_the_patterns_is_refused_with_the_nearest():
     answer = refusal(JOB, dispatched(name="bok_page", arguments={}))
 
     assert answer is not None and answer.error is not None
     assert (answer.error.code, "'book__page'" in answer.error.message) == ("unknown_tool", True)
 
 
-def test_a_tool_of_the_agents_is_for_the_registry_to_answer_even_when_nobody_listed_it():
+def test_an_unlisted_tool_within_the_patterns_goes_to_the_registry():
     assert refusal(JOB, dispatched(name="book__index", arguments={})) is None
 
 

@@ -20,7 +20,7 @@ from ..talk import ROUTE, Talk, play, tool, turning
 
 @settings(max_examples=150, deadline=None)
 @given(history=st.lists(turning, min_size=2, max_size=8))
-def test_a_break_is_named_exactly_where_a_prompt_does_not_continue_the_one_before(history):
+def test_a_break_is_named_exactly_where_a_prompt_diverges(history):
     talk = Talk()
     for step in history:
         play(talk, step)
@@ -101,7 +101,7 @@ def test_the_guard_names_what_broke_a_prefix(between, cause):
     assert next_call(between).cache_break == cause
 
 
-def test_a_break_is_counted_under_its_cause_and_a_prompt_that_grows_is_not():
+def test_only_breaks_are_counted_each_under_its_cause():
     def breaks(cause: str) -> float:
         return REGISTRY.get_sample_value("wayline_cache_breaks_total", {"cause": cause}) or 0.0
 
@@ -114,7 +114,7 @@ def test_a_break_is_counted_under_its_cause_and_a_prompt_that_grows_is_not():
     assert counted == {cause: cause == "history_edited" for cause in causes}
 
 
-def test_a_break_that_another_process_made_is_seen_by_the_next_one():
+def test_another_processs_break_is_seen_by_the_next_call():
     def elsewhere(talk: Talk) -> None:
         talk.restart()
         edited(talk)

@@ -53,7 +53,7 @@ def test_a_new_tool_and_a_new_definition_are_news_once():
     assert found(told, (PAGE, LOOK)) == ()
 
 
-def test_a_job_without_the_door_to_new_tools_is_not_told_of_them():
+def test_a_job_without_use_tool_gets_no_new_tools():
     closed = after(JOB, offered=(LOOK,))
 
     assert found(closed, (PAGE, CHANGED)) == (CHANGED,)
@@ -99,7 +99,7 @@ def test_a_changed_tool_is_not_one_to_be_reminded_of():
     assert reminder(after(JOB, discovered=(CHANGED,))) is None
 
 
-def test_a_changed_tool_is_told_again_when_a_summary_took_its_definition_away():
+def test_a_changed_tool_is_noted_again_after_its_note_was_compacted():
     short = after(JOB, discovered=(CHANGED,))
     kept = after(short, messages=(*short.conversation.messages, guidance(JOB, (CHANGED,))))
 
@@ -109,7 +109,7 @@ def test_a_changed_tool_is_told_again_when_a_summary_took_its_definition_away():
     assert forgotten(JOB, (LOOK, PAGE)) == ()
 
 
-def test_changed_tools_that_were_too_many_to_be_told_whole_are_told_once():
+def test_too_many_changed_tools_are_noted_once():
     many = tuple(ToolDefinition(name=f"t{n:03}", description="x" * 500) for n in range(200))
     now = tuple(tool.model_copy(update={"description": "y" * 500}) for tool in many)
     job = after(JOB, offered=many, discovered=now)
@@ -119,7 +119,7 @@ def test_changed_tools_that_were_too_many_to_be_told_whole_are_told_once():
 
 @settings(max_examples=100, deadline=None)
 @given(history=st.lists(turning, min_size=2, max_size=8))
-def test_every_prompt_says_how_each_tool_in_its_head_is_called_by_now(history: list[Step]):
+def test_every_prompt_has_the_current_definition_of_each_tool(history: list[Step]):
     talk = Talk()
     for step in history:
         play(talk, step)

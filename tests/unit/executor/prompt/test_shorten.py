@@ -41,7 +41,7 @@ def test_a_result_within_the_limit_stays_whole():
     assert short("x" * 500 * BYTES_PER_TOKEN) is None
 
 
-def test_a_long_list_is_sampled_from_both_ends_with_its_count_and_stays_json():
+def test_a_long_list_is_sampled_from_both_ends_as_json():
     rows = [{"id": n, "name": f"customer {n}"} for n in range(2_000)]
 
     said = short(orjson.dumps(rows).decode())
@@ -63,7 +63,7 @@ def test_a_list_deep_inside_an_object_is_sampled_where_it_stands():
     assert len(sampled["page"]["rows"]) < 100
 
 
-def test_a_long_text_keeps_its_beginning_and_its_end_and_says_which_characters_are_missing():
+def test_a_long_text_keeps_both_ends_and_marks_the_gap():
     text = "\n".join(f"line {n}" for n in range(5_000))
 
     said = short(text)
@@ -94,7 +94,7 @@ def test_json_that_is_too_wide_to_sample_is_cut_as_text():
 
 @settings(max_examples=200, deadline=None)
 @given(content=st.one_of(values.map(lambda v: json.dumps([v, "é" * 999])), st.text(min_size=900)))
-def test_the_shorter_form_is_never_above_the_limit_and_always_the_same(content):
+def test_the_short_form_is_deterministic_and_within_the_limit(content):
     said = short(content, tokens_max=200)
 
     assert said == short(content, tokens_max=200)
@@ -126,7 +126,7 @@ def test_a_long_error_is_shortened_like_a_result():
 
 
 @pytest.mark.parametrize(("job", "tool"), [(Job(), "read"), (JOB, RECALL)])
-def test_what_nobody_could_read_back_and_what_was_read_back_stay_whole(job, tool):
+def test_results_without_recall_and_recalled_ones_stay_whole(job, tool):
     whole = "word " * 5_000
 
     fields = shown(job, tool, ToolReply(status="success", content=whole), step=1, call="1", tokens_max=300)
@@ -147,7 +147,7 @@ def with_images(job: Job, *images: ToolImage, content: str = "it") -> tuple[int,
     return len(fields["images"]), fields["content"]
 
 
-def test_images_stay_with_a_text_that_is_shortened_and_are_still_named():
+def test_a_shortened_text_keeps_its_images_and_their_notes():
     note = "[image image/png, 8x6]"
     count, content = with_images(JOB, image(), content=f"{'word ' * 2_500}\n{note}\n{'word ' * 2_500}")
 
