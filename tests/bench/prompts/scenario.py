@@ -22,7 +22,7 @@ from wayline.contracts.tools import ToolDefinition, ToolReply
 from wayline.executor.adapters.model_providers import Heard, ModelProviders
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.tell_model import compared, note_news, offered
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX, shown
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
@@ -104,7 +104,7 @@ class _Player:
         bus: Any = SimpleNamespace(send=_unheard)
         log: Any = SimpleNamespace(tenant="t", job_id="j")
         self._pen = LogWriter(log, Head(1, State.ACTIVE, 0, ""), Job(), clock=self._now)
-        self._prints = Prints()
+        self._prints = PromptHashes()
         self._models = ModelProviders(bus, {card.provider: model})
         self._begin(card, number)
 

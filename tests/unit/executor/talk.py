@@ -19,7 +19,7 @@ from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.tell_model import compared, note_news, offered
-from wayline.executor.prompt.assemble import Prints, Prompt, assemble
+from wayline.executor.prompt.assemble import Prompt, PromptHashes, assemble
 from wayline.executor.prompt.shorten import shown
 from wayline.journal import Head, Job, State, encode, fold, read_record
 
@@ -48,7 +48,7 @@ class Talk:
 
     def __post_init__(self) -> None:
         self.writer = self._writer(Job())
-        self.prints = Prints()
+        self.hashes = PromptHashes()
         job = SubmitJob(tenant="t", agent="helper", input="go")
         config = AgentConfig(instructions="Be careful.", tools=self.patterns)
         limits = e.Limits(max_steps=99, max_seconds=1e6, max_output_tokens=10)
@@ -83,7 +83,7 @@ class Talk:
         tools = offered(self.job, self.listed)
         request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
         named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
-        fields = compared(self.job, request, self.prints.segments(request), self.prints)
+        fields = compared(self.job, request, self.hashes.segments(request), self.hashes)
         self.writer.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)
         self.events += self.writer._noted[before:]
         self.prompts.append(assemble(self.job))
@@ -110,7 +110,7 @@ class Talk:
     def restart(self) -> None:
         """Another process goes on with nothing but the log, as it was written."""
         self.writer = self._writer(fold(read_record(encode(self.events))))
-        self.prints = Prints()
+        self.hashes = PromptHashes()
         self.note(e.JobClaimed, executor="x", epoch=self.job.life.epoch + 1, owner="1:1", attempt=1)
 
 

@@ -11,7 +11,7 @@ from wayline.contracts.chat import Attachment, ImagePart, Part, TextPart
 from wayline.contracts.models import MediaRules, ModelCard, Slot
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.decide.worst_case import most_tokens, worst_usd
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.llm import ModelRequest
 from wayline.routing.estimate import first_call, shape_of
 
@@ -83,7 +83,7 @@ def test_the_router_holds_no_more_than_the_first_call_needs(slot: Slot, instruct
 
     assert log.job.life.submitted is not None
     wanted = first_call(of, shape_of(log.job.life.submitted, config, attachments=named), slot=slot)
-    asked_for = worst_usd(request, most_tokens(request, Prints().segments(request)), at=None)
+    asked_for = worst_usd(request, most_tokens(request, PromptHashes().segments(request)), at=None)
 
     assert wanted is not None and asked_for is not None
     assert asked_for * Decimal("0.8") < wanted <= asked_for

@@ -24,7 +24,7 @@ from wayline.executor.decide.worst_case import (
     when_refused,
     worst_usd,
 )
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.llm import ModelRequest, cost
 from wayline.llm.media import BESIDE_TOKENS_MAX
 from wayline.llm.output_room import ANSWER_TOKENS_MIN
@@ -68,7 +68,7 @@ def test_the_worst_case_is_the_densest_prompt_and_the_longest_answer():
 @pytest.mark.parametrize("text", ["8675309," * 500, '{"a":[1,{"b":[2]}]}' * 300, "\U0001f9ff" * 800])
 def test_the_cap_holds_for_prompts_of_a_token_for_each_byte(text: str):
     asking = request(text=text)
-    prompt_tokens = most_tokens(asking, Prints().segments(asking))
+    prompt_tokens = most_tokens(asking, PromptHashes().segments(asking))
     bytes_sent = len(text.encode())
 
     allowed = worst_usd(asking, prompt_tokens, at=AT)
@@ -89,7 +89,9 @@ def test_an_image_counts_by_its_models_rule_beside_the_densest_text():
 
     alone, with_image = request(seeing), naming(image, of=seeing)
 
-    beside = most_tokens(with_image, Prints().segments(with_image)) - most_tokens(alone, Prints().segments(alone))
+    beside = most_tokens(with_image, PromptHashes().segments(with_image)) - most_tokens(
+        alone, PromptHashes().segments(alone)
+    )
     # 8 by 5 squares, and the part itself as text: it is not what is sent, but it is less.
     assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 100
 
@@ -102,12 +104,14 @@ def test_a_tool_image_counts_by_model_rule_not_bytes():
     alone = request(seeing)
     with_image = replace(alone, messages=(*alone.messages, result))
 
-    estimated = sum(part.tokens for part in Prints().segments(with_image)) - 40
-    beside = most_tokens(with_image, Prints().segments(with_image)) - most_tokens(alone, Prints().segments(alone))
+    estimated = sum(part.tokens for part in PromptHashes().segments(with_image)) - 40
+    beside = most_tokens(with_image, PromptHashes().segments(with_image)) - most_tokens(
+        alone, PromptHashes().segments(alone)
+    )
     assert estimated < 200
     assert 40 + BESIDE_TOKENS_MAX <= beside <= 40 + BESIDE_TOKENS_MAX + 250
     other = replace(with_image, messages=(*alone.messages, result.model_copy(update={"images": changed(result)})))
-    assert Prints().segments(other)[-1].hash != Prints().segments(with_image)[-1].hash
+    assert PromptHashes().segments(other)[-1].hash != PromptHashes().segments(with_image)[-1].hash
 
 
 def changed(result: ToolMessage) -> tuple[ToolImage, ...]:
@@ -119,7 +123,7 @@ def test_an_image_may_fill_the_window_of_an_unknown_model():
     image = Attachment(document_id="d", name="a", media_type="image/png", sha256="0" * 64, size_bytes=9)
     asked = naming(image, of=PRIMARY)
 
-    assert most_tokens(asked, Prints().segments(asked)) == PRIMARY.context_window
+    assert most_tokens(asked, PromptHashes().segments(asked)) == PRIMARY.context_window
 
 
 def test_instructions_beside_the_prompt_count():
@@ -355,7 +359,7 @@ def test_a_cheaper_model_must_bound_the_cost_of_images():
         log.events[1] = log.events[1].model_copy(
             update={"route": log.job.routing.route.model_copy(update={"model": "strong"})}
         )
-        prefix = Prints().segments(asked)
+        prefix = PromptHashes().segments(asked)
         return when_refused(log.job, asked, some, worst_usd=CENT, prefix=prefix, expires_at=AT + timedelta(days=7))
 
     down = instead(seeing)

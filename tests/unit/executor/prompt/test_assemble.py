@@ -22,7 +22,7 @@ from wayline.contracts.chat import (
 )
 from wayline.contracts.models import CacheRules
 from wayline.contracts.tools import RECALL, USE_TOOL
-from wayline.executor.prompt.assemble import Prints, assemble, breakpoints, cache_key
+from wayline.executor.prompt.assemble import PromptHashes, assemble, breakpoints, cache_key
 from wayline.journal import encode, fold, read_record
 
 from ..logs import Log, card
@@ -73,7 +73,7 @@ def test_a_prompt_is_the_same_from_the_log_alone(history):
     again = fold(read_record(encode(talk.events)))
 
     assert assemble(again) == assemble(talk.job)
-    assert Prints().segments(assemble(again)) == talk.prints.segments(assemble(talk.job))
+    assert PromptHashes().segments(assemble(again)) == talk.hashes.segments(assemble(talk.job))
 
 
 def test_the_logged_prefix_does_not_grow_with_the_prompt():
@@ -126,7 +126,7 @@ def test_other_bytes_under_the_same_id_are_another_prompt():
 
     jobs = [Log(config=config, attachments=(attached("rules", digest),)).job for digest in ("a", "b", "a")]
 
-    one, other, again = ([part.hash for part in Prints().segments(assemble(job))] for job in jobs)
+    one, other, again = ([part.hash for part in PromptHashes().segments(assemble(job))] for job in jobs)
     assert one == again and one[:2] == other[:2] and one[2] != other[2]
 
 

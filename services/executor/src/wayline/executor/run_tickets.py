@@ -56,7 +56,7 @@ GIVEN_UP = f"claimed {CLAIMS_MAX} times in a row without getting anywhere"
 
 
 def own_name() -> str:
-    """What this executor is called in logs of jobs, and to whoever asks."""
+    """Return the name of this executor in logs of jobs and in answers."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -259,7 +259,7 @@ class Lane:
         return writer, noted
 
     def _folded(self, events: Sequence[e.Event]) -> Job:
-        """The job as its log says, in as little memory as a thousand like it should take."""
+        """Return the job that a log folds to, in as little memory as a thousand like it should take."""
         job = fold(events)
         slim_all((job.life.submitted, job.conversation.messages))
         return job
@@ -322,7 +322,7 @@ class Lane:
         return list(found.values())
 
     async def _settle_calls(self, writer: LogWriter, open_calls: list[dict[str, Any]]) -> None:
-        """Have the ledger end each call and note what it says; what a tool said is in the ledger alone."""
+        """Have the ledger end each call and note how it ended; a tool's result is in the ledger alone."""
         for value in open_calls:
             wanted = ToolCall(call=value["call"], tool=value["tool"], arguments=value["arguments"])
             call = Call(wanted=wanted, key=value["key"], effect=Effect(value["effect"]))
@@ -340,7 +340,7 @@ class Lane:
             )
 
     async def _put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
-        """What follows a crash loop; told from the log's ends, because what lies between may be what kills."""
+        """Put a job in a crash loop aside; read only the log's ends, because what lies between may be what kills."""
         await self._bus.put_aside(Delivery.of(message), code=CRASH_LOOP, reason=GIVEN_UP)
         job = fold([*await jobs.first(), *last])
         # What its calls may have cost is in what lies between: all that is held for it counts as not settled.
@@ -374,7 +374,7 @@ class _Taken:
 
 
 def _brought(run: RunJob, ticket: Ticket) -> Head | None:
-    """The record that a ticket brings, while nobody can have written after it because of this ticket."""
+    """Return the record that a ticket brings, while nobody can have written after it because of this ticket."""
     return Head.brought(run.at, run.record) if run.record is not None and ticket.delivery == 1 else None
 
 
@@ -386,5 +386,5 @@ def _lighten(message: Msg, run: RunJob) -> None:
 
 
 def _unread(head: Head, ticket: Ticket) -> Job:
-    """What a log's last record says by itself: enough to write on."""
+    """Return what a log's last record says by itself: enough to write on."""
     return Job(job_id=ticket.job_id, tenant=ticket.tenant, seq=head.seq, money=Money(cost_usd=head.cost))

@@ -51,14 +51,14 @@ class Attachments:
     def room(
         self, attachments: Sequence[Attachment], *, beside_bytes: int = 0
     ) -> AbstractContextManager[asyncio.Event]:
-        """Room for one call that sends these: its body is its own, however many jobs share the content.
+        """Reserve room for one call that sends these: its body is its own, however many jobs share the content.
 
         `beside_bytes`: of images that tools returned.
         """
         return self._room.wanted(sum(one.size_bytes for one in attachments) + beside_bytes)
 
     async def of(self, tenant: str, attachments: Sequence[Attachment], *, again: bool = False) -> dict[str, File]:
-        """Describe each attachment by document id; waits AWAY_MAX_S for a retrieval that is away.
+        """Describe each attachment by document id; wait AWAY_MAX_S for a retrieval that is away.
 
         Raises Unavailable after that, so that others can use the slot; Reject where a document was deleted or has other
         content by now: also one that is in memory, unless a job is given it `again`.

@@ -16,7 +16,7 @@ class BytesInFlight:
 
     @contextmanager
     def wanted(self, size_bytes: int) -> Iterator[asyncio.Event]:
-        """A turn that is set once there is room; what was taken is given back, whether it had come or not."""
+        """Yield a turn that is set once there is room, and give back what was taken, whether its turn came or not."""
         turn, size_bytes = asyncio.Event(), min(size_bytes, self._max_bytes)
         self._waiting[turn] = size_bytes
         self._let_in()

@@ -44,7 +44,7 @@ class Heard:
 
     @property
     def ms(self) -> float:
-        """Since the call began."""
+        """Return the milliseconds since the call began."""
         return (time.perf_counter() - self._since) * 1_000
 
     def hear(self, text: str) -> None:
@@ -54,7 +54,7 @@ class Heard:
 
 
 async def unheard() -> None:
-    """Nobody waits for a model's first word."""
+    """Ignore the first word of a model: nobody waits for it."""
 
 
 class ModelProviders:
@@ -75,7 +75,7 @@ class ModelProviders:
         tools: tuple[ToolDefinition, ...],
         files: Mapping[str, File] | None = None,
     ) -> ModelRequest:
-        """What the job's model will be sent; `files` are the bytes of its attachments."""
+        """Return the request for the job's model; `files` are the bytes of its attachments."""
         config, limits, route = job.routing.config, job.routing.limits, job.routing.route
         assert config is not None and limits is not None and route is not None
         card, slot, prompt = job.routing.card, route.slot, assemble(job, tools)
@@ -151,7 +151,7 @@ class ModelProviders:
 
 
 def without(secrets: Collection[str], text: str) -> str:
-    """A text that holds no secret, and does not end with the beginning of one, where it was cut."""
+    """Return a text without secrets, and without the beginning of one at its end, where it was cut."""
     for secret in secrets:
         if len(secret) < SECRET_MIN_CHARS:
             continue

@@ -66,7 +66,7 @@ class _Gate:
 
 
 class ProviderGates:
-    """One gate a model: local failures and what other executors said, in the bucket PROVIDERS and at once.
+    """One gate a model: local failures and those of other executors, in the bucket PROVIDERS and at once.
 
     A key is read once, when its model is first called; a local model has no gate.
     """
@@ -142,16 +142,16 @@ class ProviderGates:
             gate.looked = False
 
     async def _look(self, name: str, gate: _Gate) -> None:
-        """Read what was said before we listened. A model is not kept from its call by a bus that is slow."""
+        """Read what was published before we listened. A model is not kept from its call by a bus that is slow."""
         gate.looked = True
         try:
             async with asyncio.timeout(LOOK_MAX_S):
-                said = await leader_read(self._bus, BUCKET_STREAM, subject(name))
+                newest = await leader_read(self._bus, BUCKET_STREAM, subject(name))
         except (TimeoutError, WaylineError) as error:
             log.warning("not told what others know of a model", model=name, error=str(error))
             return
-        if said is not None:
-            self._take(gate, said.body)
+        if newest is not None:
+            self._take(gate, newest.body)
 
     async def _on_word(self, message: Msg) -> None:
         self._take(self._gate(message.subject), message.data)

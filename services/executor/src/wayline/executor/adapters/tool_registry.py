@@ -67,13 +67,13 @@ class ToolRegistry:
         self._listings = SingleFlight[tuple[str, tuple[str, ...]], ToolList]()
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
-        """The tools the job's agent may use, where a listing is fresh enough; None: they must be asked for."""
+        """Return the tools the job's agent may use, where a listing is fresh enough; None: ask for them."""
         assert job.routing.config is not None
         until, tools = self._listed.get((job.tenant, job.routing.config.tools), (0.0, ()))
         return tools if until > time.monotonic() or not job.routing.config.tools else None
 
     async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
-        """The tools the job's agent may use, sorted by name; waits for a registry that is away."""
+        """Return the tools the job's agent may use, sorted by name; wait for a registry that is away."""
         assert job.routing.config is not None
         key = (job.tenant, job.routing.config.tools)
         asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.routing.config.tools), ToolList)
@@ -184,7 +184,7 @@ def _unknown() -> ToolReply:
 
 
 def fitted(job: Job, call: Call) -> dict[str, Any]:
-    """A call's arguments with plainly wrong types mended; what cannot be is the registry's to refuse, by its name."""
+    """Return a call's arguments with plainly wrong types mended; the registry refuses what cannot be mended."""
     wanted = call.meant
     definition = job.tools.definition(wanted.tool)
     return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments

@@ -25,22 +25,26 @@ REFUSAL_MAX_CHARS = 500
 PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 
-def after_answer(job: Job, said: AssistantMessage, *, more: bool) -> Action:
+def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
     """Return what a message without tool calls means; `more`: there is a step left to mend it in."""
     if job.model.stop_reason == "refused":
         assert job.routing.route is not None
         # The model's own decision, not a breakdown: another model is not asked to go against it.
-        words = f": {said.text[:REFUSAL_MAX_CHARS]}" if said.text else ""
+        words = f": {answer.text[:REFUSAL_MAX_CHARS]}" if answer.text else ""
         return Fail(Failure(code="refused", message=f"{job.routing.route.name} refused to answer{words}"))
-    wrong = _wrong(job, said)
+    wrong = _wrong(job, answer)
     if wrong is not None:
-        return _mend(job, said, *wrong, more=more)
-    if more and (up := escalate_weak(job, said)):
+        return _mend(job, answer, *wrong, more=more)
+    if more and (up := escalate_weak(job, answer)):
         return up
     cut = _cut(job)
     # Words or a fence around the JSON are not worth another call.
-    text = said.text if job.routing.config is None or job.routing.config.output_schema is None else unwrapped(said.text)
-    return Complete(text, said.citations, partial=cut is not None, reason=cut)
+    text = (
+        answer.text
+        if job.routing.config is None or job.routing.config.output_schema is None
+        else unwrapped(answer.text)
+    )
+    return Complete(text, answer.citations, partial=cut is not None, reason=cut)
 
 
 def _cut(job: Job) -> str | None:
@@ -51,15 +55,15 @@ def _cut(job: Job) -> str | None:
     return f"{why}: what the job may spend paid {room} tokens of output, and a larger options.budget_usd pays more"
 
 
-def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
+def escalate_weak(job: Job, answer: AssistantMessage) -> Action | None:
     """Choose a stronger model for a step that was weak, where the agent lets the router choose."""
     assert job.routing.config is not None
     routing = job.routing.config.routing
     if routing.mode != "auto" or job.routing.escalated:
         return None
-    final = job.conversation.messages[-1] is said
-    if said.confidence is not None and said.confidence < routing.confidence_min:
-        why = f"the model was unsure ({said.confidence:.2f} of {routing.confidence_min:.2f})"
+    final = job.conversation.messages[-1] is answer
+    if answer.confidence is not None and answer.confidence < routing.confidence_min:
+        why = f"the model was unsure ({answer.confidence:.2f} of {routing.confidence_min:.2f})"
         return escalate(
             job, why=why, note="That answer was not sure enough: think again, and answer." if final else None
         )
@@ -69,29 +73,29 @@ def escalate_weak(job: Job, said: AssistantMessage) -> Action | None:
 
 
 def cut_short(job: Job, reason: str, code: str) -> Complete | Fail:
-    """End at a limit with what there is: what the model said, else what its tools found."""
-    said = [m.text for m in job.conversation.messages if m.role == "assistant" and m.text]
+    """End at a limit with what there is: the model's last words, else what its tools found."""
+    answers = [m.text for m in job.conversation.messages if m.role == "assistant" and m.text]
     found = [m for m in job.conversation.messages if isinstance(m, ToolMessage) and not m.failed]
-    if not said and not found:
+    if not answers and not found:
         return Fail(Failure(code=code, message=f"{reason} and there is nothing to answer with"))
-    answer = said[-1] if said else found[-1].content
-    citations = () if said else found[-1].citations
+    answer = answers[-1] if answers else found[-1].content
+    citations = () if answers else found[-1].citations
     return Complete(answer, citations, partial=True, reason=reason)
 
 
-def _wrong(job: Job, said: AssistantMessage) -> tuple[Wrong, str] | None:
+def _wrong(job: Job, answer: AssistantMessage) -> tuple[Wrong, str] | None:
     """Return what is wrong with an answer, in words for its model."""
     assert job.routing.config is not None
     offered = [tool.name for tool in job.tools.offered or ()]
-    if job.routing.card.tools == "json" and (words := needs_correction(said, offered)):
+    if job.routing.card.tools == "json" and (words := needs_correction(answer, offered)):
         return "envelope", words
     schema = job.routing.config.output_schema
-    if schema is not None and (found := problem(schema, unwrapped(said.text))):
+    if schema is not None and (found := problem(schema, unwrapped(answer.text))):
         return "schema", f"That answer does not fit its JSON Schema: {found}. Answer again, with nothing but the JSON."
     return None
 
 
-def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: bool) -> Action:
+def _mend(job: Job, answer: AssistantMessage, wrong: Wrong, words: str, *, more: bool) -> Action:
     assert job.routing.config is not None
     if more and _corrections(job, wrong) < CORRECTIONS_MAX[wrong]:
         return Correct(words)
@@ -101,7 +105,7 @@ def _mend(job: Job, said: AssistantMessage, wrong: Wrong, words: str, *, more: b
             return up
     if wrong == "schema":
         return Fail(Failure(code="invalid_output", message=words))
-    return Complete(said.text, said.citations, reason=PLAIN)
+    return Complete(answer.text, answer.citations, reason=PLAIN)
 
 
 def _corrections(job: Job, wrong: Wrong) -> int:

@@ -25,7 +25,7 @@ NONE = "none"
 
 
 def before_first_call(job: Job) -> Classify | Reroute | None:
-    """What is to be done before a job's first call: to ask for its type, or to go where the answer sends it."""
+    """Return what to do before a job's first call: ask for its type of task, or go where the answer sends it."""
     tasks, route = job.routing.candidates.tasks, job.routing.route
     if not tasks or route is None:
         return None
@@ -38,12 +38,12 @@ def before_first_call(job: Job) -> Classify | Reroute | None:
 
 
 def question(job: Job, action: Classify, *, attempt_id: str) -> ModelRequest:
-    """The call that asks: the same beginning for all jobs of a policy, then the job's own words."""
+    """Return the request that asks: the same beginning for all jobs of a policy, then the job's own words."""
     card = action.card
     return ModelRequest(
         card=card,
         system=_instruction(action.labels),
-        messages=(UserMessage(parts=(TextPart(text=shortened(said(job))),)),),
+        messages=(UserMessage(parts=(TextPart(text=shortened(user_text(job))),)),),
         tools=(),
         max_output_tokens=room_aside(card, LABEL_TOKENS),
         attempt_id=attempt_id,
@@ -53,14 +53,14 @@ def question(job: Job, action: Classify, *, attempt_id: str) -> ModelRequest:
     )
 
 
-def said(job: Job) -> str:
-    """The user's own words."""
+def user_text(job: Job) -> str:
+    """Return the user's own words."""
     assert job.life.submitted is not None
     return "\n".join(part.text for part in job.life.submitted.parts() if isinstance(part, TextPart))
 
 
 def shortened(text: str) -> str:
-    """The beginning and the end of a text that is too long."""
+    """Keep the beginning and the end of a text that is too long."""
     if len(text) <= TEXT_CHARS_MAX:
         return text
     head = int(TEXT_CHARS_MAX * HEAD_SHARE)
@@ -68,7 +68,7 @@ def shortened(text: str) -> str:
 
 
 def label(answer: str, labels: Iterable[str]) -> str | None:
-    """The one type that an answer names, however it is dressed; None where it names none, or several."""
+    """Return the one type that an answer names, whatever words are around it; None where it names none, or several."""
     words = _words(answer)
     found = [each for each in labels if _words(each) in words]
     # One name may be a part of another.
@@ -77,7 +77,7 @@ def label(answer: str, labels: Iterable[str]) -> str | None:
 
 
 def unreadable(answer: str) -> str:
-    """Why an answer leaves the type unknown."""
+    """Explain why an answer leaves the type unknown."""
     if label(answer, [NONE]):
         return "no known type of task fits it"
     return f"the answer names no known type of task: {answer[:ANSWER_CHARS_MAX]!r}"

@@ -40,12 +40,12 @@ SECONDS_MAX = 60.0
 
 
 def due(job: Job) -> Compact | None:
-    """What to summarise before the job's next call; None where there is room, or nothing would be won."""
-    asked, said, card = job.model.asked, job.conversation.last_said, job.routing.card
-    if asked is None or said is None or not job.conversation.prompt_tokens or card.provider in LOCAL or _tried(job):
+    """Return what to summarise before the job's next call; None where there is room, or nothing would be won."""
+    asked, answer, card = job.model.asked, job.conversation.last_said, job.routing.card
+    if asked is None or answer is None or not job.conversation.prompt_tokens or card.provider in LOCAL or _tried(job):
         return None
     window = card.context_window
-    since = list(takewhile(lambda message: message is not said, reversed(job.conversation.messages)))
+    since = list(takewhile(lambda message: message is not answer, reversed(job.conversation.messages)))
     if job.conversation.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
         return None
     heads = sum(part.tokens for part in asked.prefix if part.part != "messages") + _given(job)
@@ -56,7 +56,7 @@ def due(job: Job) -> Compact | None:
 
 
 def _given(job: Job) -> int:
-    """What pinned documents and the job's own images and files take of each prompt."""
+    """Return the tokens that pinned documents and the job's own images and files take of each prompt."""
     pinned = job.routing.config.pinned if job.routing.config else ()
     named = media.named(job.conversation.messages[:1], {one.document_id: one for one in job.conversation.attachments})
     own = sum(media.tokens(job.routing.card, one) for one in named)
@@ -69,7 +69,7 @@ def _tried(job: Job) -> bool:
 
 
 def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int:
-    """How many messages stay at the end: whole steps, the last one always."""
+    """Return how many messages stay at the end: whole steps, the last one always."""
     kept, size = 0, 0
     for at in range(len(messages) - 1, 0, -1):
         size += _size(messages[at], card)
@@ -82,7 +82,7 @@ def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int
 
 
 def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
-    """The flash model among the job's own that can read it all, else the one whose conversation it is."""
+    """Return the flash model among the job's own that can read it all, else the job's model."""
     # Images are words to it.
     needed = _tokens(middle, None) + estimate(_instruction()) + SUMMARY_TOKENS_MAX
     needed += task_tokens(job)
@@ -104,18 +104,18 @@ def _task(job: Job) -> str:
 
 
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
-    """The call that asks for the summary."""
+    """Return the request that asks for the summary."""
     card = action.card
     task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
     text = "\n\n".join(_lines(job.conversation.messages[1 : len(job.conversation.messages) - action.kept]))
     limit = room_aside(card, SUMMARY_TOKENS_MAX)
     room = card.context_window - limit - estimate(_instruction()) - estimate(task)
     # Where not even the largest model can read it all, its beginning and its end.
-    said = task + cut(text, max(room, 0) * len(text.encode()) // max(estimate(text), 1))
+    asked = task + cut(text, max(room, 0) * len(text.encode()) // max(estimate(text), 1))
     return ModelRequest(
         card=card,
         system=_instruction(),
-        messages=(UserMessage(parts=(TextPart(text=said),)),),
+        messages=(UserMessage(parts=(TextPart(text=asked),)),),
         tools=(),
         max_output_tokens=limit,
         attempt_id=attempt_id,
@@ -125,12 +125,12 @@ def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
 
 
 def note(summary: str) -> NoteMessage:
-    """What takes the place of what was summarised."""
+    """Return the note that takes the place of what was summarised."""
     return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}")
 
 
 def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
-    """Messages as text, one speaker after another."""
+    """Yield messages as text, one speaker after another."""
     for message in messages:
         if isinstance(message, UserMessage):
             yield "USER: " + "\n".join(part.text for part in message.parts if isinstance(part, TextPart))
@@ -144,7 +144,7 @@ def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
 
 
 def _tokens(messages: Iterable[ChatMessage], card: ModelCard | None) -> int:
-    """About what messages take, with what is around their words, and with images of tools where a model sees them."""
+    """Estimate the tokens of messages, with what is around their words and with images that the model sees."""
     return sum(_size(message, card) for message in messages) // BYTES_PER_TOKEN
 
 

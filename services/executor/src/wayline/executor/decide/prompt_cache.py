@@ -14,14 +14,14 @@ TTL_MAX_S = 86_400.0
 
 
 def warm_tokens(job: Job) -> int:
-    """Tokens of the job's prompt that its model's provider still keeps, as far as can be told; 0 where none are."""
+    """Count the tokens of the job's prompt that its model's provider still keeps, as far as can be told."""
     # A summary has taken the place of messages: what stands before them is still there.
     tokens = _sent(job, "tools", "system", *(() if job.conversation.compacted else ("messages",)))
     return tokens if _kept(job, tokens) else 0
 
 
 def left_warm(job: Job) -> LeftWarm | None:
-    """What the next job of the session finds warm: what all jobs of an agent's version have in common."""
+    """Return what the next job of the session finds warm: what all jobs of an agent's version have in common."""
     submitted, asked, routing = job.life.submitted, job.model.asked, job.routing
     if submitted is None or submitted.session_id is None or asked is None or routing.config is None:
         return None
@@ -41,12 +41,12 @@ def left_warm(job: Job) -> LeftWarm | None:
 
 
 def _sent(job: Job, *parts: str) -> int:
-    """Tokens of the last call's prompt."""
+    """Count the tokens of these parts of the last call's prompt."""
     return sum(part.tokens for part in job.model.asked.prefix if part.part in parts) if job.model.asked else 0
 
 
 def _kept(job: Job, tokens: int) -> bool:
-    """Whether its provider keeps them: the job's model has answered it, and nothing is known to have dropped them."""
+    """Return whether the provider keeps them: it has answered the job since, and nothing has dropped them."""
     asked, route = job.model.asked, job.routing.route
     if asked is None or route is None or job.at is None or route.name not in job.money.costs.model:
         return False
@@ -57,5 +57,5 @@ def _kept(job: Job, tokens: int) -> bool:
 
 
 def _keeps(cache: CacheRules, age: timedelta) -> bool:
-    """Whether what was read so long ago is there for sure; a provider that tells no time may have dropped it."""
+    """Return whether what was read so long ago is there for sure; a provider that tells no time may have dropped it."""
     return cache.kind != "none" and cache.ttl_s is not None and age.total_seconds() <= cache.ttl_s

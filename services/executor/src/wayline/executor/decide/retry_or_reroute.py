@@ -56,21 +56,21 @@ def after_failure(job: Job, failed: e.ModelFailed) -> CallModel | Reroute | Fail
 def when_shut(job: Job, *, wait_s: float, waited_s: float, why: str) -> Reroute | Fail | None:
     """Choose what to do about a model that may not be called for a while; None: wait."""
     assert job.routing.route is not None
-    said = f"{job.routing.route.name} {why}"
+    reason = f"{job.routing.route.name} {why}"
     if waited_s + wait_s > _wait_max_s(job):
-        message = f"{said}, for {wait_s:.0f} s more, and no other model can go on"
-        return elsewhere(job, "", why=said) or Fail(Failure(code="unavailable", message=message))
-    return _rerouted(job, "fallback", "", why=said) if waited_s + wait_s > PATIENCE_S else None
+        message = f"{reason}, for {wait_s:.0f} s more, and no other model can go on"
+        return elsewhere(job, "", why=reason) or Fail(Failure(code="unavailable", message=message))
+    return _rerouted(job, "fallback", "", why=reason) if waited_s + wait_s > PATIENCE_S else None
 
 
 def elsewhere(job: Job, code: str, *, why: str) -> Reroute | None:
-    """The model that goes on where this one cannot: along the fallbacks, else up the slots, if nobody did that yet."""
+    """Choose the model that goes on where this one cannot: along the fallbacks, else up the slots, once a job."""
     found = _rerouted(job, "fallback", code, why=why)
     return found or (None if job.routing.escalated else _rerouted(job, "escalation", code, why=why))
 
 
 def escalate(job: Job, *, why: str, note: str | None = None) -> Reroute | None:
-    """A stronger model, once a job: whoever goes up does not come down to go up again."""
+    """Choose a stronger model, once a job: one that came down is not raised again."""
     return None if job.routing.escalated else _rerouted(job, "escalation", "", why=why, note=note)
 
 
@@ -91,7 +91,7 @@ def _rerouted(job: Job, cause: Cause, code: str, *, why: str, note: str | None =
 
 
 def _unfit(job: Job, code: str) -> Iterator[str]:
-    """Models that this job cannot go on with: of a provider that refuses us, or of no price where there is a budget."""
+    """Yield the models that this job cannot use: their provider refuses us, or a budget needs a price they lack."""
     assert job.routing.route is not None
     for card in job.routing.candidates.cards:
         shut_out = code in PROVIDER_WIDE and card.provider == job.routing.route.provider
@@ -113,7 +113,7 @@ def _why(job: Job, code: str) -> str:
 
 
 def _explained(job: Job, failed: e.ModelFailed, wait_s: float | None) -> Failure:
-    """The provider's words, and what to do about them."""
+    """Return the provider's words, and what to do about them."""
     assert job.routing.route is not None
     code, message = failed.error.code, failed.error.message
     if wait_s is not None and failed.after_s is not None:

@@ -101,10 +101,10 @@ def unsettled(
     streamed_bytes: int,
     at: datetime | None = None,
 ) -> Bounds:
-    """Between what a call can have cost that nobody has counted: what came for sure, and all that could have come."""
+    """Return the least and the most that an uncounted call can have cost: what came, and all that could come."""
     card, seen = request.card, seen or Usage()
-    said = max(seen.output, streamed_bytes // SURE_BYTES_PER_TOKEN)
-    lower = cost(card, seen.model_copy(update={"output": said}), at=at)
+    output_tokens = max(seen.output, streamed_bytes // SURE_BYTES_PER_TOKEN)
+    lower = cost(card, seen.model_copy(update={"output": output_tokens}), at=at)
     upper = worst_usd
     if seen.input and upper is not None:
         # The provider itself has counted the prompt: better than an estimate.
@@ -153,9 +153,7 @@ def when_refused(
     """Choose what the job does where its budget has no room for its next call."""
     if worst_usd is None or job.money.spent_usd is None:
         name = request.card.name
-        message = (
-            f"nobody has said what {name} costs, and {_named(job, refused)} is a hard limit: give the model prices"
-        )
+        message = f"the price of {name} is unknown, and {_named(job, refused)} is a hard limit: give the model prices"
         why = f"the price of {name} is unknown"
         return elsewhere(job, "", why=why) or Fail(Failure(code="price_unknown", message=message))
     cheaper = _cheaper(job, request, refused, spent_usd=job.money.spent_usd, prefix=prefix)
@@ -209,7 +207,7 @@ def no_room(job: Job, refused: Extended, worst_usd: Decimal) -> str:
 
 
 def _named(job: Job, refused: Extended) -> str:
-    """The budget that refused, as a sentence begins with it; one that nobody gave the job, with what would."""
+    """Name the budget that refused, as the beginning of a sentence; say how to set one that is a default."""
     if refused.limited_by not in ("", OWN):
         return f"budget {refused.limited_by!r}"
     if job.money.budget_usd is None and job.routing.limits is not None and job.routing.limits.budget_usd is not None:

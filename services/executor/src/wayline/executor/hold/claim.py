@@ -29,7 +29,7 @@ class Ticket:
 
     @property
     def owner(self) -> str:
-        """Who holds a job by this ticket, as its records name them."""
+        """Return the owner of a job held by this ticket, as its records name it."""
         return f"{self.sequence}:{self.delivery}"
 
 
@@ -62,7 +62,7 @@ def judge(head: Head | None, ticket: Ticket) -> Verdict:
 
 
 def reading_may_kill(head: Head, ticket: Ticket) -> bool:
-    """Whether to claim from the last record alone: for all we know whoever reads the rest dies of it.
+    """Return whether to claim from the last record alone, because reading the rest may have killed the last holder.
 
     A delivery or two may leave nothing for other reasons, and a build that cannot read a log should not write to it.
     """
@@ -70,7 +70,7 @@ def reading_may_kill(head: Head, ticket: Ticket) -> bool:
 
 
 def wrote_nothing(head: Head, ticket: Ticket) -> bool:
-    """Whether the last who got this ticket left no more than a claim, if that: for all we know its fold was fatal."""
+    """Return whether the last holder of this ticket left at most a claim, so that its fold may have been fatal."""
     return _silent(head, ticket) > 0 or _only_claimed(head, ticket)
 
 

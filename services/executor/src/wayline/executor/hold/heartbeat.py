@@ -18,7 +18,7 @@ class Beating(Protocol):
         ...
 
     async def look(self) -> None:
-        """See whether the job is still ours."""
+        """Check that the job is still ours."""
         ...
 
 

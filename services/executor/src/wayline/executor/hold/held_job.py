@@ -19,7 +19,7 @@ from wayline.executor.hold import signals
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Fenced, header_fields, last_record
 from wayline.telemetry import metrics
 
@@ -51,7 +51,7 @@ class HeldJob:
         self.ticket = ticket
         self.message = message
         self.writer = writer
-        self.prints = Prints()
+        self.hashes = PromptHashes()
         self.attachments_loaded = False
         """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
         self.draining = draining
@@ -69,14 +69,14 @@ class HeldJob:
 
     @property
     def seconds_left(self) -> float:
-        """Of the job's time."""
+        """Return what is left of the job's time."""
         deadline = self.writer.job.life.deadline
         assert deadline is not None
         return max(0.001, (deadline - datetime.now(UTC)).total_seconds())
 
     @property
     def is_over_share(self) -> bool:
-        """Whether its tenant stores so much more than its share that no job of it may go on."""
+        """Return whether its tenant stores so much more than its share that no job of it may go on."""
         return self._bus.stored.is_over(self.ticket.tenant)
 
     def tell(self) -> None:
@@ -203,7 +203,7 @@ class HeldJob:
         self.wake()
 
     async def _hear_or_later(self) -> None:
-        """Hear, where the bus can say what was signalled: a call that is paid for goes on without."""
+        """Read the signals; where the bus is away, try again later: a call that is paid for goes on without."""
         try:
             await self.hear()
         except Retry as error:

@@ -26,7 +26,7 @@ from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.paid_call import Lapse
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Job
 from wayline.llm import Finished, ModelRequest
 
@@ -97,7 +97,7 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
         return NotMade(f"{name} {shut.why}")
     passage = Passage(name)
     run.step.push_async_callback(run.services.gates.end, passage)
-    prompt_tokens = worst_case.most_tokens(call.request, Prints().segments(call.request))
+    prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))
     worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
     held_usd = await _fund(run, call, worst_usd)
     if isinstance(held_usd, NotMade):
@@ -118,7 +118,7 @@ async def _fund(run: JobRun, call: AuxiliaryCall, worst_usd: Decimal | None) -> 
     if extended is None or extended.granted:
         return extended and extended.held_usd
     if worst_usd is None or run.writer.job.money.spent_usd is None:
-        return NotMade(f"nobody has said what {call.request.card.name} costs")
+        return NotMade(f"the price of {call.request.card.name} is unknown")
     return NotMade(worst_case.no_room(run.writer.job, extended, worst_usd))
 
 

@@ -110,10 +110,10 @@ async def _intend(
     Raises Cancelled.
     """
     note_news(run.writer, listed, run.services.notes)
-    job, prints = run.writer.job, run.held.prints
+    job, hashes = run.writer.job, run.held.hashes
     tools = offered(job, listed)
     request = run.services.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
-    prefix = prints.segments(request)
+    prefix = hashes.segments(request)
     prompt_tokens = worst_case.most_tokens(request, prefix)
     wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prompt_tokens)
     worst_usd = worst_case.worst_usd(request, prompt_tokens, at=job.at)
@@ -137,7 +137,7 @@ async def _intend(
         attempt_id=request.attempt_id,
         provider=request.card.provider,
         model=request.card.model,
-        **compared(job, request, prefix, prints),
+        **compared(job, request, prefix, hashes),
         worst_usd=worst_usd,
         held_usd=extended.held_usd if extended else None,
         room_tokens=request.max_output_tokens if request.max_output_tokens < wanted else None,

@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts import events as e
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.hold.log_writer import LogWriter
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
@@ -40,12 +40,12 @@ def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition,
     return pin(job.routing.config.tools, listed) if job.tools.offered is None else job.tools.offered
 
 
-def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], prints: Prints) -> dict[str, Any]:
-    """Return what the log says of a prompt whose segments `prints` has just made, beside the call before it.
+def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], hashes: PromptHashes) -> dict[str, Any]:
+    """Return what the log says of a prompt whose segments `hashes` has just made, beside the call before it.
 
     As fields of `ModelRequested`.
     """
-    broken = cache_break(job, prefix, prints)
+    broken = cache_break(job, prefix, hashes)
     if broken:
         metrics.cache_breaks.labels(broken).inc()
     return {"tools": request.tools if job.tools.offered is None else None, "prefix": prefix, "cache_break": broken}

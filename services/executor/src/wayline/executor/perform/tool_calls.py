@@ -67,7 +67,7 @@ def _intend(run: JobRun, call: Call) -> Call:
 
 
 def _next_key(key: str) -> str:
-    """`…/1` → `…/1/2` → `…/1/3`: the first four parts are the call, the fifth its repeat."""
+    """Return the key of a repeat (`…/1` → `…/1/2` → `…/1/3`): four parts name the call, the fifth its repeat."""
     parts = key.split("/")
     return "/".join([*parts[:4], str(int(parts[4]) + 1 if len(parts) == 5 else 2)])
 

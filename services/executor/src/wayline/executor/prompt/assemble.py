@@ -58,15 +58,15 @@ def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Promp
 
 @lru_cache(RECENT)
 def pinned_message(parts: tuple[Part, ...]) -> UserMessage:
-    """An agent's pinned documents, as the first message of its jobs: no provider takes images in a system prompt.
+    """Return an agent's pinned documents as the first message of its jobs: no provider takes images in a system prompt.
 
-    The same object each time, because prints know messages by identity.
+    The same object each time, because `PromptHashes` knows messages by identity.
     """
     return UserMessage(parts=parts)
 
 
 def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool = False) -> tuple[int, ...]:
-    """The messages after which the prefix is marked, dearest first when there is not room for all three.
+    """Return the messages after which the prefix is marked, dearest first where there is no room for all three.
 
     The last message: what this call writes. The last message of the call that was answered before: exactly the entry
     that call wrote, so it is found however many blocks came since, where a lookback from the end alone would miss it
@@ -87,11 +87,11 @@ def breakpoints(messages: Sequence[ChatMessage], *, at_most: int, pinned: bool =
 
 @lru_cache(RECENT)
 def cache_key(tenant: str, agent: str, version: int) -> str:
-    """The same for all jobs that share tools and system prompt, and telling nobody whose they are."""
+    """Return the key of all jobs that share tools and system prompt; it does not tell whose they are."""
     return _hash(f"wayline/prompt/{tenant}/{agent}/{version}".encode()).hex()
 
 
-class Prints:
+class PromptHashes:
     """The hashes of one job's messages, each hashed once: the same object has the same hash.
 
     By identity, not by place: a message that was edited is another object, and that is what must show. Tools and system
@@ -107,7 +107,7 @@ class Prints:
         """Bytes of all messages before each place."""
 
     def segments(self, prompt: Prompt | ModelRequest) -> tuple[Segment, ...]:
-        """What a prompt is made of, for the log: as long for the three hundredth call as for the first."""
+        """Return what a prompt is made of, for the log: as long for the three hundredth call as for the first."""
         self._read(prompt.messages, prompt.attachments)
         beside = 0
         if isinstance(prompt, ModelRequest):
@@ -118,7 +118,7 @@ class Prints:
         return _tool_segment(prompt.tools), _system_segment(prompt.system), messages
 
     def hash_of(self, count: int) -> str:
-        """The first so many messages of the prompt that was read last, or all it has, as one segment's hash."""
+        """Return the hash of the first so many messages of the prompt that was read last, or of all it has."""
         return _joined(self._hashes[:count])
 
     def _read(self, messages: Sequence[ChatMessage], attachments: Mapping[str, Attachment]) -> None:
@@ -129,10 +129,10 @@ class Prints:
             same += 1
         del self._messages[same:], self._hashes[same:], self._sizes[same + 1 :]
         for message in messages[same:]:
-            said = _said(message, attachments)
+            encoded = _encoded(message, attachments)
             self._messages.append(message)
-            self._hashes.append(_hash(said))
-            self._sizes.append(self._sizes[-1] + weight(said))
+            self._hashes.append(_hash(encoded))
+            self._sizes.append(self._sizes[-1] + weight(encoded))
 
 
 _TOOLS: dict[tuple[int, ...], tuple[tuple[ToolDefinition, ...], Segment]] = {}
@@ -145,15 +145,15 @@ def _tool_segment(tools: tuple[ToolDefinition, ...]) -> Segment:
     if known is None:
         if len(_TOOLS) >= HEADS_MAX:
             del _TOOLS[next(iter(_TOOLS))]
-        said = [_offered(tool) for tool in tools]
-        known = _TOOLS[same] = tools, _segment("tools", [*map(_hash, said)], sum(map(weight, said)))
+        encoded = [_offered(tool) for tool in tools]
+        known = _TOOLS[same] = tools, _segment("tools", [*map(_hash, encoded)], sum(map(weight, encoded)))
     return known[1]
 
 
 @lru_cache(HEADS_MAX)
 def _system_segment(system: str) -> Segment:
-    said = system.encode()
-    return _segment("system", [_hash(said)], weight(said))
+    encoded = system.encode()
+    return _segment("system", [_hash(encoded)], weight(encoded))
 
 
 def _segment(
@@ -170,16 +170,16 @@ def _joined(hashes: Sequence[bytes]) -> str:
     return _hash(b"".join(hashes)).hex()
 
 
-def _said(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:
+def _encoded(message: ChatMessage, attachments: Mapping[str, Attachment]) -> bytes:
     # Of images their hashes: what they take of a prompt is counted by rules of its own.
     # Without defaults: a field that a newer build adds leaves the hashes of older messages as they are.
-    said = message.role.encode() + message.__pydantic_serializer__.to_json(
+    encoded = message.role.encode() + message.__pydantic_serializer__.to_json(
         message, exclude=NO_TEXT, exclude_defaults=True
     )
     if not attachments:
-        return said
+        return encoded
     # A document's id does not say which bytes are sent.
-    return said + b"".join(attachment.sha256.encode() for attachment in media.named((message,), attachments))
+    return encoded + b"".join(attachment.sha256.encode() for attachment in media.named((message,), attachments))
 
 
 def _offered(tool: ToolDefinition) -> bytes:

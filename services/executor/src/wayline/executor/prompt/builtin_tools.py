@@ -55,7 +55,7 @@ OWN = frozenset({USE_TOOL, RECALL})
 
 
 def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """The tools of all prompts of a job, sorted by name: what was listed at its first call, and our own with them.
+    """Return the tools of all prompts of a job, sorted by name: those listed at its first call, and our own.
 
     `use_tool` where more could come: providers keep tools at the head of the prefix, so none is ever added there.
     """
@@ -66,7 +66,7 @@ def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[Tool
 
 
 def refusal(job: Job, call: ToolCall) -> ToolReply | None:
-    """The answer to a call that no tool of the agent's could take; None: ask the registry."""
+    """Return the answer to a call that no tool of the agent could take; None: ask the registry."""
     assert job.routing.config is not None
     if call.tool == USE_TOOL:
         return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
@@ -79,7 +79,7 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
 
 
 def asked_for(call: ToolCall) -> tuple[int, str] | ToolReply:
-    """The step and call whose result `recall_details` should read."""
+    """Return the step and call whose result `recall_details` should read."""
     step, number = call.arguments.get("step"), call.arguments.get("call")
     if isinstance(step, bool) or not isinstance(step, int) or not isinstance(number, str | int):
         return _failed(
@@ -89,7 +89,7 @@ def asked_for(call: ToolCall) -> tuple[int, str] | ToolReply:
 
 
 def recalled(call: ToolCall, whole: str | None) -> ToolReply:
-    """A piece of a result, or the places in it that a query finds."""
+    """Return a piece of a result, or the places in it that a query finds."""
     if whole is None:
         return _failed("invalid_arguments", "no result with that step and call is in this job")
     query = call.arguments.get("query")
@@ -111,7 +111,7 @@ def _piece(whole: str, begin: int) -> str:
 
 
 def _places(whole: str, query: str) -> str:
-    """The stretches around the query's words, in order, as many as fit."""
+    """Return the stretches around the query's words, in order, as many as fit."""
     words = [re.escape(word) for word in query.split()[:QUERY_WORDS_MAX]]
     found: list[tuple[int, int]] = []
     more = ""

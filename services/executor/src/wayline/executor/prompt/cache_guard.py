@@ -7,12 +7,12 @@ from datetime import datetime
 
 from wayline.contracts.events import CacheBreak, Segment
 from wayline.contracts.models import CacheRules
-from wayline.executor.prompt.assemble import Prints
+from wayline.executor.prompt.assemble import PromptHashes
 from wayline.journal import Job
 
 
-def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBreak | None:
-    """Why a job's next prompt, of which `prefix` are the `prints`, does not begin with its last; None where it does.
+def cache_break(job: Job, prefix: Sequence[Segment], hashes: PromptHashes) -> CacheBreak | None:
+    """Return why a job's next prompt does not begin with its last; None where it does.
 
     Of several causes the one that a provider meets first. Only `tools_changed`, `system_changed` and `history_edited`
     are ours to avoid, and mean a mistake in the assembly; the others follow from a decision or from a wait.
@@ -28,8 +28,8 @@ def cache_break(job: Job, prefix: Sequence[Segment], prints: Prints) -> CacheBre
         return "tools_changed"
     if was["system"].hash != now["system"].hash:
         return "system_changed"
-    said = was["messages"]
-    if prints.hash_of(said.count) != said.hash:
+    sent = was["messages"]
+    if hashes.hash_of(sent.count) != sent.hash:
         return "compaction" if job.conversation.compacted else "history_edited"
     return "expired" if _expired(card.cache, before.at, job.at) else None
 
@@ -39,5 +39,5 @@ def _parts(prefix: Sequence[Segment]) -> dict[str, Segment]:
 
 
 def _expired(cache: CacheRules, asked_at: datetime, at: datetime | None) -> bool:
-    """Whether nobody has read the cache for so long that the provider has dropped it; the newest event is the clock."""
+    """Return whether the cache was unread for so long that its provider dropped it; the newest event is the clock."""
     return cache.ttl_s is not None and at is not None and (at - asked_at).total_seconds() > cache.ttl_s

@@ -23,12 +23,12 @@ LINE_CHARS_MAX = 160
 
 
 def silent(_: Job) -> tuple[NoteMessage, ...]:
-    """Nothing to say: no message."""
+    """Return no message: there is nothing to tell."""
     return ()
 
 
 def found(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """What a listing has that the model was never told of: new tools, and known names with a new definition.
+    """Return what a listing has that the model was never told of: new tools, and known names with a new definition.
 
     Each definition counts once, however often its server comes and goes. What is missing from the listing is no news:
     it stays in the prompt, and a call of it says that it is away.
@@ -46,7 +46,7 @@ def _told(tool: ToolDefinition, pinned: ToolDefinition | None, discovered: Seque
 
 
 def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
-    """How to call tools that were found after the first call: their definitions as text."""
+    """Explain how to call tools that were found after the first call: their definitions as text."""
     pinned = {tool.name for tool in job.tools.offered or ()}
     parts: list[str] = []
     left = GUIDANCE_CHARS_MAX
@@ -58,7 +58,7 @@ def guidance(job: Job, tools: Sequence[ToolDefinition]) -> NoteMessage:
 
 
 def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
-    """Tools of every prompt that have changed, and a summary took away how: their place there says how they were."""
+    """Return the tools of every prompt that have changed since, where a summary took the news of it away."""
     if not job.tools.discovered:
         return ()
     pinned = {tool.name: tool for tool in job.tools.offered or ()}
@@ -78,7 +78,7 @@ def _told_in(text: str, tool: ToolDefinition) -> bool:
 
 
 def reminder(job: Job) -> NoteMessage | None:
-    """The discovered tools by name, when the conversation has not mentioned them for long or a summary took it away."""
+    """Return a note that names the discovered tools, where none was named for long or a summary took it away."""
     if not job.tools.discovered:
         return None
     pinned = {tool.name for tool in job.tools.offered or ()}
@@ -93,7 +93,7 @@ def reminder(job: Job) -> NoteMessage | None:
 
 
 def known(job: Job, note: NoteMessage) -> bool:
-    """Whether a note says nothing new: it was the last word under its label, or came since the model last answered."""
+    """Return whether a note is old: it was the last one under its label, or came since the model last answered."""
     answered = passed = False
     for message in reversed(job.conversation.messages):
         answered = answered or isinstance(message, AssistantMessage)
@@ -115,7 +115,7 @@ def _definition(tool: ToolDefinition, how: str) -> str:
 
 
 def _line(tool: ToolDefinition) -> str:
-    """A tool in one line: its name, its arguments' names, what it is for."""
+    """Return a tool in one line: its name, its arguments' names, what it is for."""
     required = tool.input_schema.get("required", ())
     arguments = ", ".join(name if name in required else f"{name}?" for name in tool.input_schema.get("properties", ()))
     about = tool.description.strip().partition("\n")[0]

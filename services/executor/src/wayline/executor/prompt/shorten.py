@@ -1,4 +1,4 @@
-"""A long tool result in a shorter form, made once, before it enters the history: what was said is never edited."""
+"""A long tool result in a shorter form, made once, before it enters the history: a message is never edited later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LADDER = ((2, 80), (4, 120), (8, 200), (15, 400), (30, 800), (60, 2_000))
 
 
 def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
-    """What of a reply the model is shown and what is kept beside it, as fields of `ToolCompleted`."""
+    """Return what the model is shown of a reply and what is kept beside it, as fields of `ToolCompleted`."""
     fields = _texts(job, tool, reply, step=step, call=call, tokens_max=tokens_max)
     if not reply.images:
         return fields
@@ -60,19 +60,19 @@ def _fitting(job: Job, reply: ToolReply) -> tuple[ToolImage, ...]:
 
 def _texts(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens_max: int) -> dict[str, Any]:
     error = reply.error
-    said = reply.content if error is None else error.message
+    text = reply.content if error is None else error.message
     # What nobody could read back stays whole, and so does what was read back.
     readable = job.tools.definition(RECALL) is not None and tool != RECALL
-    short = condense(said, tokens_max=tokens_max, step=step, call=call) if readable else None
+    short = condense(text, tokens_max=tokens_max, step=step, call=call) if readable else None
     if short is None:
         return {"content": reply.content, "error": error}
     if error is None:
-        return {"content": short, "full": said, "error": None}
-    return {"content": reply.content, "full": said, "error": error.model_copy(update={"message": short})}
+        return {"content": short, "full": text, "error": None}
+    return {"content": reply.content, "full": text, "error": error.model_copy(update={"message": short})}
 
 
 def condense(content: str, *, tokens_max: int, step: int, call: str) -> str | None:
-    """The shorter form of a result above `tokens_max`, which says how to read the rest; None: it is short enough.
+    """Return the shorter form of a result above `tokens_max`, and how to read the rest; None: it is short enough.
 
     Deterministic: the same result is shown the same way, whoever runs the job.
     """
@@ -87,7 +87,7 @@ def condense(content: str, *, tokens_max: int, step: int, call: str) -> str | No
 
 
 def _json(content: str, room: int) -> str | None:
-    """JSON with its arrays sampled and its texts cut, still JSON; None: it is none, or too large even so."""
+    """Return JSON with its arrays sampled and its texts cut, still JSON; None: it is none, or too large even so."""
     if content.lstrip()[:1] not in ("{", "["):
         return None
     best = None
@@ -135,7 +135,7 @@ def _object(value: dict[str, Any], items: int, size: int, depth: int) -> dict[st
 
 
 def cut(text: str, size: int) -> str:
-    """The beginning and the end of a text in at most `size` bytes, and which characters are missing between them."""
+    """Return the beginning and the end of a text in at most `size` bytes, and which characters are missing between."""
     raw = text.encode()
     if len(raw) <= size:
         return text
@@ -148,6 +148,6 @@ def cut(text: str, size: int) -> str:
 
 
 def _to_line_end(text: str) -> str:
-    """Without the piece of a line at its end, where that costs little."""
+    """Drop the piece of a line at the end of a text, where that costs little."""
     at = text.rfind("\n") + 1
     return text[:at] if at > 0.8 * len(text) else text
