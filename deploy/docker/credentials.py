@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-from wayline.standalone.bus_accounts import ACCOUNTS_FILE, write_accounts
-from wayline.standalone.bus_clients import held
-from wayline.standalone.credentials import write_private
-from wayline.standalone.installation import DATABASE, Installation, Place
+from wayline.standalone.bus.accounts import ACCOUNTS_FILE, write_accounts
+from wayline.standalone.bus.clients import held
+from wayline.standalone.setup.credentials import write_private
+from wayline.standalone.setup.installation import DATABASE, Installation, Place
 from wayline.standalone.settings import Settings
 
 NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")

@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from wayline.gateway.adapters.keys import Keys, create_key
-from wayline.standalone.credentials import write_private
-from wayline.standalone.installation import Installation, read_environment
+from wayline.standalone.setup.credentials import write_private
+from wayline.standalone.setup.installation import Installation, read_environment
 from wayline.store import Store
 
 TENANT = "default"

@@ -17,6 +17,7 @@ import nats
 import nats.errors
 import pytest
 import yaml
+from opentelemetry.sdk import environment_variables as sdk_variables
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.permissions import IDENTITIES
@@ -134,6 +135,16 @@ def test_grafana_without_a_password_refuses_to_start(compose: dict[str, Any], pa
 
     assert compose["grafana"]["environment"][variable] == "${GRAFANA_ADMIN_PASSWORD:-}"
     assert (done.returncode, "set GRAFANA_ADMIN_PASSWORD" in done.stderr) == (status, status != 0)
+
+
+def test_every_service_gets_the_sampler_and_the_span_limits(compose: dict[str, Any]):
+    limits = {name for name in vars(sdk_variables) if re.fullmatch(r"OTEL_(?!LOGRECORD).*_LIMIT", name)}
+    wanted = {"OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", *limits}
+
+    assert len(limits) == 8
+    for name in SERVICES:
+        # Without a value, Compose passes a variable on only where it is set.
+        assert {key: environment(compose[name]).get(key, "missing") for key in wanted} == dict.fromkeys(wanted), name
 
 
 def test_a_container_may_drain_before_it_is_killed(compose: dict[str, Any]):

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from wayline.standalone.money import usd
+from wayline.standalone.terminal.money_views import usd
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 

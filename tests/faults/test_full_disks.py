@@ -19,7 +19,7 @@ from wayline.embedded import PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.journal import JobLog
 from wayline.standalone import servers
-from wayline.standalone.servers import Watch
+from wayline.standalone.servers.embedded import Watch
 from wayline.testkit import until
 from wayline.testkit.databases import make_template
 from wayline.testkit.disks import SmallDisk, small_disk

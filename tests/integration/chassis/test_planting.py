@@ -25,7 +25,7 @@ from wayline.chassis.topology import declare
 from wayline.contracts import headers as h
 from wayline.embedded import NatsServer, minimal_config
 from wayline.journal import Head, State
-from wayline.standalone.credentials import ADMIN, Credentials, load_credentials
+from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 

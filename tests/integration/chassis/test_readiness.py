@@ -15,7 +15,7 @@ from wayline.chassis.topology import Limits, declare
 from wayline.contracts.errors import Unavailable
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone import servers
-from wayline.standalone.servers import Watch
+from wayline.standalone.servers.embedded import Watch
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 from wayline.testkit.disks import SmallDisk, small_disk

@@ -23,8 +23,8 @@ from wayline.chassis.topology import Limits
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.embedded import NatsServer, free_port
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.standalone.installation import GRAFANA, Installation, Place
-from wayline.standalone.migrating import migrate_all
+from wayline.standalone.setup.installation import GRAFANA, Installation, Place
+from wayline.standalone.setup.migrations import migrate_all
 from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.testkit import until
 from wayline.testkit.databases import Database

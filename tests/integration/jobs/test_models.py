@@ -15,8 +15,8 @@ from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.llm.endpoints import EndpointSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.standalone.checks.models import examine_models
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.models import examine_models
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings as StandaloneSettings
 from wayline.testkit import Platform
 

@@ -20,8 +20,8 @@ from wayline.chassis.topology import declare
 from wayline.embedded import NatsServer, free_port
 from wayline.standalone import bus_access
 from wayline.standalone.errors import ClientInvalid
-from wayline.standalone.installation import Installation, Place, write_environments
-from wayline.standalone.servers import nats_server
+from wayline.standalone.setup.installation import Installation, Place, write_environments
+from wayline.standalone.servers.embedded import nats_server
 from wayline.standalone.settings import Settings
 from wayline.testkit import until
 

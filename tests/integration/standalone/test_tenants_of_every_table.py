@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from wayline.standalone.credentials import Credentials
-from wayline.standalone.installation import GRAFANA, Place
-from wayline.standalone.migrating import migrate_database
+from wayline.standalone.setup.credentials import Credentials
+from wayline.standalone.setup.installation import GRAFANA, Place
+from wayline.standalone.setup.migrations import migrate_database
 from wayline.standalone.services import MEMBERS
 from wayline.store import Store
 from wayline.testkit import Database

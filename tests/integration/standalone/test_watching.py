@@ -14,7 +14,7 @@ import pytest
 from wayline.chassis.tasks import stopped
 from wayline.embedded import NatsServer, minimal_config
 from wayline.standalone import migrating
-from wayline.standalone.up import _Up
+from wayline.standalone.launch.up import _Up
 from wayline.testkit import until
 
 

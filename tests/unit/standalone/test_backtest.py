@@ -15,7 +15,7 @@ from wayline.client import ApiError
 from wayline.routing import current_policy
 from wayline.standalone.backtest import backtest, policy_of
 from wayline.standalone.cli import app
-from wayline.standalone.drawing import backtest_table
+from wayline.standalone.terminal.views import backtest_table
 
 from ..routing.recorded_jobs import NOW, recorded
 

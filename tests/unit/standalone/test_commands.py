@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.standalone.cli import app
-from wayline.standalone.first_run import sample_files
-from wayline.standalone.money import usd
-from wayline.standalone.progress import event_line
+from wayline.standalone.launch.sample_job import sample_files
+from wayline.standalone.terminal.money_views import usd
+from wayline.standalone.terminal.job_progress import event_line
 
 HEAVY = ("asyncpg", "fastapi", "httpx2", "mcp", "nats", "opentelemetry", "pydantic", "structlog", "wayline.chassis")
 

@@ -10,11 +10,11 @@ import nkeys
 import pytest
 
 from wayline.chassis.accounts import render_accounts
-from wayline.standalone.credentials import load_credentials
+from wayline.standalone.setup.credentials import load_credentials
 from wayline.standalone.errors import DataDirInvalid
-from wayline.standalone.installation import Installation, Place, read_environment, write_environments
-from wayline.standalone.migrate import find_place
-from wayline.standalone.nats_config import render
+from wayline.standalone.setup.installation import Installation, Place, read_environment, write_environments
+from wayline.standalone.setup.migrate import find_place
+from wayline.standalone.servers.nats_config import render
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from wayline.contracts.models import ModelCard, ModelList, Prices, Provider, ProviderList, Rates, RatesAbove
 from wayline.llm.catalogue import bundled
 from wayline.llm.endpoints import EndpointSettings
-from wayline.standalone.checks.models import examine_models, examine_running
-from wayline.standalone.drawing_models import model_details, models_table
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.models import examine_models, examine_running
+from wayline.standalone.terminal.model_views import model_details, models_table
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 Findings = Callable[[], Awaitable[list[tuple[str, str]]]]

@@ -5,8 +5,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from wayline.standalone.drawing import job_line, planned
-from wayline.standalone.money import budgets_table, costs_table, job_costs
+from wayline.standalone.terminal.views import job_line, planned
+from wayline.standalone.terminal.money_views import budgets_table, costs_table, job_costs
 
 ENDED: dict[str, Any] = {
     "job_id": "j1",

@@ -15,11 +15,11 @@ import structlog
 from wayline.chassis import BusSettings
 from wayline.chassis.permissions import IDENTITIES
 from wayline.standalone import logs
-from wayline.standalone.installation import Installation
-from wayline.standalone.serve import bus_settings
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.launch.serve import bus_settings
 from wayline.standalone.services import MEMBERS, Fleet, Member, members
 from wayline.standalone.settings import Settings
-from wayline.standalone.stopping import Stopped, Stopping
+from wayline.standalone.launch.stopping import Stopped, Stopping
 
 
 class Slow:

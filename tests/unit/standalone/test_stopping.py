@@ -10,7 +10,7 @@ import pytest
 
 HEARS = """
 import asyncio, os, signal
-from wayline.standalone.stopping import Stopping
+from wayline.standalone.launch.stopping import Stopping
 
 async def main():
     stopping = Stopping()

@@ -5,9 +5,9 @@ import io
 from rich.console import Console
 from rich.markup import escape
 
-from wayline.standalone.drawing import backtest_table
-from wayline.standalone.money import budgets_table, costs_table
-from wayline.standalone.tables import details, table
+from wayline.standalone.terminal.views import backtest_table
+from wayline.standalone.terminal.money_views import budgets_table, costs_table
+from wayline.standalone.terminal.table import details, table
 
 LONG = "word " * 100
 ROWS = [("j1", "[green]completed[/green]", escape("a [b]\tc\nd")), ("j2", "", LONG)]

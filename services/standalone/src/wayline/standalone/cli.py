@@ -52,11 +52,11 @@ def up(
     """Start everything on this machine, until Ctrl-C."""
     import uvloop
 
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
         from wayline.standalone.settings import Settings
-        from wayline.standalone.up import up as start
+        from wayline.standalone.launch.up import up as start
 
         uvloop.run(start(Settings(), servers_only=servers_only, sample=sample))
 
@@ -68,10 +68,10 @@ def serve(
     """Run services as a process of their own, configured by WAYLINE_ variables."""
     import uvloop
 
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
-        from wayline.standalone.serve import serve as start
+        from wayline.standalone.launch.serve import serve as start
         from wayline.standalone.settings import Settings
 
         uvloop.run(start(Settings(), services))
@@ -88,10 +88,10 @@ def migrate(
     """Bring the database and the streams to what this version needs, saying what changed."""
     import asyncio
 
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
-        from wayline.standalone.migrate import migrate as change
+        from wayline.standalone.setup.migrate import migrate as change
         from wayline.standalone.settings import Settings
 
         chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
@@ -103,10 +103,10 @@ def doctor(as_json: AsJson = False) -> None:
     """Find what is wrong and say what to do. Exit code 1: there is a problem."""
     import asyncio
 
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
-        from wayline.standalone.doctor import doctor as examine
+        from wayline.standalone.doctor.report import doctor as examine
         from wayline.standalone.settings import Settings
 
         healthy = asyncio.run(examine(Settings(), as_json=as_json))

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.given import refuse
-from wayline.standalone.commands.moments import time_to_come
+from wayline.standalone.commands.arguments import refuse
+from wayline.standalone.commands.times import time_to_come
 from wayline.standalone.commands.output import AsJson, answer
 
 tenants = typer.Typer(help="Whose jobs, agents, documents and money are kept apart.", no_args_is_help=True)
@@ -37,7 +37,7 @@ def list_tenants(
     as_json: AsJson = False,
 ) -> None:
     """List all tenants, by name."""
-    from wayline.standalone.drawing import tenants_table
+    from wayline.standalone.terminal.views import tenants_table
 
     answer(lambda client: client.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
 
@@ -65,7 +65,7 @@ def enable_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
 
 
 def _show(work: Any, *, as_json: bool) -> None:
-    from wayline.standalone.drawing import tenants_table
+    from wayline.standalone.terminal.views import tenants_table
 
     answer(work, as_json=as_json, draw=lambda said: tenants_table({"tenants": [said]}))
 
@@ -84,7 +84,7 @@ def create_key(
     as_json: AsJson = False,
 ) -> None:
     """Create an API key and show it, once."""
-    from wayline.standalone.drawing import new_key
+    from wayline.standalone.terminal.views import new_key
 
     body: dict[str, Any] = {
         "name": name,
@@ -102,7 +102,7 @@ def list_keys(
     as_json: AsJson = False,
 ) -> None:
     """List a tenant's API keys, newest first, without their secrets."""
-    from wayline.standalone.drawing import keys_table
+    from wayline.standalone.terminal.views import keys_table
 
     answer(
         lambda client: client.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.given import json_in
+from wayline.standalone.commands.arguments import json_in
 from wayline.standalone.commands.output import AsJson, answer
 
 agents = typer.Typer(help="Who answers a job, and how.", no_args_is_help=True)
@@ -20,7 +20,7 @@ SHOWN = {"name", "version", "config"}
 @agents.command("list")
 def list_agents(as_json: AsJson = False) -> None:
     """The newest version of every agent."""
-    from wayline.standalone.drawing import agents_table
+    from wayline.standalone.terminal.views import agents_table
 
     answer(lambda client: client.get("/v1/agents"), as_json=as_json, draw=agents_table)
 
@@ -74,7 +74,7 @@ def restore_agent(name: str, as_json: AsJson = False) -> None:
 
 def tools(as_json: AsJson = False) -> None:
     """The tools that agents may use."""
-    from wayline.standalone.drawing import tools_table
+    from wayline.standalone.terminal.views import tools_table
 
     answer(lambda client: client.get("/v1/tools"), as_json=as_json, draw=tools_table)
 
@@ -86,7 +86,7 @@ def list_dead_letters(
     as_json: AsJson = False,
 ) -> None:
     """Messages that could not be handled, newest first."""
-    from wayline.standalone.drawing import dead_letters_table
+    from wayline.standalone.terminal.views import dead_letters_table
 
     answer(
         lambda client: client.get("/v1/dead-letters", limit=limit, cursor=cursor),
@@ -110,7 +110,7 @@ def dismiss_dead_letters(
     as_json: AsJson = False,
 ) -> None:
     """Dismiss dead letters that need nothing more: no metric or alert counts them any longer."""
-    from wayline.standalone.drawing import dismissed_table
+    from wayline.standalone.terminal.views import dismissed_table
 
     async def dismiss(client: Any) -> dict[str, Any]:
         return {
@@ -125,7 +125,7 @@ def dismiss_dead_letters(
 @dead_letters.command("dismissed")
 def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
     """List those that were dismissed in the last 30 days, and why."""
-    from wayline.standalone.drawing import dismissed_table
+    from wayline.standalone.terminal.views import dismissed_table
 
     answer(lambda client: client.get("/v1/dead-letters/dismissed", limit=limit), as_json=as_json, draw=dismissed_table)
 

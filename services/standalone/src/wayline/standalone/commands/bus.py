@@ -23,7 +23,7 @@ def create_credential(
     as_json: AsJson = False,
 ) -> None:
     """Make a credential and print its seed, once; the bus knows it at once."""
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
         from wayline.standalone import bus_access
@@ -41,7 +41,7 @@ def create_credential(
 @credentials.command("write")
 def write_accounts(as_json: AsJson = False) -> None:
     """Write the accounts of services and credentials for a bus of your own, and have it read them if it runs."""
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
         from wayline.standalone import bus_access
@@ -57,11 +57,11 @@ def write_accounts(as_json: AsJson = False) -> None:
 @credentials.command("list")
 def list_credentials(as_json: AsJson = False) -> None:
     """List every credential, without its seed."""
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
         from wayline.standalone import bus_access
-        from wayline.standalone.drawing import credentials_table
+        from wayline.standalone.terminal.views import credentials_table
 
         kept = [one.as_json() for one in bus_access.kept()]
     if as_json:
@@ -75,7 +75,7 @@ def list_credentials(as_json: AsJson = False) -> None:
 @credentials.command("revoke")
 def revoke_credential(name: Name, as_json: AsJson = False) -> None:
     """Take a credential away; whoever is connected with it is cut off."""
-    from wayline.standalone.plainly import plainly
+    from wayline.standalone.commands.error_exit import plainly
 
     with plainly():
         from wayline.standalone import bus_access

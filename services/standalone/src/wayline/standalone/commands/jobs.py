@@ -25,7 +25,7 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """The newest jobs."""
-    from wayline.standalone.drawing import jobs_table
+    from wayline.standalone.terminal.views import jobs_table
 
     answer(
         lambda client: client.get("/v1/jobs", status=status, agent=agent, limit=limit, cursor=cursor),
@@ -37,7 +37,7 @@ def list_jobs(
 @app.command()
 def show(job: JobId, as_json: AsJson = False) -> None:
     """Everything about one job."""
-    from wayline.standalone.drawing import job_details
+    from wayline.standalone.terminal.views import job_details
 
     answer(lambda client: client.job(job), as_json=as_json, draw=job_details)
 
@@ -52,7 +52,7 @@ def tail(
     import json
     from contextlib import aclosing
 
-    from wayline.standalone.progress import event_line
+    from wayline.standalone.terminal.job_progress import event_line
 
     screen = console()
 
@@ -116,6 +116,6 @@ def answer_decision(
 def trace(job: JobId, as_json: AsJson = False) -> None:
     """A job's trace: what ran where, how long, how many tokens, what it cost."""
     from wayline.client import whole_trace
-    from wayline.standalone.drawing import trace_tree
+    from wayline.standalone.terminal.views import trace_tree
 
     answer(lambda client: whole_trace(client, job), as_json=as_json, draw=trace_tree)

@@ -90,7 +90,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find passages."""
-    from wayline.standalone.drawing import hits
+    from wayline.standalone.terminal.views import hits
 
     answer(
         lambda client: client.post("/v1/search", {"query": query, "mode": mode, "top_k": top_k}),
@@ -108,7 +108,7 @@ def list_documents(
     as_json: AsJson = False,
 ) -> None:
     """List the documents, newest first."""
-    from wayline.standalone.drawing import documents_table
+    from wayline.standalone.terminal.views import documents_table
 
     page = answer(
         lambda client: client.get("/v1/documents", limit=limit, cursor=cursor, name=name, status=status),
@@ -129,7 +129,7 @@ def _again(name: str | None, status: str | None) -> str:
 def show(document: DocumentId, as_json: AsJson = False) -> None:
     """One document and how far its ingestion is."""
     from wayline.client import find_document
-    from wayline.standalone.drawing import documents_table
+    from wayline.standalone.terminal.views import documents_table
 
     answer(
         lambda client: find_document(client, document),

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from wayline.standalone.commands.given import json_in, refuse
+from wayline.standalone.commands.arguments import json_in, refuse
 from wayline.standalone.commands.output import AsJson, answer
 
 app = typer.Typer(help="What jobs can be sent to, and what it costs.", no_args_is_help=True)
@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(help="provider/model, as `wayline models li
 @app.command("list")
 def list_models(as_json: AsJson = False) -> None:
     """Every model by provider and tier; an unknown price is shown as unknown."""
-    from wayline.standalone.drawing_models import models_table
+    from wayline.standalone.terminal.model_views import models_table
 
     answer(lambda client: client.get("/v1/models"), as_json=as_json, draw=models_table)
 
@@ -26,7 +26,7 @@ def list_models(as_json: AsJson = False) -> None:
 @app.command("show")
 def show_model(name: Name, as_json: AsJson = False) -> None:
     """One model: what it can do, what it costs, and who says so."""
-    from wayline.standalone.drawing_models import model_details
+    from wayline.standalone.terminal.model_views import model_details
 
     path = _path(name)
     answer(lambda client: client.get(path), as_json=as_json, draw=model_details)
@@ -43,7 +43,7 @@ def add_model(
         path = _path(f"{card['provider']}/{card['model']}")
     except (KeyError, TypeError):
         refuse(f"{file} is not a card: it needs `provider` and `model`")
-    from wayline.standalone.drawing_models import model_details
+    from wayline.standalone.terminal.model_views import model_details
 
     answer(lambda client: client.put(path, card), as_json=as_json, draw=model_details)
 

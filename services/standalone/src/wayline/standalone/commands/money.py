@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.given import refuse
-from wayline.standalone.commands.moments import moment
+from wayline.standalone.commands.arguments import refuse
+from wayline.standalone.commands.times import moment
 from wayline.standalone.commands.output import AsJson, answer
 
 budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
@@ -23,7 +23,7 @@ def costs(
     as_json: AsJson = False,
 ) -> None:
     """What was spent, what prompt caches saved, and what nobody knows."""
-    from wayline.standalone.money import costs_table
+    from wayline.standalone.terminal.money_views import costs_table
 
     start = None if since is None else _moment(since).isoformat()
     answer(lambda client: client.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
@@ -39,7 +39,7 @@ def _moment(said: str) -> datetime:
 @budgets.command("list")
 def list_budgets(as_json: AsJson = False) -> None:
     """Every budget, and how much of it is used."""
-    from wayline.standalone.money import budgets_table
+    from wayline.standalone.terminal.money_views import budgets_table
 
     answer(lambda client: client.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
 
@@ -58,7 +58,7 @@ def set_budget(
     as_json: AsJson = False,
 ) -> None:
     """Save a budget; raising it wakes the jobs that waited for it."""
-    from wayline.standalone.money import budgets_table
+    from wayline.standalone.terminal.money_views import budgets_table
 
     body: dict[str, Any] = {
         "limit_usd": limit,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.moments import moment
+from wayline.standalone.commands.times import moment
 from wayline.standalone.commands.output import AsJson, answer
 
 router = typer.Typer(help="Which model takes a job.", no_args_is_help=True)
@@ -30,7 +30,7 @@ def backtest(
     from datetime import UTC, datetime
 
     from wayline.standalone import backtest as again
-    from wayline.standalone.drawing import backtest_table
+    from wayline.standalone.terminal.views import backtest_table
 
     try:
         chosen, after = again.policy_of(policy), moment(since, datetime.now(UTC))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wayline.standalone.commands.given import INPUT, finite, text_in
+from wayline.standalone.commands.arguments import INPUT, finite, text_in
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
     """Print the route and the predicted cost of a job. Exit code 1: it would be refused."""
-    from wayline.standalone.drawing import planned
+    from wayline.standalone.terminal.views import planned
 
     async def work(client: Client) -> dict[str, Any]:
         return await client.post("/v1/jobs", await _with_files(client, body, files))
@@ -138,7 +138,7 @@ async def _with_files(client: Client, body: dict[str, Any], files: list[Path]) -
 
 async def _show(client: Client, job_id: str) -> dict[str, Any]:
     """Follow a job on the terminal, and return it as it is at its end."""
-    from wayline.standalone.progress import Progress
+    from wayline.standalone.terminal.job_progress import Progress
 
     screen = progress_console()
     screen.print(f"[bold]{job_id}[/bold]")

@@ -42,7 +42,7 @@ async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: 
     import time
 
     from wayline.simulator import Fault, Simulator, by_rules
-    from wayline.standalone.stopping import ends
+    from wayline.standalone.launch.stopping import ends
 
     late = Fault(latency_s=latency_ms / 1_000)
     chosen = by_rules if script is None else _script_in(script)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from wayline.standalone.commands.moments import moment
+from wayline.standalone.commands.times import moment
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

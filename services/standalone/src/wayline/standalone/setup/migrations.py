@@ -12,8 +12,8 @@ from nats.js import JetStreamContext
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
-from wayline.standalone.credentials import ADMIN
-from wayline.standalone.installation import DATABASE, GRAFANA, Place
+from wayline.standalone.setup.credentials import ADMIN
+from wayline.standalone.setup.installation import DATABASE, GRAFANA, Place
 from wayline.standalone.services import MEMBERS
 from wayline.store import Queries, migrate
 

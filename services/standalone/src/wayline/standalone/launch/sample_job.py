@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from wayline.client import Address, Client, File, upload_documents, whole_trace
 from wayline.standalone import drawing
-from wayline.standalone.installation import Installation
-from wayline.standalone.progress import Progress as JobProgress
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.terminal.job_progress import Progress as JobProgress
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
 # Not README.md: it shows this very run, and an answer that quotes its own output is no answer.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wayline.standalone.bus_accounts import read_again, write_accounts
-from wayline.standalone.bus_clients import BusClient, add, held, read_clients, remove, write_clients
-from wayline.standalone.installation import Installation
+from wayline.standalone.bus.accounts import read_again, write_accounts
+from wayline.standalone.bus.clients import BusClient, add, held, read_clients, remove, write_clients
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 

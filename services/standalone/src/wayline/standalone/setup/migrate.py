@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from wayline.chassis import BusSettings
-from wayline.standalone.credentials import ADMIN
+from wayline.standalone.setup.credentials import ADMIN
 from wayline.standalone.errors import NoServers
-from wayline.standalone.installation import Installation, Place, read_environment, write_environments
-from wayline.standalone.migrating import migrate_all
+from wayline.standalone.setup.installation import Installation, Place, read_environment, write_environments
+from wayline.standalone.setup.migrations import migrate_all
 from wayline.standalone.settings import Settings
 
 

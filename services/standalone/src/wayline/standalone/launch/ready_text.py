@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from wayline.standalone.installation import Installation, Place
+from wayline.standalone.setup.installation import Installation, Place
 
 
 def where(installation: Installation, place: Place, *, gateway: str | None) -> str:

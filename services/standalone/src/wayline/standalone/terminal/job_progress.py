@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from wayline.standalone.drawing import ms, tokens
-from wayline.standalone.money import usd
+from wayline.standalone.terminal.views import ms, tokens
+from wayline.standalone.terminal.money_views import usd
 
 ARGUMENTS_MAX = 80
 TEXT_TAIL_MAX = 400

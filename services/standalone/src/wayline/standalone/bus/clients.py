@@ -14,7 +14,7 @@ from pathlib import Path
 
 from wayline.chassis.permissions import Client, Scope
 from wayline.contracts import ids
-from wayline.standalone.credentials import new_seed, public_key, write_private
+from wayline.standalone.setup.credentials import new_seed, public_key, write_private
 from wayline.standalone.errors import ClientInvalid, DataDirInvalid
 
 CLIENTS_MAX = 10_000

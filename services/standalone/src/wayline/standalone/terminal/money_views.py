@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.markup import escape
 
-from wayline.standalone.tables import table
+from wayline.standalone.terminal.table import table
 
 
 def usd(cost: str | None) -> str:

@@ -12,13 +12,13 @@ import structlog
 from wayline.contracts.errors import Unavailable
 from wayline.embedded import NatsServer, require_free
 from wayline.standalone import logs
-from wayline.standalone.credentials import Credentials, write_private
-from wayline.standalone.installation import Installation, Place, write_environments
-from wayline.standalone.servers import Server, Watch, database_dsn, nats_server, postgres_server
+from wayline.standalone.setup.credentials import Credentials, write_private
+from wayline.standalone.setup.installation import Installation, Place, write_environments
+from wayline.standalone.servers.embedded import Server, Watch, database_dsn, nats_server, postgres_server
 from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.standalone.settings import Settings
-from wayline.standalone.stopping import Stopped, Stopping
-from wayline.standalone.telling import Teller
+from wayline.standalone.launch.stopping import Stopped, Stopping
+from wayline.standalone.launch.step_printer import Teller
 
 if TYPE_CHECKING:
     from wayline.chassis import Bus
@@ -106,7 +106,7 @@ class _Up:
             return self._settings.admin_dsn, "your Postgres"
         server = postgres_server(self._installation, self._settings)
         await self._keep(server)
-        from wayline.standalone.migrating import create_database
+        from wayline.standalone.setup.migrations import create_database
 
         await create_database(server.dsn())
         return database_dsn(server), f"Postgres at port {server.port}"
@@ -124,7 +124,7 @@ class _Up:
         self._servers.append(server)
 
     async def _migrate(self, place: Place) -> None:
-        from wayline.standalone.migrating import migrate_all
+        from wayline.standalone.setup.migrations import migrate_all
 
         with self._teller.step("Migrating …") as step:
             changes = [said async for said in _logged(migrate_all(place, self._settings.limits))]
@@ -152,7 +152,7 @@ class _Up:
             step.done = ", ".join(member.name for member in MEMBERS)
 
     def _tell_where(self, place: Place, *, servers_only: bool) -> None:
-        from wayline.standalone.welcome import next_job, where
+        from wayline.standalone.launch.ready_text import next_job, where
 
         self._teller.say(where(self._installation, place, gateway=None if servers_only else self.gateway_url))
         if not servers_only:
@@ -161,7 +161,7 @@ class _Up:
 
     async def _show_sample(self) -> None:
         from wayline.client import ApiError
-        from wayline.standalone.first_run import show
+        from wayline.standalone.launch.sample_job import show
 
         try:
             await show(self._installation, gateway=self.gateway_url, console=self._teller.console)
@@ -178,7 +178,7 @@ class _Up:
     async def _watch(self, place: Place) -> None:
         if not any(isinstance(server, NatsServer) for server in self._servers):
             return await Watch(self._servers, said=self._teller.say).run()
-        from wayline.standalone.migrating import connected_admin
+        from wayline.standalone.setup.migrations import connected_admin
 
         async with AsyncExitStack() as connections:
             bus: Bus | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from wayline.standalone.checks import bus, database, gateway, machine, models, tools
-from wayline.standalone.findings import Check, Finding, examine
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor import bus, database, gateway, machine, models, tools
+from wayline.standalone.doctor.finding import Check, Finding, examine
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 MARKS = {

@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack
 from wayline.chassis import BusSettings
 from wayline.chassis.probes import probes, server
 from wayline.standalone import logs
-from wayline.standalone.installation import Installation, read_environment
+from wayline.standalone.setup.installation import Installation, read_environment
 from wayline.standalone.services import Fleet, Member, members
 from wayline.standalone.settings import Settings
-from wayline.standalone.stopping import Stopped, Stopping
+from wayline.standalone.launch.stopping import Stopped, Stopping
 
 
 async def serve(settings: Settings, names: Iterable[str]) -> None:

@@ -10,9 +10,9 @@ from wayline.client import Address, ApiError, Client
 from wayline.llm.catalogue import bundled, usable
 from wayline.llm.prices import LOCAL
 from wayline.router.settings import Settings as RouterSettings
-from wayline.standalone.checks.gateway import gateway_url
-from wayline.standalone.findings import Finding, Findings, note, ok, warning
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.gateway import gateway_url
+from wayline.standalone.doctor.finding import Finding, Findings, note, ok, warning
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 ABOUT = "models"

@@ -12,10 +12,10 @@ from nats.js.errors import NotFoundError
 
 from wayline.chassis.topology import PAYLOADS, PROVIDERS, UPLOADS, Limits, consumers, streams
 from wayline.standalone.errors import NoServers
-from wayline.standalone.findings import Finding, Findings, note, ok, problem, warning
-from wayline.standalone.installation import Installation
-from wayline.standalone.migrate import find_place
-from wayline.standalone.migrating import administering
+from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.setup.migrate import find_place
+from wayline.standalone.setup.migrations import administering
 from wayline.standalone.settings import Settings
 
 WAIT_S = 2.0

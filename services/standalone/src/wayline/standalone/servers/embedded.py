@@ -13,11 +13,11 @@ import structlog
 
 from wayline.embedded import NatsServer, PostgresServer, StartFailed, free_port, is_free
 from wayline.standalone.errors import ServerLost
-from wayline.standalone.installation import DATABASE, Installation
+from wayline.standalone.setup.installation import DATABASE, Installation
 from wayline.standalone.settings import Settings
 
 if TYPE_CHECKING:
-    from wayline.standalone.credentials import Credentials
+    from wayline.standalone.setup.credentials import Credentials
 
 log = structlog.get_logger()
 
@@ -51,9 +51,9 @@ def postgres_server(installation: Installation, settings: Settings) -> PostgresS
 
 def nats_server(installation: Installation, settings: Settings, credentials: Credentials) -> NatsServer:
     """The embedded bus, which knows every identity of the installation."""
-    from wayline.standalone.bus_accounts import write_accounts
-    from wayline.standalone.bus_clients import held
-    from wayline.standalone.nats_config import render
+    from wayline.standalone.bus.accounts import write_accounts
+    from wayline.standalone.bus.clients import held
+    from wayline.standalone.servers.nats_config import render
 
     with held(installation.clients):
         accounts = write_accounts(settings, installation, credentials)

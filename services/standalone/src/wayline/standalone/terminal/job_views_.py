@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.text import Text
 from rich.tree import Tree
 
-from wayline.standalone.money import job_costs, usd
-from wayline.standalone.tables import details, table
+from wayline.standalone.terminal.money_views import job_costs, usd
+from wayline.standalone.terminal.table import details, table
 
 QUOTE_MAX = 300
 INPUT_MAX = 60

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.markup import escape
 
-from wayline.standalone.tables import details, table
+from wayline.standalone.terminal.table import details, table
 
 UNKNOWN = "unknown"
 RATES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")

@@ -7,10 +7,10 @@ from typing import Any
 import asyncpg
 
 from wayline.standalone.errors import NoServers
-from wayline.standalone.findings import Finding, Findings, note, ok, problem
-from wayline.standalone.installation import Installation
-from wayline.standalone.migrate import find_place
-from wayline.standalone.migrating import sql
+from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.setup.migrate import find_place
+from wayline.standalone.setup.migrations import sql
 from wayline.standalone.services import MEMBERS, Member
 from wayline.standalone.settings import Settings
 from wayline.store import rls_gaps

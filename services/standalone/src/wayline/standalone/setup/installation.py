@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wayline.standalone.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
+from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
 from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
 from wayline.standalone.services import MEMBERS, Member
 

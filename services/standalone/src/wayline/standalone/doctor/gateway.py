@@ -6,8 +6,8 @@ import os
 
 import httpx2
 
-from wayline.standalone.findings import Findings, note, ok, problem, warning
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.finding import Findings, note, ok, problem, warning
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 WAIT_S = 5.0

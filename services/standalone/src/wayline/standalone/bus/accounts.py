@@ -13,9 +13,9 @@ from nats.aio.client import Client as Connection
 
 from wayline.chassis.accounts import render_accounts
 from wayline.contracts.errors import Unavailable
-from wayline.standalone.bus_clients import read_clients
-from wayline.standalone.credentials import ADMIN, SYSTEM, Credentials
-from wayline.standalone.installation import Installation, read_environment
+from wayline.standalone.bus.clients import read_clients
+from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials
+from wayline.standalone.setup.installation import Installation, read_environment
 from wayline.standalone.settings import Settings
 
 ACCOUNTS_FILE = "accounts.conf"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from wayline.client import Address, ApiError, Client
-from wayline.standalone.checks.gateway import gateway_url
-from wayline.standalone.findings import Findings, ok, problem, warning
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.gateway import gateway_url
+from wayline.standalone.doctor.finding import Findings, ok, problem, warning
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wayline.embedded import BinaryMissing, is_free
 from wayline.embedded.binaries import nats_server, postgres_bin
-from wayline.standalone.findings import Finding, Findings, note, ok, problem, warning
-from wayline.standalone.installation import Installation
+from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
+from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
 
 PYTHON_MIN = (3, 11)

@@ -1,0 +1,1 @@
+"""Who may connect to the installation's bus."""

@@ -1,0 +1,1 @@
+"""What `wayline doctor` examines, one file for each subject."""

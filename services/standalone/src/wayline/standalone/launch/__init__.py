@@ -1,0 +1,1 @@
+"""Starting and stopping the services of one process."""

@@ -1,0 +1,1 @@
+"""The embedded servers: their configuration, and keeping them running."""

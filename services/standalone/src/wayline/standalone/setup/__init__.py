@@ -1,0 +1,1 @@
+"""One installation: its directory, credentials, migrations."""

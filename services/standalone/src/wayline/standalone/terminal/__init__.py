@@ -1,0 +1,1 @@
+"""What the gateway answers, drawn for a terminal."""
