@@ -12,10 +12,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from wayline.standalone.bus.accounts import ACCOUNTS_FILE, write_accounts
-from wayline.standalone.bus.clients import held
-from wayline.standalone.setup.credentials import write_private
-from wayline.standalone.setup.installation import DATABASE, Installation, Place
+from wayline.standalone.bus.clients import locked
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.credentials import write_private
+from wayline.standalone.setup.installation import DATABASE, Installation, ServerAccess
 
 NATS_URL = os.environ.get("WAYLINE_NATS_URL", "nats://nats:4222")
 POSTGRES_ADDRESS = os.environ.get("WAYLINE_POSTGRES_ADDRESS", "postgres:5432")
@@ -30,13 +30,13 @@ def main(root: Path, template: Path) -> None:
     admin.prepare()
     keys = admin.load_credentials()
     password = _kept(root / "postgres" / "password", secrets.token_urlsafe(24))
-    place = Place(
+    access = ServerAccess(
         nats_url=NATS_URL,
         admin_dsn=f"postgresql://postgres:{quote(password)}@{POSTGRES_ADDRESS}/{DATABASE}",
         credentials=keys,
         own_bus=True,
     )
-    for name, environment in place.environments().items():
+    for name, environment in access.environments().items():
         home = Installation(root / name)
         home.prepare()
         text = "".join(f"{key}={value}\n" for key, value in environment.items())
@@ -48,7 +48,7 @@ def main(root: Path, template: Path) -> None:
     conf.unlink(missing_ok=True)
     _kept(conf, template.read_text())
     settings = Settings(data_dir=admin.root, nats_accounts_file=root / "nats" / ACCOUNTS_FILE)
-    with held(admin.clients):
+    with locked(admin.clients):
         write_accounts(settings, admin, keys)
 
 

@@ -67,7 +67,7 @@ def of_costs(costs: dict[str, Any]) -> dict[str, Money]:
 
 
 @dataclass
-class Place:
+class ServerAccess:
     """`wayline up`, the providers it calls, and who asks it."""
 
     installed: Installed
@@ -119,7 +119,7 @@ async def _rows(dsn: str, sql: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def place(server_dir: Path) -> Iterator[Place]:
+def access(server_dir: Path) -> Iterator[ServerAccess]:
     home = server_dir / "money"
     home.mkdir()
     command = [sys.executable, "-m", "wayline.standalone", "simulate", "--port", "0", "--json"]
@@ -130,7 +130,7 @@ def place(server_dir: Path) -> Iterator[Place]:
         variables = json.loads(simulate.stdout.readline())["environment"]
         installed.more = {**variables, "WAYLINE_TRACING_GAUGES_EVERY_S": "0.1"}
         installed.start()
-        yield Place(installed, simulate, datetime.now(UTC))
+        yield ServerAccess(installed, simulate, datetime.now(UTC))
     finally:
         installed.abandon()
         if simulate.poll() is None:
@@ -138,9 +138,9 @@ def place(server_dir: Path) -> Iterator[Place]:
         simulate.communicate(timeout=10)
 
 
-def prepare(place: Place) -> None:
+def prepare(access: ServerAccess) -> None:
     """As somebody new to it would: a model of one's own, an agent a provider, a budget, a page of knowledge."""
-    installed, home = place.installed, place.installed.data.parent
+    installed, home = access.installed, access.installed.data.parent
     (home / "card.json").write_text(json.dumps(OWN))
     (home / "leases.md").write_text(LEASES)
     installed.said("models", "add", "card.json")
@@ -148,16 +148,16 @@ def prepare(place: Place) -> None:
     for agent, model in AGENTS.items():
         thinks = {"effort": "none"} if agent == "own" else {}
         config = {"model": model, "instructions": INSTRUCTIONS, "tools": ["search_knowledge"], **thinks}
-        place.put(f"/v1/agents/{agent}", config)
-    place.put("/v1/budgets/all", {"limit_usd": "5", "window": "total"})
+        access.put(f"/v1/agents/{agent}", config)
+    access.put("/v1/budgets/all", {"limit_usd": "5", "window": "total"})
     done = installed.wayline("ingest", "leases.md")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.timeout(120)
-def test_caller_command_http_dashboard_and_provider_see_one_cost(place: Place):
-    installed = place.installed
-    prepare(place)
+def test_caller_command_http_dashboard_and_provider_see_one_cost(access: ServerAccess):
+    installed = access.installed
+    prepare(access)
 
     jobs = {agent: installed.said("run", "--agent", agent, QUESTION) for agent in AGENTS}
 
@@ -170,12 +170,12 @@ def test_caller_command_http_dashboard_and_provider_see_one_cost(place: Place):
     answered = {agent: of_job(job) for agent, job in jobs.items()}
     assert all(cost > 0 and saved > 0 for cost, saved, _ in answered.values()), answered
 
-    until_told(place)
-    shown = {agent: of_job(place.get(f"/v1/jobs/{job['job_id']}").json()) for agent, job in jobs.items()}
+    until_told(access)
+    shown = {agent: of_job(access.get(f"/v1/jobs/{job['job_id']}").json()) for agent, job in jobs.items()}
     commanded = of_costs(installed.said("costs", "--by", "agent"))
-    over_http = of_costs(place.get("/v1/costs", group_by="agent").json())
-    spent = {row["agent"]: row["cost"] for row in place.table("Dollars by agent")}
-    cached = {row["model"]: (row["saved"], row["lost"]) for row in place.table("Cache by model")}
+    over_http = of_costs(access.get("/v1/costs", group_by="agent").json())
+    spent = {row["agent"]: row["cost"] for row in access.table("Dollars by agent")}
+    cached = {row["model"]: (row["saved"], row["lost"]) for row in access.table("Cache by model")}
     on_dashboard = {agent: money(spent[agent], *cached[AGENTS[agent].partition("/")[2]]) for agent in AGENTS}
 
     assert answered == shown == commanded == over_http == on_dashboard
@@ -184,26 +184,26 @@ def test_caller_command_http_dashboard_and_provider_see_one_cost(place: Place):
 
     whole = money(*(sum(amounts) for amounts in zip(*answered.values(), strict=True)))
     titles = ("Spent", "Saved by caches", "Lost on caches")
-    assert money(*(place.number(title) for title in titles)) == whole
-    traces = [place.get(f"/v1/jobs/{job['job_id']}/trace").json() for job in jobs.values()]
+    assert money(*(access.number(title) for title in titles)) == whole
+    traces = [access.get(f"/v1/jobs/{job['job_id']}/trace").json() for job in jobs.values()]
     assert sum(Decimal(trace["totals"]["cost_usd"]) for trace in traces) == whole[0]
-    run(until(lambda: of_budget(place) == (whole[0], 0, 0), within=TOLD_WITHIN_S, why="the jobs are settled"))
-    assert place.bill() == whole[0]
+    run(until(lambda: of_budget(access) == (whole[0], 0, 0), within=TOLD_WITHIN_S, why="the jobs are settled"))
+    assert access.bill() == whole[0]
 
 
-def of_budget(place: Place) -> tuple[Decimal, ...]:
+def of_budget(access: ServerAccess) -> tuple[Decimal, ...]:
     """What is spent of the budget that counts every job, what is held of it, and what nobody saw end."""
-    [budget] = place.get("/v1/budgets").json()["budgets"]
+    [budget] = access.get("/v1/budgets").json()["budgets"]
     return tuple(Decimal(budget[figure]) for figure in ("spent_usd", "reserved_usd", "unsettled_usd"))
 
 
-def until_told(place: Place) -> None:
+def until_told(access: ServerAccess) -> None:
     """The ledger follows the log, and the gauges follow the ledger."""
 
     def told() -> bool:
-        rows = place.get("/v1/costs", group_by="agent").json()["rows"]
+        rows = access.get("/v1/costs", group_by="agent").json()["rows"]
         cost = sum(Decimal(row["cost_usd"]) for row in rows)
         calls = sum(row["calls"] for row in rows)
-        return calls == STEPS * len(AGENTS) and money(place.number("Spent"), 0, 0) == money(cost, 0, 0)
+        return calls == STEPS * len(AGENTS) and money(access.number("Spent"), 0, 0) == money(cost, 0, 0)
 
     run(until(told, within=TOLD_WITHIN_S, why="tracing has read every job"))

@@ -18,8 +18,7 @@ from wayline.contracts import events as e
 from wayline.embedded import PostgresServer
 from wayline.embedded.ports import free_port
 from wayline.journal import JobLog
-from wayline.standalone import servers
-from wayline.standalone.servers.embedded import Watch
+from wayline.standalone.servers import watch
 from wayline.testkit import until
 from wayline.testkit.databases import make_template
 from wayline.testkit.disks import SmallDisk, small_disk
@@ -69,10 +68,10 @@ async def world(nats_disk: SmallDisk, postgres: PostgresServer, make_world: Make
     world.fleet.set("tracing", WAYLINE_TRACING_DRIFT_EVERY_S=1)
     await world.fleet.ensure(*SERVICES)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(servers, "STORES_EVERY_S", 0.5)
-        patch.setattr(servers, "ROOM_MIN_BYTES", 24 * 1024 * 1024)
-        watch = Watch([world.nats, postgres], said=lambda _: None, stores=world.bus.check)
-        watching = asyncio.create_task(watch.run())
+        patch.setattr(watch, "STORES_EVERY_S", 0.5)
+        patch.setattr(watch, "ROOM_MIN_BYTES", 24 * 1024 * 1024)
+        servers = watch.Watch([world.nats, postgres], print_line=lambda _: None, check=world.bus.check)
+        watching = asyncio.create_task(servers.run())
         yield world
         watching.cancel()
         await asyncio.wait({watching})

@@ -23,8 +23,8 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.knowledge import IndexDocument
 from wayline.embedded import NatsServer
 from wayline.journal import bulk_read
-from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
 from wayline.standalone.servers.nats_config import render
+from wayline.standalone.setup.credentials import ADMIN, Credentials, load_credentials
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 

@@ -14,8 +14,7 @@ from wayline.chassis import bus as bus_module
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.errors import Unavailable
 from wayline.embedded import NatsServer, minimal_config
-from wayline.standalone import servers
-from wayline.standalone.servers.embedded import Watch
+from wayline.standalone.servers import watch
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
 from wayline.testkit.disks import SmallDisk, small_disk
@@ -118,10 +117,10 @@ async def test_many_probes_are_one_write(bus: Bus):
 async def test_up_restarts_a_bus_that_stores_nothing_once_there_is_room(
     server: NatsServer, disk: SmallDisk, bus: Bus, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(servers, "STORES_EVERY_S", 0.05)
-    monkeypatch.setattr(servers, "ROOM_MIN_BYTES", 4 * MIB)
+    monkeypatch.setattr(watch, "STORES_EVERY_S", 0.05)
+    monkeypatch.setattr(watch, "ROOM_MIN_BYTES", 4 * MIB)
     said: list[str] = []
-    watching = asyncio.create_task(Watch([server], said=said.append, stores=bus.check).run())
+    watching = asyncio.create_task(watch.Watch([server], print_line=said.append, check=bus.check).run())
     first = server.pid
     try:
         await bus.store("events.acme.j1", b"before", {})

@@ -23,9 +23,9 @@ from wayline.chassis.topology import Limits
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.embedded import NatsServer, free_port
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.standalone.setup.installation import GRAFANA, Installation, Place
+from wayline.standalone.services import MEMBERS, Member, ServiceGroup
+from wayline.standalone.setup.installation import GRAFANA, Installation, ServerAccess
 from wayline.standalone.setup.migrations import migrate_all
-from wayline.standalone.services import MEMBERS, Fleet, Member
 from wayline.testkit import until
 from wayline.testkit.databases import Database
 from wayline.testkit.effects_server import EffectsServer
@@ -135,12 +135,12 @@ async def running(database: Database, directory: Path, binaries: Path | None) ->
         await guarded.server.start()
         stack.push_async_callback(guarded.server.stop)
         stack.callback(_nobody_was_refused, guarded)
-        place = Place(guarded.url, database.dsn, credentials, own_bus=True)
-        async for _ in migrate_all(place, Limits(memory=True)):
+        access = ServerAccess(guarded.url, database.dsn, credentials, own_bus=True)
+        async for _ in migrate_all(access, Limits(memory=True)):
             pass
-        gateway = f"http://127.0.0.1:{await _start_services(stack, place, directory)}"
+        gateway = f"http://127.0.0.1:{await _start_services(stack, access, directory)}"
         watched = WatchedPlatform(
-            gateway, database, place.dsn_of("wayline_grafana", GRAFANA), _until_now(datetime.now(UTC))
+            gateway, database, access.dsn_of("wayline_grafana", GRAFANA), _until_now(datetime.now(UTC))
         )
         if binaries is not None:
             target = gateway.removeprefix("http://")
@@ -160,7 +160,7 @@ def _nobody_was_refused(guarded: Guarded) -> None:
     assert guarded.refusals() == []
 
 
-async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) -> int:
+async def _start_services(stack: AsyncExitStack, access: ServerAccess, directory: Path) -> int:
     """Start all of them; returns the port of the gateway."""
     chat = await stack.enter_async_context(ChatServer(_say))
     effects = await EffectsServer(directory / "effects.txt").start()
@@ -174,15 +174,15 @@ async def _start_services(stack: AsyncExitStack, place: Place, directory: Path) 
     environment.setenv("WAYLINE_ROUTER_BUDGETS_EVERY_S", "0.1")
 
     def settings_of(member: Member) -> BusSettings:
-        dsn = place.dsn_of(member.role, member.identity) if member.schema else None
-        seed = place.seed_of(member.identity)
+        dsn = access.dsn_of(member.role, member.identity) if member.schema else None
+        seed = access.seed_of(member.identity)
         return BusSettings(
-            nats_url=place.nats_url, nats_seed=seed, nats_accounts=True, postgres_dsn=dsn, drain_grace_s=2
+            nats_url=access.nats_url, nats_seed=seed, nats_accounts=True, postgres_dsn=dsn, drain_grace_s=2
         )
 
-    fleet = Fleet(MEMBERS, settings_of)
-    await fleet.start()
-    stack.push_async_callback(fleet.stop)
+    group = ServiceGroup(MEMBERS, settings_of)
+    await group.start()
+    stack.push_async_callback(group.stop)
     return port
 
 

@@ -15,7 +15,7 @@ from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router import handlers
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.standalone.backtest import backtest, policy_of
+from wayline.standalone.backtest import backtest, load_policy
 from wayline.testkit import until
 
 from .conftest import chatting
@@ -98,7 +98,7 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
             since = datetime.now(UTC) - timedelta(days=1)
             called = len(chat.calls)
             same = await backtest(client, current_policy(), since=since)
-            dearer = await backtest(client, policy_of("all-premium"), since=since)
+            dearer = await backtest(client, load_policy("all-premium"), since=since)
             none = await backtest(client, current_policy(), since=datetime.now(UTC))
 
     assert (same["jobs"], same["same"], same["changed"]) == (9, 9, [])

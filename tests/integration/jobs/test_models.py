@@ -16,8 +16,8 @@ from wayline.llm.endpoints import EndpointSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.standalone.doctor.models import examine_models
-from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings as StandaloneSettings
+from wayline.standalone.setup.installation import Installation
 from wayline.testkit import Platform
 
 from .conftest import chatting
@@ -75,10 +75,10 @@ async def test_the_doctor_asks_the_running_system_not_its_shell(
         await platform.bus.ask(PutAgent(tenant="default", name="wanting", config=wanting), Agent)
         monkeypatch.setenv("WAYLINE_URL", f"http://127.0.0.1:{platform.http_port}")
 
-        said = [one.said async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
+        said = [one.text async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
         await platform.stop("executor")
-        alone = [one.said async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
+        alone = [one.text async for one in examine_models(StandaloneSettings(), Installation(tmp_path / "data"))]
 
     assert said[0] == "executors call chat at 127.0.0.1, without a key"
     assert "agent wanting names openai/gpt-6-sol, but executors have no openai" in said
-    assert len(alone) == 1 and alone[0].startswith("nobody says which providers executors can call")
+    assert len(alone) == 1 and alone[0].startswith("the providers that executors can call are unknown")

@@ -18,11 +18,11 @@ from nats.errors import Error
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import declare
 from wayline.embedded import NatsServer, free_port
-from wayline.standalone import bus_access
+from wayline.standalone.bus import manage_clients
 from wayline.standalone.errors import ClientInvalid
-from wayline.standalone.setup.installation import Installation, Place, write_environments
 from wayline.standalone.servers.embedded import nats_server
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation, ServerAccess, write_environments
 from wayline.testkit import until
 
 
@@ -33,20 +33,20 @@ class EmbeddedBus:
     settings: Settings
     installation: Installation
     server: NatsServer
-    place: Place
+    access: ServerAccess
     admin: Bus
     lost: list[str] = field(default_factory=list)
     """Who was cut off."""
 
     async def create(self, name: str, tenant: str, *scopes: str) -> str:
         _, seed, told = await asyncio.to_thread(
-            bus_access.create, name, tenant=tenant, scopes=scopes, settings=self.settings
+            manage_clients.create, name, tenant=tenant, scopes=scopes, settings=self.settings
         )
         assert told.servers == 1
         return seed
 
     async def revoke(self, name: str) -> None:
-        await asyncio.to_thread(bus_access.revoke, name, settings=self.settings)
+        await asyncio.to_thread(manage_clients.revoke, name, settings=self.settings)
 
     @asynccontextmanager
     async def connected(self, who: str, seed: str | None) -> AsyncIterator[tuple[Client, list[str]]]:
@@ -74,14 +74,14 @@ async def embedded(tmp_path: Path) -> AsyncIterator[EmbeddedBus]:
     credentials = installation.load_credentials()
     server = nats_server(installation, settings, credentials)
     await server.start()
-    place = Place(server.url, "postgresql://postgres@127.0.0.1:1/wayline", credentials, own_bus=True)
-    write_environments(installation, place)
+    access = ServerAccess(server.url, "postgresql://postgres@127.0.0.1:1/wayline", credentials, own_bus=True)
+    write_environments(installation, access)
     admin = await Bus.connect(
-        BusSettings(nats_url=server.url, nats_seed=place.seed_of("admin")), service="admin", exit_when_closed=False
+        BusSettings(nats_url=server.url, nats_seed=access.seed_of("admin")), service="admin", exit_when_closed=False
     )
     async for _ in declare(admin.js):
         pass
-    yield EmbeddedBus(settings, installation, server, place, admin)
+    yield EmbeddedBus(settings, installation, server, access, admin)
     await admin.close()
     await server.kill()
 
@@ -160,12 +160,12 @@ async def test_a_revoked_credential_is_cut_off_and_others_go_on(embedded: Embedd
 
 async def test_services_stay_connected_while_credentials_come_and_go(embedded: EmbeddedBus):
     router = await Bus.connect(
-        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.place.seed_of("router")),
+        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.access.seed_of("router")),
         service="router",
         exit_when_closed=False,
     )
     tracing = await Bus.connect(
-        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.place.seed_of("tracing"), nats_accounts=True),
+        BusSettings(nats_url=embedded.server.url, nats_seed=embedded.access.seed_of("tracing"), nats_accounts=True),
         service="tracing",
         exit_when_closed=False,
     )
@@ -198,33 +198,33 @@ async def test_seeds_are_kept_nowhere_and_files_are_the_owners(embedded: Embedde
 
     assert [path for path in files if seed.encode() in path.read_bytes()] == []
     assert os.stat(embedded.installation.clients).st_mode & 0o077 == 0
-    assert [one.name for one in bus_access.kept(embedded.settings)] == ["shop"]
+    assert [one.name for one in manage_clients.clients(embedded.settings)] == ["shop"]
 
 
 @pytest.mark.parametrize(
     ("name", "tenant", "scopes", "said"),
     [
-        ("Shop", "acme", ["submit"], "is no name"),
-        ("shop", "Acme", ["submit"], "is no tenant"),
-        ("shop", "acme.*", ["submit"], "is no tenant"),
+        ("Shop", "acme", ["submit"], "is not a name"),
+        ("shop", "Acme", ["submit"], "is not a tenant"),
+        ("shop", "acme.*", ["submit"], "is not a tenant"),
         ("shop", "acme", [], "there are: submit, signal, follow"),
         ("shop", "acme", ["all"], "no scope all"),
     ],
 )
 def test_a_credential_that_cannot_be_is_refused(tmp_path: Path, name: str, tenant: str, scopes: list[str], said: str):
     with pytest.raises(ClientInvalid, match=said):
-        bus_access.create(name, tenant=tenant, scopes=scopes, settings=Settings(data_dir=tmp_path))
-    assert bus_access.kept(Settings(data_dir=tmp_path)) == []
+        manage_clients.create(name, tenant=tenant, scopes=scopes, settings=Settings(data_dir=tmp_path))
+    assert manage_clients.clients(Settings(data_dir=tmp_path)) == []
 
 
 def test_a_name_is_taken_until_it_is_revoked(tmp_path: Path):
     settings = Settings(data_dir=tmp_path)
-    _, _, told = bus_access.create("shop", tenant="acme", scopes=["submit"], settings=settings)
+    _, _, told = manage_clients.create("shop", tenant="acme", scopes=["submit"], settings=settings)
     with pytest.raises(ClientInvalid, match="revoke it"):
-        bus_access.create("shop", tenant="acme", scopes=["submit"], settings=settings)
-    bus_access.revoke("shop", settings=settings)
+        manage_clients.create("shop", tenant="acme", scopes=["submit"], settings=settings)
+    manage_clients.revoke("shop", settings=settings)
     with pytest.raises(ClientInvalid, match="there is no credential 'shop'"):
-        bus_access.revoke("shop", settings=settings)
+        manage_clients.revoke("shop", settings=settings)
 
-    assert (told.servers, bus_access.kept(settings)) == (0, [])
+    assert (told.servers, manage_clients.clients(settings)) == (0, [])
     assert json.loads((tmp_path / "credentials/clients.json").read_text()) == {"clients": []}

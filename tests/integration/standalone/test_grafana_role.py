@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from wayline.standalone.setup.credentials import Credentials
-from wayline.standalone.setup.installation import GRAFANA, Place
-from wayline.standalone.setup.migrations import migrate_database
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.setup.credentials import Credentials
+from wayline.standalone.setup.installation import GRAFANA, ServerAccess
+from wayline.standalone.setup.migrations import migrate_database
 from wayline.store import Store
 from wayline.testkit import Database
 
@@ -38,29 +38,29 @@ DENIED = asyncpg.InsufficientPrivilegeError
 
 
 @pytest.fixture
-async def place(database: Database) -> AsyncIterator[Place]:
+async def access(database: Database) -> AsyncIterator[ServerAccess]:
     passwords = dict.fromkeys([*(member.identity for member in MEMBERS), GRAFANA], PASSWORD)
-    place = Place("", database.dsn, Credentials({}, passwords), own_bus=False)
-    async for _ in migrate_database(place):
+    access = ServerAccess("", database.dsn, Credentials({}, passwords), own_bus=False)
+    async for _ in migrate_database(access):
         pass
-    tracing = await Store.connect(place.dsn_of("wayline_tracing", "tracing"), schema="tracing")
+    tracing = await Store.connect(access.dsn_of("wayline_tracing", "tracing"), schema="tracing")
     async with tracing.system() as conn:
         await conn.execute("SELECT * FROM keep_spans(2)")
     await tracing.close()
-    yield place
+    yield access
 
 
 @pytest.fixture
-async def grafana(place: Place) -> AsyncIterator[asyncpg.Connection]:
+async def grafana(access: ServerAccess) -> AsyncIterator[asyncpg.Connection]:
     """A session of its role that has switched off what only the role's own settings forbid."""
-    conn = await asyncpg.connect(place.dsn_of("wayline_grafana", GRAFANA))
+    conn = await asyncpg.connect(access.dsn_of("wayline_grafana", GRAFANA))
     await conn.execute("SET default_transaction_read_only = off")
     yield conn
     await conn.close()
 
 
 @pytest.fixture
-async def admin(database: Database, place: Place) -> AsyncIterator[asyncpg.Connection]:
+async def admin(database: Database, access: ServerAccess) -> AsyncIterator[asyncpg.Connection]:
     conn = await asyncpg.connect(database.dsn)
     yield conn
     await conn.close()
@@ -129,8 +129,8 @@ async def test_grafana_makes_nothing_of_its_own(grafana: asyncpg.Connection):
 
 
 @pytest.mark.parametrize("days", [None, -1, 0, 3_661, 2_000_000_000])
-async def test_how_long_spans_are_kept_is_bounded(place: Place, days: int | None):
-    tracing = await Store.connect(place.dsn_of("wayline_tracing", "tracing"), schema="tracing")
+async def test_how_long_spans_are_kept_is_bounded(access: ServerAccess, days: int | None):
+    tracing = await Store.connect(access.dsn_of("wayline_tracing", "tracing"), schema="tracing")
     try:
         for function in ("keep_spans", "keep_partitions"):
             with pytest.raises(asyncpg.InvalidParameterValueError, match="1 to 3660 days"):

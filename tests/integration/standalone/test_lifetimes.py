@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from wayline.embedded.process import is_alive
-from wayline.standalone.servers.embedded import DEATHS_MAX
+from wayline.standalone.servers.watch import DEATHS_MAX
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import NatsFactory, run
 

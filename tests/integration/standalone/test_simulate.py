@@ -68,7 +68,7 @@ def test_an_error_is_one_line_that_says_what_to_do(trouble, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         arguments, expected = {
             "port": (("--port", str(taken.getsockname()[1])), "--port"),
-            "script": (("--script", str(tmp_path / "none.py")), "is no Python file"),
+            "script": (("--script", str(tmp_path / "none.py")), "is not a Python file"),
             "nothing in it": (("--script", str(empty)), "has no function `script(asked)`"),
         }[trouble]
         code = f"from wayline.standalone.cli import app; app({['simulate', *arguments]!r})"

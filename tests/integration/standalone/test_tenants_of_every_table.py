@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from wayline.standalone.setup.credentials import Credentials
-from wayline.standalone.setup.installation import GRAFANA, Place
-from wayline.standalone.setup.migrations import migrate_database
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.setup.credentials import Credentials
+from wayline.standalone.setup.installation import GRAFANA, ServerAccess
+from wayline.standalone.setup.migrations import migrate_database
 from wayline.store import Store
 from wayline.testkit import Database
 
@@ -126,8 +126,8 @@ class Tables:
 @pytest.fixture
 async def tables(database: Database) -> AsyncIterator[Tables]:
     passwords = dict.fromkeys([*(member.identity for member in MEMBERS), GRAFANA], "secret")
-    place = Place("", database.dsn, Credentials({}, passwords), own_bus=False)
-    async for _ in migrate_database(place):
+    access = ServerAccess("", database.dsn, Credentials({}, passwords), own_bus=False)
+    async for _ in migrate_database(access):
         pass
     owners = {member.schema: member for member in MEMBERS if member.schema}
     async with AsyncExitStack() as ends:
@@ -136,7 +136,7 @@ async def tables(database: Database) -> AsyncIterator[Tables]:
         stores: dict[str, Store] = {}
         nobody: dict[str, asyncpg.Connection] = {}
         for schema, member in owners.items():
-            dsn = place.dsn_of(member.role, member.identity)
+            dsn = access.dsn_of(member.role, member.identity)
             stores[schema] = await Store.connect(dsn, schema=schema)
             ends.push_async_callback(stores[schema].close)
             nobody[schema] = await asyncpg.connect(dsn)

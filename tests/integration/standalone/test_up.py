@@ -186,7 +186,7 @@ def test_an_agent_that_is_removed_takes_no_more_jobs(wayline: Installed):
 
     said = [wayline.wayline("agents", "remove", "brief").stdout for _ in range(2)]
 
-    assert said == ["brief is gone\n", "there was no agent brief\n"]
+    assert said == ["brief is removed\n", "there is no agent brief\n"]
     refused = json.loads(wayline.wayline("run", "x", "--agent", "brief", "--json").stdout)
     assert refused["error"]["code"] == "unknown_agent"
 

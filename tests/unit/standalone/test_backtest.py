@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from wayline.client import ApiError
 from wayline.routing import current_policy
-from wayline.standalone.backtest import backtest, policy_of
+from wayline.standalone.backtest import backtest, load_policy
 from wayline.standalone.cli import app
-from wayline.standalone.terminal.views import backtest_table
+from wayline.standalone.terminal.list_views import backtest_table
 
 from ..routing.recorded_jobs import NOW, recorded
 
@@ -38,7 +38,7 @@ async def test_jobs_whose_logs_have_aged_out_are_skipped_and_counted():
     assert (told["jobs"], told["same"], told["aged_out"]) == (1, 1, 2)
     console = Console(width=200, record=True)
     console.print(backtest_table(told))
-    assert "2 more were skipped, because their logs have aged out" in console.export_text()
+    assert "2 more were skipped, because their logs have expired" in console.export_text()
 
 
 async def test_another_refusal_of_a_log_still_ends_the_backtest():
@@ -54,10 +54,10 @@ def test_a_policy_is_a_name_or_a_file_of_overrides(tmp_path: Path):
     (tmp_path / "mine.yaml").write_text("tiers: {sentiment: premium}\n")
     (tmp_path / "mine.json").write_text('{"levels": {"complex": 0.1}}')
 
-    mine = policy_of(str(tmp_path / "mine.yaml"))
+    mine = load_policy(str(tmp_path / "mine.yaml"))
     assert (mine.label, mine.tiers["sentiment"], mine.tiers["drafting"]) == ("mine/3", "premium", "standard")
-    assert policy_of(str(tmp_path / "mine.json")).levels == {"complex": 0.1}
-    assert policy_of("current") == current_policy()
+    assert load_policy(str(tmp_path / "mine.json")).levels == {"complex": 0.1}
+    assert load_policy("current") == current_policy()
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_a_file_that_is_no_policy_is_refused_with_the_place(tmp_path: Path, text
     path.write_text(text)
 
     with pytest.raises(ValueError, match=told):
-        policy_of(str(path))
+        load_policy(str(path))
 
 
 def test_what_is_neither_a_policy_nor_a_file_names_the_policies():
     with pytest.raises(ValueError, match="current, locked, all-standard, all-premium"):
-        policy_of("nobody")
+        load_policy("nobody")
 
 
 def test_a_wrong_argument_is_refused_in_one_line():

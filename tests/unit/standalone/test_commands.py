@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from wayline.contracts.jobs import JobOptions, SubmitJob
 from wayline.standalone.cli import app
 from wayline.standalone.launch.sample_job import sample_files
-from wayline.standalone.terminal.money_views import usd
 from wayline.standalone.terminal.job_progress import event_line
+from wayline.standalone.terminal.money_views import usd
 
 HEAVY = ("asyncpg", "fastapi", "httpx2", "mcp", "nats", "opentelemetry", "pydantic", "structlog", "wayline.chassis")
 
@@ -87,7 +87,7 @@ def test_an_infinite_number_is_refused_by_its_option(seconds: str):
     done = CliRunner().invoke(app, ["run", "hello", f"--max-seconds={seconds}"])
 
     assert done.exit_code == 2
-    assert "'--max-seconds': a finite number is needed" in done.stderr
+    assert "'--max-seconds': give a finite number" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("run", "-"), ("agents", "put", "a", "-"), ("models", "add", "-")])

@@ -10,13 +10,13 @@ import nkeys
 import pytest
 
 from wayline.chassis.accounts import render_accounts
-from wayline.standalone.setup.credentials import load_credentials
 from wayline.standalone.errors import DataDirInvalid
-from wayline.standalone.setup.installation import Installation, Place, read_environment, write_environments
-from wayline.standalone.setup.migrate import find_place
 from wayline.standalone.servers.nats_config import render
 from wayline.standalone.services import MEMBERS
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.credentials import load_credentials
+from wayline.standalone.setup.installation import Installation, ServerAccess, read_environment, write_environments
+from wayline.standalone.setup.migrate import find_servers
 
 
 def test_the_second_start_finds_the_credentials_of_the_first(tmp_path: Path):
@@ -52,11 +52,11 @@ def test_a_foreign_key_file_is_refused_as_such(tmp_path: Path):
 
 def test_what_is_secret_shows_in_no_repr(tmp_path: Path):
     credentials = load_credentials(tmp_path / "keys.json", identities=["router"], roles=["router"])
-    place = Place("nats://u:secret@here", "postgresql://u:secret@here/db", credentials, own_bus=True)
+    access = ServerAccess("nats://u:secret@here", "postgresql://u:secret@here/db", credentials, own_bus=True)
 
-    shown = repr(place)
+    shown = repr(access)
     assert "secret" not in shown
-    assert place.nats_address == "nats://here"
+    assert access.nats_address == "nats://here"
     assert not [value for value in (*credentials.seeds.values(), *credentials.passwords.values()) if value in shown]
 
 
@@ -76,9 +76,11 @@ def test_the_bus_configuration_has_only_public_keys_and_syncs_writes(tmp_path: P
 
 def test_a_service_is_given_its_own_role_at_the_administrators_address(tmp_path: Path):
     credentials = load_credentials(tmp_path / "keys.json", identities=["executor"], roles=["router"])
-    place = Place("nats://b:4222", "postgresql://root:pw@db:5433/wayline?sslmode=require", credentials, own_bus=False)
+    access = ServerAccess(
+        "nats://b:4222", "postgresql://root:pw@db:5433/wayline?sslmode=require", credentials, own_bus=False
+    )
 
-    dsn = place.dsn_of("wayline_router", "router")
+    dsn = access.dsn_of("wayline_router", "router")
 
     password = credentials.passwords["router"]
     assert dsn == f"postgresql://wayline_router:{password}@db:5433/wayline?sslmode=require"
@@ -99,24 +101,24 @@ def test_an_own_buss_admin_seed_is_written_for_the_admin_only(tmp_path: Path):
     theirs = load_credentials(tmp_path / "theirs.json", identities=["admin"], roles=[]).seeds["admin"]
     installation, settings = secured(tmp_path / "data", nats_seed=theirs)
 
-    place = find_place(settings, installation)
-    write_environments(installation, place)
+    access = find_servers(settings, installation)
+    write_environments(installation, access)
 
     own = installation.load_credentials().seeds
-    assert place.seed_of("admin") == theirs
+    assert access.seed_of("admin") == theirs
     assert kept_seeds(installation) == {
         **{member.identity: own[member.identity] for member in MEMBERS},
         "admin": theirs,
     }
     # The second time nobody needs to say it again.
-    again = find_place(settings.model_copy(update={"nats_url": None, "nats_seed": None}), installation)
+    again = find_servers(settings.model_copy(update={"nats_url": None, "nats_seed": None}), installation)
     assert (again.nats_url, again.seed_of("admin"), again.own_bus) == ("nats://theirs:4222", theirs, False)
 
 
 def test_a_bus_without_authentication_needs_no_seed(tmp_path: Path):
     installation, settings = secured(tmp_path)
 
-    write_environments(installation, find_place(settings, installation))
+    write_environments(installation, find_servers(settings, installation))
 
     assert set(kept_seeds(installation).values()) == {None}
 
@@ -126,7 +128,7 @@ def test_a_bus_with_our_administrator_knows_all_of_us(tmp_path: Path):
     own.prepare()
     installation, settings = secured(tmp_path, nats_seed=own.load_credentials().seeds["admin"])
 
-    place = find_place(settings, installation)
+    access = find_servers(settings, installation)
 
-    assert place.own_bus
-    assert place.environment_of(MEMBERS[0])["WAYLINE_NATS_SEED"] == own.load_credentials().seeds[MEMBERS[0].identity]
+    assert access.own_bus
+    assert access.environment_of(MEMBERS[0])["WAYLINE_NATS_SEED"] == own.load_credentials().seeds[MEMBERS[0].identity]

@@ -14,9 +14,9 @@ from wayline.contracts.models import ModelCard, ModelList, Prices, Provider, Pro
 from wayline.llm.catalogue import bundled
 from wayline.llm.endpoints import EndpointSettings
 from wayline.standalone.doctor.models import examine_models, examine_running
-from wayline.standalone.terminal.model_views import model_details, models_table
-from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.terminal.model_views import model_details, models_table
 
 Findings = Callable[[], Awaitable[list[tuple[str, str]]]]
 
@@ -56,7 +56,7 @@ def findings(tmp_path: Path):
 
     async def found() -> list[tuple[str, str]]:
         nothing = Installation(tmp_path / "data")
-        return [(finding.state, finding.said) async for finding in examine_models(Settings(), nothing)]
+        return [(finding.state, finding.text) async for finding in examine_models(Settings(), nothing)]
 
     return found
 
@@ -79,7 +79,7 @@ def told(
 ) -> list[tuple[str, str]]:
     all_of_them = executors if isinstance(executors, list) else [executors]
     lists = [one.model_dump(mode="json") for one in all_of_them], models.model_dump(mode="json")
-    return [(finding.state, finding.said) for finding in examine_running(*lists, list(agents))]
+    return [(finding.state, finding.text) for finding in examine_running(*lists, list(agents))]
 
 
 def test_an_unknown_price_shows_unknown_and_a_free_model_zero():
@@ -138,7 +138,7 @@ def test_the_doctor_sees_that_routers_and_executors_are_configured_differently()
 
     assert told(HERE, models)[1:] == [
         ("warning", "routers send jobs to openai, which executors cannot call"),
-        ("note", "nobody says what these cost: openai/unpriced"),
+        ("note", "these models have no price: openai/unpriced"),
     ]
 
 
@@ -183,7 +183,7 @@ async def test_the_doctor_names_each_provider_and_unpriced_models(monkeypatch: p
     assert await findings() == [
         ("ok", "anthropic at http://127.0.0.1:9, without a key"),
         ("ok", "openai at https://api.openai.com/v1"),
-        ("note", "nobody says what these cost: openai/gpt-6.2-sol, openai/gpt-6.2-astra"),
+        ("note", "these models have no price: openai/gpt-6.2-sol, openai/gpt-6.2-astra"),
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from wayline.standalone.terminal.views import job_line, planned
+from wayline.standalone.terminal.job_views import job_line, planned
 from wayline.standalone.terminal.money_views import budgets_table, costs_table, job_costs
 
 ENDED: dict[str, Any] = {
@@ -108,7 +108,7 @@ def test_a_dry_run_shows_its_cost_range_and_refusal():
     ]
     assert shown(planned(refused))[3] == ["it would be refused: one call can cost $0.2"]
     assert shown(planned(asking))[2] == ["p/small would be asked first which type of task it is"]
-    assert shown(planned(unknown))[2] == ["what it costs is unknown; nothing was run"]
+    assert shown(planned(unknown))[2] == ["its cost is unknown; nothing was run"]
 
 
 def test_budgets_show_what_is_spent_held_and_left():

@@ -14,12 +14,12 @@ import structlog
 
 from wayline.chassis import BusSettings
 from wayline.chassis.permissions import IDENTITIES
-from wayline.standalone import logs
-from wayline.standalone.setup.installation import Installation
+from wayline.standalone.launch import log_config
 from wayline.standalone.launch.serve import bus_settings
-from wayline.standalone.services import MEMBERS, Fleet, Member, members
-from wayline.standalone.settings import Settings
 from wayline.standalone.launch.stopping import Stopped, Stopping
+from wayline.standalone.services import MEMBERS, Member, ServiceGroup, members
+from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
 
 
 class Slow:
@@ -36,31 +36,31 @@ class Slow:
         self._ended.append(self.name)
 
 
-def fleet_of(**services: Slow) -> Fleet:
+def group_of(**services: Slow) -> ServiceGroup:
     crew = members(services)
-    fleet = Fleet(crew, lambda _: BusSettings())
-    fleet._aboard = cast("Any", {member: services[member.identity] for member in crew})
-    return fleet
+    group = ServiceGroup(crew, lambda _: BusSettings())
+    group._running = cast("Any", {member: services[member.identity] for member in crew})
+    return group
 
 
 async def test_who_asks_ends_before_who_answers_and_the_listener_last():
     ended: list[str] = []
-    fleet = fleet_of(**{name: Slow(name, ended) for name in ("tracing", "router", "executor")})
+    group = group_of(**{name: Slow(name, ended) for name in ("tracing", "router", "executor")})
 
-    await Stopping().drain(fleet)
+    await Stopping().drain(group)
 
     assert ended == ["executor", "router", "tracing"]
 
 
 async def test_a_second_signal_ends_what_the_first_left_in_hand():
     ended: list[str] = []
-    fleet = fleet_of(executor=Slow("executor", ended, takes=asyncio.Event()), router=Slow("router", ended))
+    group = group_of(executor=Slow("executor", ended, takes=asyncio.Event()), router=Slow("router", ended))
     stopping = Stopping()
     stopping.asked.set()
 
-    draining = asyncio.create_task(stopping.drain(fleet))
+    draining = asyncio.create_task(stopping.drain(group))
     await asyncio.sleep(0)
-    stopping._heard()
+    stopping._on_signal()
     await asyncio.wait_for(draining, 30)
 
     assert ended == ["executor", "router"]
@@ -73,7 +73,7 @@ async def test_one_that_cannot_end_keeps_no_other_from_it():
         async def stop(self, grace_s: float | None = None) -> None:
             raise ConnectionError("the bus is gone")
 
-    await fleet_of(executor=Broken("executor", ended), router=Slow("router", ended)).stop()
+    await group_of(executor=Broken("executor", ended), router=Slow("router", ended)).stop()
 
     assert ended == ["router"]
 
@@ -88,7 +88,7 @@ async def test_a_signal_ends_a_start_that_is_under_way():
         finally:
             cancelled.set()
 
-    asyncio.get_running_loop().call_soon(stopping._heard)
+    asyncio.get_running_loop().call_soon(stopping._on_signal)
     with pytest.raises(Stopped):
         await stopping.or_stop(forever())
 
@@ -130,7 +130,7 @@ def test_a_process_uses_ups_credentials_unless_its_environment_overrides_them(
 def test_log_lines_are_json_where_asked_and_of_the_level_asked(tmp_path: Path):
     before = logging.getLogger().handlers[:]
     try:
-        logs.configure(Settings(log="json", log_level="warning"), file=tmp_path / "log")
+        log_config.configure(Settings(log="json", log_level="warning"), file=tmp_path / "log")
         structlog.get_logger().info("too quiet")
         structlog.get_logger().warning("heard", job="j1")
         logging.getLogger("somebody").error("also heard")

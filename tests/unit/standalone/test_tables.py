@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 from rich.markup import escape
 
-from wayline.standalone.terminal.views import backtest_table
+from wayline.standalone.terminal.list_views import backtest_table
 from wayline.standalone.terminal.money_views import budgets_table, costs_table
 from wayline.standalone.terminal.table import details, table
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from wayline.standalone.commands.times import moment
+from wayline.standalone.commands.times import past_time
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
@@ -22,10 +22,10 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
     ],
 )
 def test_so_long_ago_and_dates_are_understood(said: str, meant: datetime):
-    assert moment(said, NOW) == meant
+    assert past_time(said, NOW) == meant
 
 
 @pytest.mark.parametrize("said", ["", "yesterday", "7", "-7d", "999999w", "2026-13-01"])
 def test_anything_else_is_answered_with_what_is_understood(said: str):
     with pytest.raises(ValueError, match=r"is neither an age like 7d or 12h nor a date like 2026-11-01"):
-        moment(said, NOW)
+        past_time(said, NOW)

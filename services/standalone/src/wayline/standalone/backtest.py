@@ -1,4 +1,4 @@
-"""What another routing policy would have done with the jobs that ran: read their logs and decide them again."""
+"""Backtest a routing policy: read the logs of past jobs and decide them again."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 PAGE = 50
 GONE = 404
 JOBS_MAX = 10_000
-"""Of the newest jobs; a longer history is not read."""
+"""The most jobs that are read, the newest first."""
 
 
-def policy_of(said: str) -> Policy:
-    """A policy by its name, or the bundled one with what a JSON or YAML file says otherwise. Raises ValueError."""
-    known = named_policy(said)
+def load_policy(source: str) -> Policy:
+    """Return a policy by its name, or the bundled one with the overrides of a JSON or YAML file. Raises ValueError."""
+    known = named_policy(source)
     if known is not None:
         return known
-    path = Path(said)
+    path = Path(source)
     if not path.is_file():
-        raise ValueError(f"{said!r} is neither a policy (current, locked, all-standard, all-premium) nor a file")
+        raise ValueError(f"{source!r} is neither a policy (current, locked, all-standard, all-premium) nor a file")
     try:
         return policy_with(path.stem, _read(path))
     except ValidationError as error:
@@ -42,19 +42,19 @@ def _read(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        said = json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.read_text())
+        overrides = json.loads(path.read_text()) if path.suffix == ".json" else yaml.safe_load(path.read_text())
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(overrides, dict):
         raise ValueError(f"{path} must hold names and values: tiers, moves, levels, weights …")
-    return said
+    return overrides
 
 
 async def backtest(client: Client, policy: Policy, *, since: datetime) -> dict[str, Any]:
-    """Read every job since then and decide it again; a job whose log has aged out is counted and left out."""
+    """Read every job since then and decide it again; jobs whose log has expired are only counted."""
     decided, aged_out = [], 0
     async for log in _logs(client, since):
-        # A log ages out from its beginning: what is left of it does not say how the job was routed.
+        # A log expires from its beginning, and the beginning holds the routing decision.
         if log is None or not any(event.get("seq") == 1 for event in log):
             aged_out += 1
         elif (one := decide_again(log, policy)) is not None:
@@ -63,7 +63,7 @@ async def backtest(client: Client, policy: Policy, *, since: datetime) -> dict[s
 
 
 async def _logs(client: Client, since: datetime) -> AsyncIterator[list[dict[str, Any]] | None]:
-    """Read the log of every job since then, newest first; None where it is not there any more."""
+    """Yield the log of every job since then, newest first; None where it has expired."""
     seen = 0
     async for page in client.pages("/v1/jobs", limit=PAGE):
         recent = [job for job in page["jobs"] if datetime.fromisoformat(job["created_at"]) >= since]

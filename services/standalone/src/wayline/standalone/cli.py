@@ -1,4 +1,4 @@
-"""The `wayline` command: its tree, and nothing that is slow to import."""
+"""The `wayline` command and its subcommands; nothing here is slow to import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wayline.standalone.commands.simulate import simulate
 
 app = typer.Typer(
     name="wayline",
-    help="AI agents as durable jobs on a message bus, every step traced and priced.",
+    help="Run AI agents as durable jobs on a message bus, every step traced and priced.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -23,8 +23,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         from importlib.metadata import version
 
         print(f"wayline {version('wayline-standalone')}")
@@ -37,7 +37,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
     ] = False,
 ) -> None:
-    """AI agents as durable jobs on a message bus, every step traced and priced."""
+    """Run AI agents as durable jobs on a message bus, every step traced and priced."""
 
 
 @app.command()
@@ -46,17 +46,17 @@ def up(
         bool, typer.Option("--servers-only", help="Only NATS and Postgres, migrated: services run as processes.")
     ] = False,
     sample: Annotated[
-        bool, typer.Option("--sample", help="On an empty data directory: sample knowledge and a first job, in view.")
+        bool, typer.Option("--sample", help="On an empty data directory: ingest sample documents and show a first job.")
     ] = False,
 ) -> None:
     """Start everything on this machine, until Ctrl-C."""
     import uvloop
 
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone.settings import Settings
+    with exit_on_error():
         from wayline.standalone.launch.up import up as start
+        from wayline.standalone.settings import Settings
 
         uvloop.run(start(Settings(), servers_only=servers_only, sample=sample))
 
@@ -68,9 +68,9 @@ def serve(
     """Run services as a process of their own, configured by WAYLINE_ variables."""
     import uvloop
 
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
+    with exit_on_error():
         from wayline.standalone.launch.serve import serve as start
         from wayline.standalone.settings import Settings
 
@@ -85,14 +85,14 @@ def migrate(
     replicas: Annotated[int | None, typer.Option(help="Copies of each stream in a NATS cluster.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database and the streams to what this version needs, saying what changed."""
+    """Bring the database and the streams to this version, and print each change."""
     import asyncio
 
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone.setup.migrate import migrate as change
+    with exit_on_error():
         from wayline.standalone.settings import Settings
+        from wayline.standalone.setup.migrate import migrate as change
 
         chosen = {name: value for name, value in {"ack_wait_s": ack_wait, "replicas": replicas}.items() if value}
         asyncio.run(change(Settings(**chosen), as_json=as_json))  # type: ignore[arg-type]
@@ -103,13 +103,13 @@ def doctor(as_json: AsJson = False) -> None:
     """Find what is wrong and say what to do. Exit code 1: there is a problem."""
     import asyncio
 
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone.doctor.report import doctor as examine
+    with exit_on_error():
+        from wayline.standalone.doctor.report import report
         from wayline.standalone.settings import Settings
 
-        healthy = asyncio.run(examine(Settings(), as_json=as_json))
+        healthy = asyncio.run(report(Settings(), as_json=as_json))
     raise typer.Exit(0 if healthy else 1)
 
 
@@ -133,8 +133,8 @@ app.add_typer(administration.dead_letters, name="dead-letters")
 
 
 def main() -> None:
-    """The entry point."""
-    # Into a terminal or a pipe that is not UTF-8, what it cannot hold is a question mark and no traceback.
+    """Run the command line."""
+    # On an output that is not UTF-8, characters it cannot hold become question marks instead of a traceback.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
     app()

@@ -1,11 +1,11 @@
-"""What can go wrong before anything serves.
+"""Errors of the `wayline` command itself.
 
 WaylineError
 └── StandaloneError
     ├── AlreadyRunning     another `wayline up` holds the data directory
     ├── DataDirInvalid     the data directory cannot be made, read or written
     ├── UnknownService     no service has that name
-    ├── NoServers          nobody has said where the servers are
+    ├── NoServers          no address of a database is known
     ├── ClientInvalid      a credential of the bus cannot be made or found
     └── ServerLost         an embedded server keeps dying
 """
@@ -18,7 +18,7 @@ from wayline.contracts.errors import WaylineError
 
 
 class StandaloneError(WaylineError):
-    """The root of what the command line itself finds wrong."""
+    """The root of the command's own errors."""
 
 
 class AlreadyRunning(StandaloneError):
@@ -43,7 +43,7 @@ class DataDirInvalid(StandaloneError):
 
 
 class ClientInvalid(StandaloneError):
-    """A credential of the bus cannot be made or found as it is named."""
+    """A credential of the bus cannot be made, or does not exist."""
 
 
 class UnknownService(StandaloneError):
@@ -59,15 +59,15 @@ class ServerLost(StandaloneError):
     def __init__(self, *, server: str, times: int, within_s: float, log: Path) -> None:
         super().__init__(
             f"{server} ended {times} times within {within_s:g} s, so `wayline up` stops; its data is kept. "
-            f"What it said last is in {log}."
+            f"Its last log lines are in {log}."
         )
 
 
 class NoServers(StandaloneError):
-    """Nobody has said where the servers are."""
+    """No address of a database is known."""
 
     def __init__(self, *, data_dir: Path) -> None:
         super().__init__(
-            f"where is Postgres? No `wayline up` was run on {data_dir}, and WAYLINE_POSTGRES_DSN is not set "
-            "(an administrator's address: migrations make schemas and roles)."
+            f"the address of Postgres is unknown: `wayline up` was never run on {data_dir}, and WAYLINE_POSTGRES_DSN "
+            "is not set. Set it to an administrator's address: migrations create schemas and roles."
         )

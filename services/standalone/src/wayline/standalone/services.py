@@ -1,4 +1,4 @@
-"""The services there are, and how several of them live in one process."""
+"""The services of Wayline, and groups of them in one process."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Member:
-    """A service: its identity on the bus is its package's name too."""
+    """A service; its identity on the bus is also its package's name."""
 
     identity: str
     schema: str | None = None
     vector: bool = False
     stops: int = 1
-    """Its turn when all stop: who asks goes before who answers, and who hears everybody's spans is last."""
+    """Its turn when all stop: services that ask before those that answer, and last the one that takes all spans."""
 
     @property
     def name(self) -> str:
-        """As people write it."""
+        """Return the name as people write it."""
         return self.identity.replace("_", "-")
 
     @property
     def role(self) -> str:
-        """Its role in the database."""
+        """Return its role in the database."""
         return f"wayline_{self.identity}"
 
     def migrations(self) -> Path:
-        """Where its migrations are, without importing the service."""
+        """Return the folder of its migrations, without importing the service."""
         return Path(str(files(f"wayline.{self.identity}") / "migrations"))
 
     def load(self) -> None:
-        """Import its wiring: most of what a start costs."""
+        """Import its wiring, which takes most of the time of a start."""
         importlib.import_module(f"wayline.{self.identity}.app")
 
     def check_settings(self) -> None:
@@ -54,7 +54,7 @@ class Member:
         importlib.import_module(f"wayline.{self.identity}.settings").Settings()
 
     async def build(self, settings: BusSettings) -> Service:
-        """The service, connected but not started."""
+        """Return the service, connected but not started."""
         return await importlib.import_module(f"wayline.{self.identity}.app").build(bus_settings=settings)
 
 
@@ -69,7 +69,7 @@ MEMBERS = (
 
 
 def members(names: Iterable[str]) -> list[Member]:
-    """The services of these names, each once. Raises UnknownService."""
+    """Return the services of these names, each once. Raises UnknownService."""
     known = {member.identity: member for member in MEMBERS}
     chosen: dict[str, Member] = {}
     for name in names:
@@ -80,47 +80,47 @@ def members(names: Iterable[str]) -> list[Member]:
     return list(chosen.values())
 
 
-class Fleet:
-    """Services that share this process: started together, stopped in turn."""
+class ServiceGroup:
+    """Services that share this process: started together, stopped in turns."""
 
-    def __init__(self, crew: Iterable[Member], settings_of: Callable[[Member], BusSettings]) -> None:
-        self._crew = list(crew)
+    def __init__(self, members: Iterable[Member], settings_of: Callable[[Member], BusSettings]) -> None:
+        self._members = list(members)
         self._settings_of = settings_of
-        self._aboard: dict[Member, Service] = {}
+        self._running: dict[Member, Service] = {}
 
     async def start(self, *, began: Callable[[Member], None] = lambda _: None) -> None:
-        """Build and start every service; when one cannot, the others are stopped again."""
+        """Build and start every service; when one fails, stop the others again."""
         async with asyncio.TaskGroup() as starting:
-            for member in self._crew:
+            for member in self._members:
                 starting.create_task(self._start(member, began))
 
     async def _start(self, member: Member, began: Callable[[Member], None]) -> None:
         service = await member.build(self._settings_of(member))
-        self._aboard[member] = service
+        self._running[member] = service
         await service.start()
         began(member)
 
     async def stop(self, grace_s: float | None = None) -> None:
-        """Drain them in turn; `grace_s` is what each may take for the work in hand, its own setting by default."""
-        for turn in sorted({member.stops for member in self._aboard}):
-            going = [member for member in self._aboard if member.stops == turn]
+        """Drain them in turns; `grace_s` bounds the work in hand of each, by default its own setting."""
+        for turn in sorted({member.stops for member in self._running}):
+            going = [member for member in self._running if member.stops == turn]
             ended = await asyncio.gather(*(self._stop(member, grace_s) for member in going), return_exceptions=True)
             for member, error in zip(going, ended, strict=True):
-                # What one could not put away must not keep the others from it; what is durable is on the bus.
+                # One service's error must not keep the others from stopping in order.
                 if isinstance(error, Exception):
                     log.error("a service did not stop in order", service=member.name, error=repr(error))
 
     async def _stop(self, member: Member, grace_s: float | None) -> None:
-        await self._aboard[member].stop(grace_s)
-        self._aboard.pop(member, None)
+        await self._running[member].stop(grace_s)
+        self._running.pop(member, None)
 
     def stuck(self) -> str | None:
         """Return the first word of subjects on which one of them gets no ack from the bus; None: there are none."""
-        return next((word for service in self._aboard.values() if (word := service.bus.stuck)), None)
+        return next((word for service in self._running.values() if (word := service.bus.stuck)), None)
 
     async def ready(self) -> dict[str, str]:
-        """How each thing that each service needs is, as `service.thing`."""
+        """Return the state of each thing that each service needs, as `service.thing`."""
         states: dict[str, str] = {}
-        for member, service in self._aboard.items():
+        for member, service in self._running.items():
             states |= {f"{member.name}.{need}": state for need, state in (await service.ready()).items()}
         return states

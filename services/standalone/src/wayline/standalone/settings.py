@@ -1,4 +1,4 @@
-"""Every knob of the `wayline` command's server side; services read their own."""
+"""Settings of `wayline up`, `serve`, `migrate` and `doctor`; each service reads its own."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from wayline.chassis.topology import Limits
 
 
 class Settings(EnvironmentSettings):
-    """From `WAYLINE_…` variables; an empty one counts as not set."""
+    """Settings from `WAYLINE_…` variables; an empty one counts as not set."""
 
     model_config = SettingsConfigDict(env_prefix="WAYLINE_")
 
     data_dir: Path = Field(default=Path(".wayline"), description="Data, credentials and logs of one installation.")
     nats_url: NatsServers | None = Field(default=None, description="A bus of your own, instead of the embedded one.")
-    nats_seed: NkeySeed | None = Field(default=None, description="The nkey for that bus; none: connect without one.")
+    nats_seed: NkeySeed | None = Field(default=None, description="The nkey seed for that bus; not set: none.")
     nats_accounts_file: Path | None = Field(
-        default=None, description="Where a bus of your own includes its accounts from; none: the embedded one's."
+        default=None,
+        description="The file of accounts that a bus of your own includes; not set: the embedded bus's.",
     )
     nats_port: Port = 4222
-    nats_monitor_port: Port | None = Field(default=None, description="NATS's own monitoring page; none: nowhere.")
-    nats_monitor_url: HttpUrl | None = Field(default=None, description="The same of a bus of your own, for the doctor.")
+    nats_monitor_port: Port | None = Field(default=None, description="Port of NATS's monitoring page; not set: none.")
+    nats_monitor_url: HttpUrl | None = Field(default=None, description="The monitoring page of your own bus.")
     postgres_dsn: PostgresDsn | None = Field(
-        default=None, description="A database of your own; `up` and `migrate` administer."
+        default=None, description="A database of your own; `up` and `migrate` administer it."
     )
     postgres_admin_dsn: PostgresDsn | None = Field(
-        default=None, description="Its administrator, where that is another one."
+        default=None, description="The address for its administrator, if that is another role."
     )
-    postgres_port: Port | None = Field(default=None, description="None: a free one, remembered.")
+    postgres_port: Port | None = Field(default=None, description="Not set: a free one, used again at the next start.")
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
     health_host: str = "127.0.0.1"
-    health_port: Port | None = Field(default=None, description="Probes and metrics of `serve`; none: nowhere.")
+    health_port: Port | None = Field(default=None, description="Port of probes and metrics of `serve`; not set: none.")
     ack_wait_s: float = Field(default=10.0, gt=0, description="How soon a killed executor's jobs are taken over.")
     replicas: int = Field(default=1, ge=1, le=5, description="Copies of each stream in a NATS cluster.")
     submit_per_tenant_max: int = Field(
@@ -55,12 +56,12 @@ class Settings(EnvironmentSettings):
 
     @field_validator("log", "log_level", mode="before")
     @classmethod
-    def _any_case(cls, said: object) -> object:
-        return said.lower() if isinstance(said, str) else said
+    def _any_case(cls, value: object) -> object:
+        return value.lower() if isinstance(value, str) else value
 
     @property
     def limits(self) -> Limits:
-        """What the streams are declared with."""
+        """Return the limits with which the streams are declared."""
         return Limits(
             replicas=self.replicas,
             ack_wait_s=self.ack_wait_s,
@@ -71,5 +72,5 @@ class Settings(EnvironmentSettings):
 
     @property
     def admin_dsn(self) -> str | None:
-        """Who may create schemas and roles in a database of your own."""
+        """Return the address as the role that may create schemas and roles, in a database of your own."""
         return self.postgres_admin_dsn or self.postgres_dsn

@@ -1,4 +1,4 @@
-"""The accounts of the installation's bus: a file that the server includes, and reads again when it has changed."""
+"""The accounts of the installation's bus: a file that the server includes, and reloads after a change."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from nats.aio.client import Client as Connection
 from wayline.chassis.accounts import render_accounts
 from wayline.contracts.errors import Unavailable
 from wayline.standalone.bus.clients import read_clients
+from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials
 from wayline.standalone.setup.installation import Installation, read_environment
-from wayline.standalone.settings import Settings
 
 ACCOUNTS_FILE = "accounts.conf"
 RELOADS = 2
-"""A server that reads of a new account sets up what it imports when it reads its configuration the next time."""
+"""A server sets up the imports of a new account only when it reloads its configuration once more."""
 WITHIN_S = 5.0
 SERVERS_WITHIN_S = 0.5
-"""How long the servers of a cluster have to say that they are there."""
+"""How long the servers of a cluster have to answer a ping."""
 SERVERS_MAX = 100
 FOR_THE_SERVER = 0o644
 """Public keys and permissions; a server in a container runs as another user."""
 
 
 def accounts_file(settings: Settings, installation: Installation) -> Path:
-    """Return where the accounts are written."""
+    """Return the file of the accounts."""
     return settings.nats_accounts_file or installation.nats / ACCOUNTS_FILE
 
 
@@ -56,10 +56,10 @@ def write_accounts(settings: Settings, installation: Installation, credentials: 
     return path
 
 
-async def read_again(settings: Settings, installation: Installation, credentials: Credentials) -> int:
-    """Have every server of the bus read its configuration again; returns how many did, 0 where none runs.
+async def reload(settings: Settings, installation: Installation, credentials: Credentials) -> int:
+    """Make every server of the bus reload its configuration; return how many did, 0 where none runs.
 
-    Raises Unavailable when a server does not take it.
+    Raises Unavailable when a server refuses it.
     """
     url = settings.nats_url or read_environment(installation, ADMIN).get("WAYLINE_NATS_URL")
     if url is None:
@@ -71,7 +71,7 @@ async def read_again(settings: Settings, installation: Installation, credentials
     except (OSError, TimeoutError, nats_errors.Error) as error:
         if settings.nats_url is None and installation.running() is None:
             return 0
-        raise Unavailable("the bus", detail=f"it is not told: {error or type(error).__name__}") from None
+        raise Unavailable("the bus", detail=f"accounts not reloaded: {error or type(error).__name__}") from None
     try:
         servers = await _servers(nc)
         for _ in range(RELOADS):
@@ -97,7 +97,7 @@ async def _servers(nc: Connection) -> list[str]:
             found.append(orjson.loads(answer.data)["server"]["id"])
     except nats_errors.TimeoutError:
         if not found:
-            raise Unavailable("the bus", detail="no server says who it is") from None
+            raise Unavailable("the bus", detail="no server answered a ping") from None
     return found
 
 
@@ -105,9 +105,9 @@ async def _reload(nc: Connection, server: str) -> None:
     try:
         answer = await nc.request(f"$SYS.REQ.SERVER.{server}.RELOAD", b"", timeout=WITHIN_S)
     except (TimeoutError, nats_errors.Error) as error:
-        raise Unavailable("the bus", detail=f"a server does not read its configuration: {error}") from None
-    said = orjson.loads(answer.data)
-    if "error" in said:
-        raise Unavailable("the bus", detail=f"a server refuses its configuration: {said['error']}")
-    # The answer comes before what changed is everywhere: its next word is behind that.
+        raise Unavailable("the bus", detail=f"a server did not reload its configuration: {error}") from None
+    result = orjson.loads(answer.data)
+    if "error" in result:
+        raise Unavailable("the bus", detail=f"a server refuses its configuration: {result['error']}")
+    # The answer comes before the change is in effect everywhere; a flush comes after it.
     await asyncio.wait_for(nc.flush(), WITHIN_S)

@@ -1,4 +1,4 @@
-"""Clients of the bus: who may connect as which tenant and do what, kept beside the credentials of the services."""
+"""Clients of the bus with their tenants and scopes, stored beside the credentials of the services."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 
 from wayline.chassis.permissions import Client, Scope
 from wayline.contracts import ids
-from wayline.standalone.setup.credentials import new_seed, public_key, write_private
 from wayline.standalone.errors import ClientInvalid, DataDirInvalid
+from wayline.standalone.setup.credentials import new_seed, public_key, write_private
 
 CLIENTS_MAX = 10_000
-"""Of one installation: the server reads all of them at each change."""
+"""The most clients of one installation: the server reads all of them at each change."""
 
 
 @dataclass(frozen=True)
 class BusClient:
-    """A credential that was made for somebody: its public half."""
+    """The public half of a client's credential."""
 
     name: str
     tenant: str
@@ -46,19 +46,19 @@ class BusClient:
 
 
 def read_clients(path: Path) -> list[BusClient]:
-    """Read the clients kept in a file, by name; none where there is no file. Raises DataDirInvalid."""
+    """Read the clients stored in a file, by name; none where there is no file. Raises DataDirInvalid."""
     try:
-        kept = json.loads(path.read_text())["clients"]
+        stored = json.loads(path.read_text())["clients"]
         return [
             BusClient(
                 name=one["name"],
                 tenant=one["tenant"],
-                # One that this version does not know allows nothing here.
+                # A scope that this version does not know allows nothing.
                 scopes=tuple(Scope(scope) for scope in one["scopes"] if scope in list(Scope)),
                 public_key=one["public_key"],
                 created_at=datetime.fromisoformat(one["created_at"]),
             )
-            for one in kept
+            for one in stored
         ]
     except FileNotFoundError:
         return []
@@ -69,14 +69,14 @@ def read_clients(path: Path) -> list[BusClient]:
 
 
 def write_clients(path: Path, clients: Sequence[BusClient]) -> None:
-    """Keep these clients and no others."""
-    kept = sorted(clients, key=lambda one: one.name)
-    write_private(path, json.dumps({"clients": [one.as_json() for one in kept]}, indent=1) + "\n")
+    """Replace the stored clients by these."""
+    stored = sorted(clients, key=lambda one: one.name)
+    write_private(path, json.dumps({"clients": [one.as_json() for one in stored]}, indent=1) + "\n")
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Be the only one who changes the clients, or writes the accounts that follow from them."""
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock for changing the clients and writing the accounts that follow from them."""
     with open(path.with_name(f"{path.name}.lock"), "w") as lock:
         os.fchmod(lock.fileno(), 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -84,11 +84,11 @@ def held(path: Path) -> Iterator[None]:
 
 
 def add(clients: list[BusClient], *, name: str, tenant: str, scopes: Sequence[str]) -> tuple[BusClient, str]:
-    """Add a client; returns it with its seed, which is kept nowhere. Raises ClientInvalid."""
+    """Add a client and return it with its seed, which is stored nowhere. Raises ClientInvalid."""
     if re.fullmatch(ids.NAME_PATTERN, name) is None:
-        raise ClientInvalid(f"{name!r} is no name: lower-case letters, digits, - and _, at most 64")
+        raise ClientInvalid(f"{name!r} is not a name: use lower-case letters, digits, - and _, at most 64")
     if not ids.is_tenant(tenant):
-        raise ClientInvalid(f"{tenant!r} is no tenant: lower-case letters, digits and -, at most 40")
+        raise ClientInvalid(f"{tenant!r} is not a tenant: use lower-case letters, digits and -, at most 40")
     unknown = [scope for scope in scopes if scope not in list(Scope)]
     if unknown or not scopes:
         raise ClientInvalid(f"no scope {', '.join(unknown) or 'is given'}; there are: {', '.join(Scope)}")
@@ -104,7 +104,7 @@ def add(clients: list[BusClient], *, name: str, tenant: str, scopes: Sequence[st
 
 
 def remove(clients: list[BusClient], name: str) -> BusClient:
-    """Take a client away. Raises ClientInvalid where there is none of this name."""
+    """Remove a client. Raises ClientInvalid when there is none of this name."""
     found = next((one for one in clients if one.name == name), None)
     if found is None:
         raise ClientInvalid(f"there is no credential {name!r}; `wayline credentials list` shows those there are")

@@ -1,4 +1,4 @@
-"""Tenants and API keys: who may use this installation, and as whom."""
+"""The commands `wayline tenants` and `wayline keys`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.arguments import refuse
-from wayline.standalone.commands.times import time_to_come
+from wayline.standalone.commands.arguments import fail
 from wayline.standalone.commands.output import AsJson, answer
+from wayline.standalone.commands.times import future_time
 
 tenants = typer.Typer(help="Whose jobs, agents, documents and money are kept apart.", no_args_is_help=True)
 keys = typer.Typer(help="API keys: who may call, as which tenant, and do what.", no_args_is_help=True)
@@ -23,9 +23,9 @@ def create_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
     answer(
         lambda client: client.post("/v1/tenants", {"tenant": tenant}),
         as_json=as_json,
-        draw=lambda said: (
-            f"tenant {said['tenant']} exists now; `wayline keys create --tenant {said['tenant']} --name NAME` makes a "
-            "key for it"
+        draw=lambda created: (
+            f"tenant {created['tenant']} exists now; make a key for it with "
+            f"`wayline keys create --tenant {created['tenant']} --name NAME`"
         ),
     )
 
@@ -37,7 +37,7 @@ def list_tenants(
     as_json: AsJson = False,
 ) -> None:
     """List all tenants, by name."""
-    from wayline.standalone.terminal.views import tenants_table
+    from wayline.standalone.terminal.list_views import tenants_table
 
     answer(lambda client: client.get("/v1/tenants", limit=limit, after=after), as_json=as_json, draw=tenants_table)
 
@@ -65,9 +65,9 @@ def enable_tenant(tenant: TenantName, as_json: AsJson = False) -> None:
 
 
 def _show(work: Any, *, as_json: bool) -> None:
-    from wayline.standalone.terminal.views import tenants_table
+    from wayline.standalone.terminal.list_views import tenants_table
 
-    answer(work, as_json=as_json, draw=lambda said: tenants_table({"tenants": [said]}))
+    answer(work, as_json=as_json, draw=lambda shown: tenants_table({"tenants": [shown]}))
 
 
 @keys.command("create")
@@ -84,13 +84,13 @@ def create_key(
     as_json: AsJson = False,
 ) -> None:
     """Create an API key and show it, once."""
-    from wayline.standalone.terminal.views import new_key
+    from wayline.standalone.terminal.list_views import new_key
 
     body: dict[str, Any] = {
         "name": name,
         "tenant": tenant,
         "scopes": [scope.strip() for scope in scopes.split(",") if scope.strip()],
-        "expires_at": None if expires is None else _moment(expires).isoformat(),
+        "expires_at": None if expires is None else _expiry(expires).isoformat(),
     }
     answer(lambda client: client.post("/v1/keys", body), as_json=as_json, draw=new_key)
 
@@ -102,7 +102,7 @@ def list_keys(
     as_json: AsJson = False,
 ) -> None:
     """List a tenant's API keys, newest first, without their secrets."""
-    from wayline.standalone.terminal.views import keys_table
+    from wayline.standalone.terminal.list_views import keys_table
 
     answer(
         lambda client: client.get("/v1/keys", tenant=tenant, revoked=str(revoked).lower()),
@@ -115,17 +115,17 @@ def list_keys(
 def revoke_key(
     key: Annotated[str, typer.Argument(metavar="ID", help="As `wayline keys list` shows it.")], as_json: AsJson = False
 ) -> None:
-    """Take an API key back: every gateway refuses it within seconds."""
+    """Revoke an API key: every gateway refuses it within seconds."""
     wanted = key.removeprefix("wl_").split("_")[0]
     answer(
         lambda client: client.delete(f"/v1/keys/{wanted}"),
         as_json=as_json,
-        draw=lambda said: f"key {wanted} works no longer" if said["revoked"] else f"key {wanted} did not work already",
+        draw=lambda reply: f"key {wanted} is revoked" if reply["revoked"] else f"key {wanted} was revoked already",
     )
 
 
-def _moment(said: str) -> datetime:
+def _expiry(text: str) -> datetime:
     try:
-        return time_to_come(said, datetime.now(UTC))
+        return future_time(text, datetime.now(UTC))
     except ValueError as error:
-        refuse(f"--expires: {error}")
+        fail(f"--expires: {error}")

@@ -1,4 +1,4 @@
-"""Credentials for clients of the bus."""
+"""The command `wayline credentials`: credentials for clients of the bus."""
 
 from __future__ import annotations
 
@@ -22,67 +22,67 @@ def create_credential(
     ] = "submit,follow",
     as_json: AsJson = False,
 ) -> None:
-    """Make a credential and print its seed, once; the bus knows it at once."""
-    from wayline.standalone.commands.error_exit import plainly
+    """Create a credential and print its seed, once; the bus accepts it at once."""
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone import bus_access
+    with exit_on_error():
+        from wayline.standalone.bus import manage_clients
 
         wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
-        made, seed, told = bus_access.create(name, tenant=tenant, scopes=wanted)
+        made, seed, reload = manage_clients.create(name, tenant=tenant, scopes=wanted)
     if as_json:
-        print_json({**made.as_json(), "seed": seed, "servers_told": told.servers})
+        print_json({**made.as_json(), "seed": seed, "servers_told": reload.servers})
         return
     print(seed)
     typer.echo(f"{name} may {', '.join(made.scopes)} as tenant {tenant}. Its seed is shown only now.", err=True)
-    typer.echo(told.words, err=True)
+    typer.echo(reload.message, err=True)
 
 
 @credentials.command("write")
 def write_accounts(as_json: AsJson = False) -> None:
     """Write the accounts of services and credentials for a bus of your own, and have it read them if it runs."""
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone import bus_access
+    with exit_on_error():
+        from wayline.standalone.bus import manage_clients
 
-        told = bus_access.write()
+        reload = manage_clients.write()
     if as_json:
-        print_json({"file": str(told.file), "servers_told": told.servers})
+        print_json({"file": str(reload.file), "servers_told": reload.servers})
         return
-    print(told.file)
-    typer.echo(told.words, err=True)
+    print(reload.file)
+    typer.echo(reload.message, err=True)
 
 
 @credentials.command("list")
 def list_credentials(as_json: AsJson = False) -> None:
     """List every credential, without its seed."""
-    from wayline.standalone.commands.error_exit import plainly
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone import bus_access
-        from wayline.standalone.terminal.views import credentials_table
+    with exit_on_error():
+        from wayline.standalone.bus import manage_clients
+        from wayline.standalone.terminal.list_views import credentials_table
 
-        kept = [one.as_json() for one in bus_access.kept()]
+        credentials = [one.as_json() for one in manage_clients.clients()]
     if as_json:
-        print_json({"credentials": kept})
+        print_json({"credentials": credentials})
     else:
         from wayline.standalone.commands.output import console
 
-        console().print(credentials_table(kept), soft_wrap=True)
+        console().print(credentials_table(credentials), soft_wrap=True)
 
 
 @credentials.command("revoke")
 def revoke_credential(name: Name, as_json: AsJson = False) -> None:
-    """Take a credential away; whoever is connected with it is cut off."""
-    from wayline.standalone.commands.error_exit import plainly
+    """Revoke a credential; clients connected with it are disconnected."""
+    from wayline.standalone.commands.error_exit import exit_on_error
 
-    with plainly():
-        from wayline.standalone import bus_access
+    with exit_on_error():
+        from wayline.standalone.bus import manage_clients
 
-        gone, told = bus_access.revoke(name)
+        gone, reload = manage_clients.revoke(name)
     if as_json:
-        print_json({**gone.as_json(), "servers_told": told.servers})
+        print_json({**gone.as_json(), "servers_told": reload.servers})
         return
-    print(f"{name} may connect no more")
-    typer.echo(told.words, err=True)
+    print(f"{name} is revoked")
+    typer.echo(reload.message, err=True)

@@ -1,4 +1,4 @@
-"""Errors that we raise on purpose end a command with one line, not a traceback."""
+"""End a command with one line instead of a traceback where the error says what to do."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from wayline.contracts.errors import Bug, WaylineError, WrongSetting
 from wayline.embedded import EmbeddedError
 from wayline.store import StoreError
 
-_OURS = (WaylineError, EmbeddedError, StoreError)
+_EXPECTED = (WaylineError, EmbeddedError, StoreError)
 
 
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Say what to do and exit with 1, or 2 where a setting is wrong; what is a mistake of ours keeps its traceback."""
+def exit_on_error() -> Iterator[None]:
+    """Print an expected error and exit with 1, or 2 for a wrong setting; a bug keeps its traceback."""
     try:
         yield
     except BaseExceptionGroup as group:
-        first = _first(group)
+        first = _first_expected(group)
         if first is None:
             raise
         _end(first)
-    except _OURS as error:
+    except _EXPECTED as error:
         if isinstance(error, Bug):
             raise
         _end(error)
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """The first error of ours; the others mostly follow from it."""
+def _first_expected(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """Return the first expected error of a group; the others mostly follow from it."""
     for error in group.exceptions:
-        found = _first(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(found, _OURS) and not isinstance(found, Bug):
+        found = _first_expected(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, _EXPECTED) and not isinstance(found, Bug):
             return found
     return None
 

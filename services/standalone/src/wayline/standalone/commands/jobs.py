@@ -1,4 +1,4 @@
-"""Jobs: look at them, steer them."""
+"""The commands `wayline jobs` and `wayline trace`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def list_jobs(
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The newest jobs."""
-    from wayline.standalone.terminal.views import jobs_table
+    """List the newest jobs."""
+    from wayline.standalone.terminal.job_views import jobs_table
 
     answer(
         lambda client: client.get("/v1/jobs", status=status, agent=agent, limit=limit, cursor=cursor),
@@ -36,8 +36,8 @@ def list_jobs(
 
 @app.command()
 def show(job: JobId, as_json: AsJson = False) -> None:
-    """Everything about one job."""
-    from wayline.standalone.terminal.views import job_details
+    """Show everything about one job."""
+    from wayline.standalone.terminal.job_views import job_details
 
     answer(lambda client: client.job(job), as_json=as_json, draw=job_details)
 
@@ -48,7 +48,7 @@ def tail(
     after: Annotated[int, typer.Option(min=0, help="Only events past this number.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """A job's events, from the first to its end; with --json one a line."""
+    """Print a job's events, from the first to its end; with --json one a line."""
     import json
     from contextlib import aclosing
 
@@ -57,7 +57,7 @@ def tail(
     screen = console()
 
     async def work(client: Client) -> None:
-        # Closed also where the reader of a pipe is gone.
+        # Closed also when the reader of a pipe is gone.
         async with aclosing(client.events(job, after)) as events:
             async for event in events:
                 if as_json:
@@ -79,7 +79,7 @@ def cancel(
     answer(
         lambda client: client.post(f"/v1/jobs/{job}/cancel", {"reason": reason}),
         as_json=as_json,
-        draw=lambda said: f"{said['job_id']}: asked to stop; `wayline jobs tail {job}` shows when it has",
+        draw=lambda reply: f"{reply['job_id']}: asked to stop; `wayline jobs tail {job}` shows when it has",
     )
 
 
@@ -93,7 +93,7 @@ def raise_budget(
     answer(
         lambda client: client.post(f"/v1/jobs/{job}/budget", {"budget_usd": budget}),
         as_json=as_json,
-        draw=lambda said: f"{said['job_id']}: it may spend ${budget}; `wayline jobs tail {job}` shows how it goes on",
+        draw=lambda reply: f"{reply['job_id']}: it may spend ${budget}; `wayline jobs tail {job}` shows how it goes on",
     )
 
 
@@ -105,17 +105,17 @@ def answer_decision(
     content: Annotated[str, typer.Option(help="What the tool would have returned, where it succeeded.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Tell a waiting job what became of a tool call whose outcome nobody knew."""
+    """Give a waiting job the outcome of a tool call, which it could not learn itself."""
     answer(
         lambda client: client.post(f"/v1/jobs/{job}/answers/{decision}", {"outcome": outcome, "content": content}),
         as_json=as_json,
-        draw=lambda said: f"{said['job_id']}: the answer is stored, the job goes on",
+        draw=lambda reply: f"{reply['job_id']}: the answer is stored, the job goes on",
     )
 
 
 def trace(job: JobId, as_json: AsJson = False) -> None:
-    """A job's trace: what ran where, how long, how many tokens, what it cost."""
+    """Show a job's trace: what ran where, how long, how many tokens, what it cost."""
     from wayline.client import whole_trace
-    from wayline.standalone.terminal.views import trace_tree
+    from wayline.standalone.terminal.job_views import trace_tree
 
     answer(lambda client: whole_trace(client, job), as_json=as_json, draw=trace_tree)

@@ -1,4 +1,4 @@
-"""Documents in, passages out."""
+"""The commands `wayline ingest`, `wayline search` and `wayline documents`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wayline.client import Client, File, Skipped
 
 SKIPPED = 3
-"""Exit code: everything that was sent is ready, and not everything was sent."""
+"""The exit code when every file sent is ready, and some were skipped."""
 SKIPPED_SHOWN_MAX = 20
 
 app = typer.Typer(help="The documents that agents answer from.", no_args_is_help=True)
@@ -30,7 +30,7 @@ def ingest(
 ) -> None:
     """Add files to the knowledge, replacing those of the same name.
 
-    Exit code 1: one of them failed. 3: files of a folder were skipped, which it says, and all others are ready.
+    Exit code 1: one of them failed. 3: some files of a folder were skipped, and all others are ready.
     """
     from wayline.client import File, find_files
 
@@ -42,7 +42,7 @@ def ingest(
             raise typer.Exit(1)
         files = [File(files[0].path, name)]
     if not files:
-        _say_skipped(found.skipped)
+        _print_skipped(found.skipped)
         print(f"wayline: nothing to ingest in {', '.join(map(str, paths))}: no text and no PDF", file=sys.stderr)
         raise typer.Exit(1)
     outcome = [
@@ -54,13 +54,13 @@ def ingest(
         print_json({"documents": outcome, "skipped": skipped})
     else:
         chunks = sum(document["chunks_done"] for document in outcome)
-        _say_skipped(found.skipped)
+        _print_skipped(found.skipped)
         skipped = f", {len(found.skipped)} skipped" if found.skipped else ""
         console().print(f"{len(outcome) - len(failed)} documents ready, {chunks} chunks, {len(failed)} failed{skipped}")
     raise typer.Exit(1 if failed else SKIPPED if found.skipped else 0)
 
 
-def _say_skipped(skipped: list[Skipped]) -> None:
+def _print_skipped(skipped: list[Skipped]) -> None:
     for one in skipped[:SKIPPED_SHOWN_MAX]:
         print(f"skipped {one.name}: {one.reason}", file=sys.stderr)
     if len(skipped) > SKIPPED_SHOWN_MAX:
@@ -90,12 +90,12 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find passages."""
-    from wayline.standalone.terminal.views import hits
+    from wayline.standalone.terminal.list_views import passages
 
     answer(
         lambda client: client.post("/v1/search", {"query": query, "mode": mode, "top_k": top_k}),
         as_json=as_json,
-        draw=hits,
+        draw=passages,
     )
 
 
@@ -108,7 +108,7 @@ def list_documents(
     as_json: AsJson = False,
 ) -> None:
     """List the documents, newest first."""
-    from wayline.standalone.terminal.views import documents_table
+    from wayline.standalone.terminal.list_views import documents_table
 
     page = answer(
         lambda client: client.get("/v1/documents", limit=limit, cursor=cursor, name=name, status=status),
@@ -116,25 +116,25 @@ def list_documents(
         draw=documents_table,
     )
     if page["next_cursor"] and not as_json:
-        print(f"there are more: wayline documents list {_again(name, status)}--cursor {page['next_cursor']}")
+        print(f"there are more: wayline documents list {_filter_options(name, status)}--cursor {page['next_cursor']}")
 
 
-def _again(name: str | None, status: str | None) -> str:
-    """Spell the filters of a list as its options."""
-    said = [f"--name {shlex.quote(name)} "] if name else []
-    return "".join([*said, f"--status {status} "] if status else said)
+def _filter_options(name: str | None, status: str | None) -> str:
+    """Return the filters of a list as command-line options."""
+    options = [f"--name {shlex.quote(name)} "] if name else []
+    return "".join([*options, f"--status {status} "] if status else options)
 
 
 @app.command()
 def show(document: DocumentId, as_json: AsJson = False) -> None:
-    """One document and how far its ingestion is."""
+    """Show one document and how far its ingestion is."""
     from wayline.client import find_document
-    from wayline.standalone.terminal.views import documents_table
+    from wayline.standalone.terminal.list_views import documents_table
 
     answer(
         lambda client: find_document(client, document),
         as_json=as_json,
-        draw=lambda said: documents_table({"documents": [said]}),
+        draw=lambda shown: documents_table({"documents": [shown]}),
     )
 
 
@@ -150,5 +150,5 @@ def delete(document: DocumentId, as_json: AsJson = False) -> None:
     answer(
         delete_found,
         as_json=as_json,
-        draw=lambda said: f"{said['document_id']} is deleted, with {said['chunks_deleted']} chunks",
+        draw=lambda deleted: f"{deleted['document_id']} is deleted, with {deleted['chunks_deleted']} chunks",
     )

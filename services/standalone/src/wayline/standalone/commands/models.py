@@ -1,4 +1,4 @@
-"""Models: what there is, what it costs, and cards of one's own."""
+"""The command `wayline models`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from wayline.standalone.commands.arguments import json_in, refuse
+from wayline.standalone.commands.arguments import fail, read_json
 from wayline.standalone.commands.output import AsJson, answer
 
 app = typer.Typer(help="What jobs can be sent to, and what it costs.", no_args_is_help=True)
@@ -17,7 +17,7 @@ Name = Annotated[str, typer.Argument(help="provider/model, as `wayline models li
 
 @app.command("list")
 def list_models(as_json: AsJson = False) -> None:
-    """Every model by provider and tier; an unknown price is shown as unknown."""
+    """List every model by provider and tier; an unknown price is shown as unknown."""
     from wayline.standalone.terminal.model_views import models_table
 
     answer(lambda client: client.get("/v1/models"), as_json=as_json, draw=models_table)
@@ -25,7 +25,7 @@ def list_models(as_json: AsJson = False) -> None:
 
 @app.command("show")
 def show_model(name: Name, as_json: AsJson = False) -> None:
-    """One model: what it can do, what it costs, and who says so."""
+    """Show one model: its abilities, its prices, and their source."""
     from wayline.standalone.terminal.model_views import model_details
 
     path = _path(name)
@@ -37,12 +37,12 @@ def add_model(
     file: Annotated[str, typer.Argument(help="Its card as JSON; - reads the input. See docs/models.md.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add a model of your own, or say something else about a bundled one."""
-    card = json_in(file)
+    """Add a model of your own, or override a bundled one."""
+    card = read_json(file)
     try:
         path = _path(f"{card['provider']}/{card['model']}")
     except (KeyError, TypeError):
-        refuse(f"{file} is not a card: it needs `provider` and `model`")
+        fail(f"{file} is not a card: it needs `provider` and `model`")
     from wayline.standalone.terminal.model_views import model_details
 
     answer(lambda client: client.put(path, card), as_json=as_json, draw=model_details)
@@ -50,16 +50,16 @@ def add_model(
 
 @app.command("remove")
 def remove_model(name: Name, as_json: AsJson = False) -> None:
-    """Take a card of your own back; a bundled model of that name is visible again."""
+    """Remove a model card of your own; a bundled model of that name is visible again."""
     path = _path(name)
     answer(
         lambda client: client.delete(path),
         as_json=as_json,
-        draw=lambda said: f"{name} is removed" if said["deleted"] else f"no card of your own is called {name}",
+        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"no card of your own is called {name}",
     )
 
 
 def _path(name: str) -> str:
     if not all(name.partition("/")):
-        refuse(f"{name!r} is not of the form provider/model, as `wayline models list` shows it")
+        fail(f"{name!r} is not of the form provider/model, as `wayline models list` shows it")
     return f"/v1/models/{quote(name, safe='/')}"

@@ -1,4 +1,4 @@
-"""Money: what was spent, and what may be."""
+"""The commands `wayline costs` and `wayline budgets`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.arguments import refuse
-from wayline.standalone.commands.times import moment
+from wayline.standalone.commands.arguments import fail
 from wayline.standalone.commands.output import AsJson, answer
+from wayline.standalone.commands.times import past_time
 
 budgets = typer.Typer(help="What may be spent, and how much of it is.", no_args_is_help=True)
 
@@ -22,23 +22,23 @@ def costs(
     tz: Annotated[str | None, typer.Option(help="Whose days are meant, for instance Europe/Berlin.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was spent, what prompt caches saved, and what nobody knows."""
+    """Show what was spent, what prompt caches saved, and which costs are unknown."""
     from wayline.standalone.terminal.money_views import costs_table
 
-    start = None if since is None else _moment(since).isoformat()
+    start = None if since is None else _start(since).isoformat()
     answer(lambda client: client.get("/v1/costs", group_by=by, since=start, tz=tz), as_json=as_json, draw=costs_table)
 
 
-def _moment(said: str) -> datetime:
+def _start(text: str) -> datetime:
     try:
-        return moment(said, datetime.now(UTC))
+        return past_time(text, datetime.now(UTC))
     except ValueError as error:
-        refuse(f"--since: {error}")
+        fail(f"--since: {error}")
 
 
 @budgets.command("list")
 def list_budgets(as_json: AsJson = False) -> None:
-    """Every budget, and how much of it is used."""
+    """List every budget, and how much of it is used."""
     from wayline.standalone.terminal.money_views import budgets_table
 
     answer(lambda client: client.get("/v1/budgets"), as_json=as_json, draw=budgets_table)
@@ -72,15 +72,15 @@ def set_budget(
     answer(
         lambda client: client.put(f"/v1/budgets/{name}", body),
         as_json=as_json,
-        draw=lambda said: budgets_table({"budgets": [said]}),
+        draw=lambda budget: budgets_table({"budgets": [budget]}),
     )
 
 
 @budgets.command("remove")
 def remove_budget(name: str, as_json: AsJson = False) -> None:
-    """Take a budget away; jobs that waited for it go on."""
+    """Remove a budget; jobs that waited for it go on."""
     answer(
         lambda client: client.delete(f"/v1/budgets/{name}"),
         as_json=as_json,
-        draw=lambda said: f"{name} is gone" if said["deleted"] else f"there was no budget {name}",
+        draw=lambda reply: f"{name} is removed" if reply["deleted"] else f"there is no budget {name}",
     )

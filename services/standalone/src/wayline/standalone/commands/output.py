@@ -1,4 +1,4 @@
-"""How every command answers: text for people, or one JSON value on the output and nothing else."""
+"""The output of every command: text for people, or one JSON value and nothing else."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Only JSON on the output.")]
 
-WRITTEN_WRONG = 2
-"""The exit code of a command that was written wrong, or whose variables are."""
+WRONG_USAGE = 2
+"""The exit code of a wrong command line or a wrong environment variable."""
 INTERRUPTED = 130
 NOT_TEXT = "an argument is not UTF-8 text: correct it, or send a file"
 PIPED_WIDTH = 200
@@ -26,17 +26,17 @@ PIPED_WIDTH = 200
 def answer(
     work: Callable[[Client], Awaitable[Any]], *, as_json: bool, draw: Callable[[Any], object] | None = None
 ) -> Any:
-    """Ask the gateway, then print what it answered: as JSON, or as `draw` shows it."""
-    answered = conversation(work, as_json=as_json)
+    """Ask the gateway, then print its answer: as JSON, or as `draw` shows it."""
+    value = conversation(work, as_json=as_json)
     if as_json:
-        print_json(answered)
+        print_json(value)
     elif draw is not None:
-        console().print(draw(answered), soft_wrap=True)
-    return answered
+        console().print(draw(value), soft_wrap=True)
+    return value
 
 
 def conversation(work: Callable[[Client], Awaitable[Any]], *, as_json: bool) -> Any:
-    """Ask the gateway; a refusal ends the command with one line, or one JSON value."""
+    """Ask the gateway; end the command with one line, or one JSON value, when it refuses."""
     import asyncio
 
     from wayline.client import Address, ApiError, Client, WrongVariable
@@ -49,10 +49,10 @@ def conversation(work: Callable[[Client], Awaitable[Any]], *, as_json: bool) -> 
         return asyncio.run(connected())
     except ApiError as error:
         _print_error(error, as_json=as_json)
-        raise typer.Exit(WRITTEN_WRONG if isinstance(error, WrongVariable) else 1) from None
+        raise typer.Exit(WRONG_USAGE if isinstance(error, WrongVariable) else 1) from None
     except UnicodeEncodeError:
         _print_error(ApiError(NOT_TEXT, code="not_text"), as_json=as_json)
-        raise typer.Exit(WRITTEN_WRONG) from None
+        raise typer.Exit(WRONG_USAGE) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
@@ -75,7 +75,7 @@ def speaks_utf8() -> bool:
 
 
 def console() -> Console:
-    """Return the output, for people."""
+    """Return the console for people's output."""
     from rich.console import Console
 
     # Into a file or a pipe nothing is folded to a screen's width.
@@ -83,7 +83,7 @@ def console() -> Console:
 
 
 def progress_console() -> Console:
-    """Return where progress is shown: it is not part of the answer, so not on the output."""
+    """Return the console for progress: the error stream, because progress is not part of the answer."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)

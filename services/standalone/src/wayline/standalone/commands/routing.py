@@ -1,4 +1,4 @@
-"""Routing: what another policy would have done."""
+"""The command `wayline router backtest`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from wayline.standalone.commands.times import moment
 from wayline.standalone.commands.output import AsJson, answer
+from wayline.standalone.commands.times import past_time
 
 router = typer.Typer(help="Which model takes a job.", no_args_is_help=True)
 
 
 @router.callback()
 def _group() -> None:
-    """Which model takes a job."""
+    """Compare routing policies."""
 
 
 @router.command()
@@ -29,16 +29,16 @@ def backtest(
     """Decide recorded jobs again, calling no provider: which tiers and costs change. `current` must change nothing."""
     from datetime import UTC, datetime
 
-    from wayline.standalone import backtest as again
-    from wayline.standalone.terminal.views import backtest_table
+    from wayline.standalone import backtest as backtesting
+    from wayline.standalone.terminal.list_views import backtest_table
 
     try:
-        chosen, after = again.policy_of(policy), moment(since, datetime.now(UTC))
+        chosen, after = backtesting.load_policy(policy), past_time(since, datetime.now(UTC))
     except ValueError as error:
         print(f"wayline: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
     async def work(client: Any) -> dict[str, Any]:
-        return await again.backtest(client, chosen, since=after)
+        return await backtesting.backtest(client, chosen, since=after)
 
     answer(work, as_json=as_json, draw=backtest_table)

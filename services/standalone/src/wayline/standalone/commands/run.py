@@ -1,4 +1,4 @@
-"""`wayline run`: a job with all that it can be asked for, shown as it happens."""
+"""`wayline run`: submit a job with any of its options, and show it as it happens."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wayline.standalone.commands.arguments import INPUT, finite, text_in
+from wayline.standalone.commands.arguments import INPUT, finite, read_text
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
     from wayline.client import Client
 
 WAITS = 3
-"""The exit code of `run` when the job waits for somebody; 2 is a command that was written wrong."""
+"""The exit code of `run` when the job waits for a person; 2 is a wrong command line."""
 
 
 Task = Annotated[str, typer.Argument(help="What to do; - reads it from the input.")]
@@ -75,8 +75,8 @@ def run(
     wait: Wait = True,
     as_json: AsJson = False,
 ) -> None:
-    """Run a job and show it as it happens. Exit code 1: it failed; 3: it waits for somebody."""
-    options = _given(
+    """Run a job and show it as it happens. Exit code 1: it failed; 3: it waits for a person."""
+    options = _without_none(
         model=model,
         task_type=task_type,
         style=style,
@@ -88,7 +88,7 @@ def run(
         required_tools=required_tools or None,
         lane=lane,
     )
-    text = text_in(INPUT) if task == INPUT else task
+    text = read_text(INPUT) if task == INPUT else task
     body = {"agent": agent, "input": text, "session_id": session_id, "user_id": user_id, "job_id": job_id}
     if dry_run:
         _plan({**body, "options": {**options, "dry_run": True}}, file or [], as_json=as_json)
@@ -96,14 +96,14 @@ def run(
         _run({**body, "options": options}, file or [], wait=wait, as_json=as_json)
 
 
-def _given(**options: Any) -> dict[str, Any]:
+def _without_none(**options: Any) -> dict[str, Any]:
     """Return the options that were set."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _plan(body: dict[str, Any], files: list[Path], *, as_json: bool) -> None:
     """Print the route and the predicted cost of a job. Exit code 1: it would be refused."""
-    from wayline.standalone.terminal.views import planned
+    from wayline.standalone.terminal.job_views import planned
 
     async def work(client: Client) -> dict[str, Any]:
         return await client.post("/v1/jobs", await _with_files(client, body, files))
@@ -153,16 +153,16 @@ async def _show(client: Client, job_id: str) -> dict[str, Any]:
 
 
 def _print_end(job: dict[str, Any], *, as_json: bool) -> None:
-    from wayline.standalone import drawing
+    from wayline.standalone.terminal import job_views
 
     if as_json:
         print_json(job)
     elif "answer" not in job:
         console().print(f"{job['job_id']} {job['status']}: `wayline jobs tail {job['job_id']}` follows it")
     elif job["status"] == "parked":
-        console().print(drawing.waits_for(job), soft_wrap=True)
+        console().print(job_views.waits_for(job), soft_wrap=True)
     else:
-        console().print(drawing.job_end(job), soft_wrap=True)
+        console().print(job_views.job_end(job), soft_wrap=True)
     if job["status"] in ("failed", "cancelled"):
         raise typer.Exit(1)
     if job["status"] == "parked":

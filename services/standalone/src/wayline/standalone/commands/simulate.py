@@ -34,7 +34,7 @@ def simulate(
     try:
         asyncio.run(_serve(port, latency_ms, script, as_json=as_json))
     except OSError as error:
-        _end(f"127.0.0.1:{port} cannot be listened on ({error.strerror}): choose another with --port")
+        _end(f"127.0.0.1:{port} cannot be opened ({error.strerror}): choose another port with --port")
 
 
 async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: bool) -> None:
@@ -42,15 +42,15 @@ async def _serve(port: int, latency_ms: float, script: Path | None, *, as_json: 
     import time
 
     from wayline.simulator import Fault, Simulator, by_rules
-    from wayline.standalone.launch.stopping import ends
+    from wayline.standalone.launch.stopping import end_signals
 
     late = Fault(latency_s=latency_ms / 1_000)
-    chosen = by_rules if script is None else _script_in(script)
+    chosen = by_rules if script is None else _load_script(script)
     asked_to_end = asyncio.Event()
-    for name in ends():
+    for name in end_signals():
         asyncio.get_running_loop().add_signal_handler(name, asked_to_end.set)
     async with Simulator(chosen, faults=lambda asked: late, clock=time.time, port=port) as simulator:
-        print(json.dumps(_described(simulator)) if as_json else _pasteable(simulator), flush=True)
+        print(json.dumps(_described(simulator)) if as_json else _shell_lines(simulator), flush=True)
         await asked_to_end.wait()
     print(f"{len(simulator.bill.charges)} requests; they would have cost ${simulator.bill.usd:f}", file=sys.stderr)
 
@@ -63,18 +63,18 @@ def _described(simulator: Simulator) -> dict[str, Any]:
     }
 
 
-def _pasteable(simulator: Simulator) -> str:
-    """What to paste into the shell that runs Wayline."""
+def _shell_lines(simulator: Simulator) -> str:
+    """Return the lines to paste into the shell that runs Wayline."""
     variables = "\n".join(f"export {name}={value}" for name, value in simulator.environment.items())
     models = ", ".join(sorted(simulator.models))
     return f"Simulated providers at {simulator.url} until Ctrl-C. Models: {models}\n\n{variables}"
 
 
-def _script_in(path: Path) -> Script:
-    """The `script` of a Python file of the user's own."""
+def _load_script(path: Path) -> Script:
+    """Return the `script` of the user's Python file."""
     spec = importlib.util.spec_from_file_location("wayline_simulate_script", path)
     if spec is None or spec.loader is None or not path.is_file():
-        _end(f"{path} is no Python file")
+        _end(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     script = getattr(module, "script", None)

@@ -1,4 +1,4 @@
-"""A moment as people say it: so long ago, in so long, or a date."""
+"""Times in arguments: an age such as 7d, or a date."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ _AGE = re.compile(r"(\d{1,6})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment(said: str, now: datetime) -> datetime:
-    """`7d`, `12h`, `30m`, `2w` before now, or a date; UTC where it names no offset. Raises ValueError."""
-    return _moment(said, now, sign=-1)
+def past_time(text: str, now: datetime) -> datetime:
+    """Read `7d`, `12h`, `30m` or `2w` before now, or a date; UTC where it names no offset. Raises ValueError."""
+    return _read_time(text, now, sign=-1)
 
 
-def time_to_come(said: str, now: datetime) -> datetime:
-    """Read a moment, counting a span from now on. Raises ValueError."""
-    return _moment(said, now, sign=1)
+def future_time(text: str, now: datetime) -> datetime:
+    """Read a span from now on, or a date. Raises ValueError."""
+    return _read_time(text, now, sign=1)
 
 
-def _moment(said: str, now: datetime, *, sign: int) -> datetime:
-    age = _AGE.fullmatch(said)
+def _read_time(text: str, now: datetime, *, sign: int) -> datetime:
+    age = _AGE.fullmatch(text)
     try:
         if age:
             return now + sign * timedelta(**{_UNITS[age[2]]: int(age[1])})
-        when = datetime.fromisoformat(said)
+        when = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise ValueError(f"{said!r} is neither an age like 7d or 12h nor a date like 2026-11-01") from None
+        raise ValueError(f"{text!r} is neither an age like 7d or 12h nor a date like 2026-11-01") from None
     return when if when.tzinfo else when.replace(tzinfo=UTC)

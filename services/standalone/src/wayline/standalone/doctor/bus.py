@@ -11,44 +11,44 @@ from nats.js.api import ConsumerConfig, StreamConfig
 from nats.js.errors import NotFoundError
 
 from wayline.chassis.topology import PAYLOADS, PROVIDERS, UPLOADS, Limits, consumers, streams
-from wayline.standalone.errors import NoServers
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
-from wayline.standalone.setup.installation import Installation
-from wayline.standalone.setup.migrate import find_place
-from wayline.standalone.setup.migrations import administering
+from wayline.standalone.errors import NoServers
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.setup.migrate import find_servers
+from wayline.standalone.setup.migrations import administering
 
 WAIT_S = 2.0
 MIGRATE = "run `wayline migrate`"
 
 
 async def examine_bus(settings: Settings, installation: Installation) -> Findings:
-    """Everything about the bus, as far as it can be reached."""
+    """Examine the bus as far as it can be reached."""
     if not settings.nats_url and installation.running() is None:
         yield note("bus", "not running", "`wayline up` starts it")
         return
     try:
-        place = find_place(settings, installation)
+        access = find_servers(settings, installation)
     except NoServers as error:
         yield problem("bus", str(error), "set WAYLINE_POSTGRES_DSN")
         return
     try:
-        async with administering(place, wait_s=WAIT_S) as js:
-            yield ok("bus", f"answers at {place.nats_address}")
+        async with administering(access, wait_s=WAIT_S) as js:
+            yield ok("bus", f"answers at {access.nats_address}")
             async for finding in _examine_streams(js, settings.limits):
                 yield finding
     except Exception as error:
         yield problem(
-            "bus", str(error) or type(error).__name__, "is the server running, and is WAYLINE_NATS_URL right?"
+            "bus", str(error) or type(error).__name__, "check that the server runs and that WAYLINE_NATS_URL is right"
         )
         return
-    yield await _sync(settings, installation, own=place.own_bus)
+    yield await _sync(settings, installation, own=access.own_bus)
 
 
 async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
     wrong: list[str] = []
     present = {stream.config.name: stream for stream in await js.streams_info()}
-    # What was chosen when it was declared is no drift.
+    # The number of replicas was chosen when the streams were declared: it is no drift.
     replicas = present["SUBMIT"].config.num_replicas if "SUBMIT" in present else 1
     for stream in streams(replace(limits, replicas=replicas or 1)):
         if stream.name not in present:
@@ -57,7 +57,7 @@ async def _examine_streams(js: JetStreamContext, limits: Limits) -> Findings:
             wrong.append(f"stream {stream.name}: {', '.join(drifted)} differ")
     buckets = (f"OBJ_{PAYLOADS}", f"OBJ_{UPLOADS}", f"KV_{PROVIDERS}")
     wrong += [f"stream {name} is missing" for name in buckets if name not in present]
-    wrong += [said async for said in _wrong_consumers(js, {name for name in present if name})]
+    wrong += [text async for text in _wrong_consumers(js, {name for name in present if name})]
     if wrong:
         yield problem("streams", "; ".join(wrong), MIGRATE)
     else:
@@ -80,8 +80,8 @@ async def _wrong_consumers(js: JetStreamContext, present: set[str]) -> AsyncIter
 
 
 def _drifted(wanted: StreamConfig | ConsumerConfig, found: object) -> list[str]:
-    said = {name: value for name, value in vars(wanted).items() if value is not None}
-    return sorted(name for name, value in said.items() if getattr(found, name, None) != value)
+    fields = {name: value for name, value in vars(wanted).items() if value is not None}
+    return sorted(name for name, value in fields.items() if getattr(found, name, None) != value)
 
 
 def _dead_letters(waiting: int) -> Finding:
@@ -91,7 +91,7 @@ def _dead_letters(waiting: int) -> Finding:
 
 
 async def _sync(settings: Settings, installation: Installation, *, own: bool) -> Finding:
-    """Whether what is acknowledged is on disk: asked of the server where it has a monitoring page."""
+    """Examine whether acknowledged writes are on disk; ask the server where it has a monitoring page."""
     url = settings.nats_monitor_url or (
         f"http://127.0.0.1:{settings.nats_monitor_port}" if settings.nats_monitor_port else None
     )
@@ -102,7 +102,7 @@ async def _sync(settings: Settings, installation: Installation, *, own: bool) ->
     elif own:
         always = "sync_interval: always" in _lines(installation)
     else:
-        return note("sync", "unknown: this server's monitoring page was not named", "set WAYLINE_NATS_MONITOR_URL")
+        return note("sync", "unknown: the server's monitoring page is not set", "set WAYLINE_NATS_MONITOR_URL")
     if always:
         return ok("sync", "every write is on disk before it is acknowledged")
     return problem(

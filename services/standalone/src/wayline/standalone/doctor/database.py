@@ -6,13 +6,13 @@ from typing import Any
 
 import asyncpg
 
-from wayline.standalone.errors import NoServers
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem
-from wayline.standalone.setup.installation import Installation
-from wayline.standalone.setup.migrate import find_place
-from wayline.standalone.setup.migrations import sql
+from wayline.standalone.errors import NoServers
 from wayline.standalone.services import MEMBERS, Member
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
+from wayline.standalone.setup.migrate import find_servers
+from wayline.standalone.setup.migrations import sql
 from wayline.store import rls_gaps
 from wayline.store.connecting import POSTGRES_MAJOR_MIN
 from wayline.store.migration_files import is_function_file, read_functions, read_migrations
@@ -22,19 +22,19 @@ MIGRATE = "run `wayline migrate`"
 
 
 async def examine_database(settings: Settings, installation: Installation) -> Findings:
-    """Everything about the database, as far as it can be reached."""
+    """Examine the database as far as it can be reached."""
     if not settings.admin_dsn and installation.running() is None:
         yield note("database", "not running", "`wayline up` starts it")
         return
     try:
-        place = find_place(settings, installation)
-        conn = await asyncpg.connect(place.admin_dsn, timeout=WAIT_S)
+        access = find_servers(settings, installation)
+        conn = await asyncpg.connect(access.admin_dsn, timeout=WAIT_S)
     except NoServers as error:
         yield problem("database", str(error), "set WAYLINE_POSTGRES_DSN")
         return
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
-        said = f"Postgres does not answer: {str(error) or type(error).__name__}"
-        yield problem("database", said, "is it running, and is WAYLINE_POSTGRES_DSN right?")
+        text = f"Postgres does not answer: {str(error) or type(error).__name__}"
+        yield problem("database", text, "check that it runs and that WAYLINE_POSTGRES_DSN is right")
         return
     try:
         yield _version(conn)

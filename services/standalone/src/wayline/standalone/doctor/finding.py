@@ -1,9 +1,9 @@
-"""What the doctor finds: one thing looked at, how it is, and what to do where it is not well."""
+"""A finding of the doctor: the subject, its state, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 State: TypeAlias = Literal["ok", "note", "warning", "problem"]
@@ -11,43 +11,44 @@ State: TypeAlias = Literal["ok", "note", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. Only a problem makes the doctor's exit code 1."""
+    """The result of one check. Only a problem makes the doctor's exit code 1."""
 
     about: str
     state: State
-    said: str
+    text: str
     todo: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the finding for `--json`, where the text is called `said`."""
+        return {"about": self.about, "state": self.state, "said": self.text, "todo": self.todo}
 
 
 Findings: TypeAlias = AsyncIterator[Finding]
 Check: TypeAlias = Callable[[], Findings]
 
 
-def ok(about: str, said: str) -> Finding:
-    """Something is as it should be."""
-    return Finding(about, "ok", said)
+def ok(about: str, text: str) -> Finding:
+    """Report that something is as it should be."""
+    return Finding(about, "ok", text)
 
 
-def note(about: str, said: str, todo: str = "") -> Finding:
-    """Something to know."""
-    return Finding(about, "note", said, todo)
+def note(about: str, text: str, todo: str = "") -> Finding:
+    """Report something to know."""
+    return Finding(about, "note", text, todo)
 
 
-def warning(about: str, said: str, todo: str) -> Finding:
-    """Something that may become a problem."""
-    return Finding(about, "warning", said, todo)
+def warning(about: str, text: str, todo: str) -> Finding:
+    """Report something that may become a problem."""
+    return Finding(about, "warning", text, todo)
 
 
-def problem(about: str, said: str, todo: str) -> Finding:
-    """Something is wrong, and what to do."""
-    return Finding(about, "problem", said, todo)
+def problem(about: str, text: str, todo: str) -> Finding:
+    """Report something that is wrong, and what to do."""
+    return Finding(about, "problem", text, todo)
 
 
 async def examine(about: str, check: Check) -> Findings:
-    """A check's findings; one that fails in a way nobody thought of is a finding too, and the others go on."""
+    """Yield a check's findings; an unexpected error becomes a finding, so that the other checks go on."""
     try:
         async for finding in check():
             yield finding

@@ -11,8 +11,8 @@ from pathlib import Path
 from wayline.embedded import BinaryMissing, is_free
 from wayline.embedded.binaries import nats_server, postgres_bin
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, problem, warning
-from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
 
 PYTHON_MIN = (3, 11)
 DISK_FREE_MIN = 1_000_000_000
@@ -20,7 +20,7 @@ DISK_FREE_WANTED = 5_000_000_000
 
 
 async def python() -> Findings:
-    """The interpreter's version."""
+    """Examine the version of Python."""
     found = ".".join(str(part) for part in sys.version_info[:3])
     if sys.version_info < PYTHON_MIN:
         yield problem("python", f"version {found} is too old", "install Python 3.11 or newer, then `make setup`")
@@ -29,7 +29,7 @@ async def python() -> Findings:
 
 
 async def programs(settings: Settings) -> Findings:
-    """The servers that come with us, unless others are used."""
+    """Find the programs of the embedded servers, where they are used."""
     for name, find, external in (
         ("nats-server", nats_server, settings.nats_url),
         ("postgres", postgres_bin, settings.admin_dsn),
@@ -44,7 +44,7 @@ async def programs(settings: Settings) -> Findings:
 
 
 async def data_directory(installation: Installation) -> Findings:
-    """Whether it is ours, writable, and its secrets are closed to others."""
+    """Examine whether the data directory is writable, and its secrets are closed to other users."""
     root = installation.root
     if not root.exists():
         yield note("data directory", f"{root} does not exist yet", "`wayline up` makes it")
@@ -67,20 +67,20 @@ def _secrets(installation: Installation) -> list[Path]:
 
 
 async def disk(installation: Installation) -> Findings:
-    """Room for the log of jobs and the database."""
+    """Examine the free room for the log of jobs and the database."""
     there = next(path for path in (installation.root, *installation.root.parents) if path.exists())
     free = shutil.disk_usage(there).free
-    said = f"{free / 1e9:.1f} GB free where {installation.root} is"
+    text = f"{free / 1e9:.1f} GB free on the disk of {installation.root}"
     if free < DISK_FREE_MIN:
-        yield problem("disk", said, "make room, or set WAYLINE_DATA_DIR to another disk")
+        yield problem("disk", text, "make room, or set WAYLINE_DATA_DIR to another disk")
     elif free < DISK_FREE_WANTED:
-        yield warning("disk", said, "make room soon")
+        yield warning("disk", text, "make room soon")
     else:
-        yield ok("disk", said)
+        yield ok("disk", text)
 
 
 async def ports(settings: Settings, installation: Installation) -> Findings:
-    """Whether what `wayline up` wants to listen on is free, or its own already."""
+    """Examine whether the ports of `wayline up` are free, unless it runs."""
     running = installation.running()
     if running is not None:
         yield ok("ports", f"`wayline up` runs (process {running['pid']})")

@@ -1,4 +1,4 @@
-"""Models: which providers the running executors can call, what agents name beside it, and which prices nobody knows."""
+"""Models: the providers that running executors can call, those that agents name, and models without a price."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wayline.client import Address, ApiError, Client
 from wayline.llm.catalogue import bundled, usable
 from wayline.llm.prices import LOCAL
 from wayline.router.settings import Settings as RouterSettings
-from wayline.standalone.doctor.gateway import gateway_url
 from wayline.standalone.doctor.finding import Finding, Findings, note, ok, warning
-from wayline.standalone.setup.installation import Installation
+from wayline.standalone.doctor.gateway import gateway_url
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
 
 ABOUT = "models"
 VARIABLES = {
@@ -23,15 +23,15 @@ VARIABLES = {
 }
 TIERS = ("flash", "standard", "premium", "reasoning")
 NAMED_MAX = 3
-"""Executors that are named among those that are configured alike."""
+"""How many executors of the same configuration are named."""
 SLOTS = ("fast", "primary", "escalation", "reasoning")
 
 
 async def examine_models(settings: Settings, installation: Installation) -> Findings:
-    """Ask the system that runs; where none does, look at the variables that it would be started with."""
+    """Examine the running system; where none runs, the variables with which it would start."""
     url = gateway_url(settings, installation)
     if url is None:
-        for finding in _configured_here():
+        for finding in _examine_variables():
             yield finding
         return
     try:
@@ -40,7 +40,7 @@ async def examine_models(settings: Settings, installation: Installation) -> Find
             models, agents = await client.get("/v1/models"), (await client.get("/v1/agents"))["agents"]
     except ApiError as error:
         todo = "see the lines above; where keys are in use, set WAYLINE_API_KEY"
-        yield note(ABOUT, f"nobody says which providers executors can call: {error}", todo)
+        yield note(ABOUT, f"the providers that executors can call are unknown: {error}", todo)
         return
     for finding in examine_running(executors, models, agents):
         yield finding
@@ -49,9 +49,9 @@ async def examine_models(settings: Settings, installation: Installation) -> Find
 def examine_running(
     executors: list[dict[str, Any]], models: dict[str, Any], agents: list[dict[str, Any]]
 ) -> Iterator[Finding]:
-    """What the gateway told of executors, the catalogue and the agents."""
+    """Examine the gateway's lists of executors, models and agents."""
     there = {provider["name"] for executor in executors for provider in executor["providers"]}
-    yield from _of_executors(executors)
+    yield from _examine_executors(executors)
     by_name = {card["provider"] + "/" + card["model"]: card for card in models["models"]}
     usable_cards = [by_name[name] for name in models["usable"] if name in by_name]
     believed = {card["provider"] for card in usable_cards} - there
@@ -59,23 +59,25 @@ def examine_running(
         todo = f"{_variables(believed)}: set it for executors and routers alike, and start both again"
         yield warning(ABOUT, f"routers send jobs to {_list(believed)}, which executors cannot call", todo)
     for agent in agents:
-        yield from _of_agent(agent, there, {card["tier"] for card in usable_cards if card["provider"] not in LOCAL})
+        yield from _examine_agent(
+            agent, there, {card["tier"] for card in usable_cards if card["provider"] not in LOCAL}
+        )
     yield from _unpriced(name for name in models["usable"] if name in by_name and by_name[name]["prices"] is None)
     if there - set(LOCAL) and all(card["provider"] in LOCAL for card in usable_cards):
         yield _empty_catalogue()
 
 
-def _of_executors(executors: list[dict[str, Any]]) -> Iterator[Finding]:
-    """What they can call; a job goes to any of them, so they should not differ."""
+def _examine_executors(executors: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Examine which providers the executors can call; a job goes to any of them, so they should not differ."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for executor in executors:
         remote = (one for one in executor["providers"] if one["name"] not in LOCAL)
         calls = sorted(f"{one['name']} at {one['host']}{_keyless(one['keyed'])}" for one in remote)
         alike.setdefault(tuple(calls), []).append(executor["executor"] or "one of an older build")
     if len(alike) > 1:
-        said = "; ".join(_differing(names, calls) for calls, names in alike.items())
+        text = "; ".join(_differing(names, calls) for calls, names in alike.items())
         todo = "give all the same variables and start them again: a job may go to any, and fails where its model is not"
-        yield warning(ABOUT, f"executors are configured differently: {said}", todo)
+        yield warning(ABOUT, f"executors are configured differently: {text}", todo)
         return
     who = f"{len(executors)} executors" if len(executors) > 1 else "executors"
     (calls,) = alike
@@ -92,8 +94,8 @@ def _differing(executors: list[str], calls: tuple[str, ...]) -> str:
     return f"{who} call{'s' if len(executors) == 1 else ''} {', '.join(calls) or 'no provider'}"
 
 
-def _of_agent(agent: dict[str, Any], there: set[str], tiers: set[str]) -> Iterator[Finding]:
-    """What an agent names and nobody can give it."""
+def _examine_agent(agent: dict[str, Any], there: set[str], tiers: set[str]) -> Iterator[Finding]:
+    """Examine the models and tiers that an agent names."""
     config = agent["config"]
     named = [config["model"], *(config["routing"][slot] for slot in SLOTS), *config["routing"]["fallbacks"]]
     for name in dict.fromkeys(name for name in named if name):
@@ -107,8 +109,8 @@ def _of_agent(agent: dict[str, Any], there: set[str], tiers: set[str]) -> Iterat
             yield warning(ABOUT, f"agent {agent['name']} names {name}, but executors have no {provider}", todo)
 
 
-def _configured_here() -> Iterator[Finding]:
-    """What this shell's variables would configure: no provider is called."""
+def _examine_variables() -> Iterator[Finding]:
+    """Examine the providers that this shell's variables configure; none is called."""
     settings = RouterSettings()
     reachable = settings.reachable()
     if not reachable:
@@ -126,8 +128,8 @@ def _configured_here() -> Iterator[Finding]:
 def _unpriced(names: Iterator[str]) -> Iterator[Finding]:
     unknown = ", ".join(names)
     if unknown:
-        todo = "say it with `wayline models add`: until then a job with a budget cannot use them"
-        yield note(ABOUT, f"nobody says what these cost: {unknown}", todo)
+        todo = "set it with `wayline models add`: until then a job with a budget cannot use them"
+        yield note(ABOUT, f"these models have no price: {unknown}", todo)
 
 
 def _empty_catalogue() -> Finding:

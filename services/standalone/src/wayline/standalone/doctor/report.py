@@ -1,4 +1,4 @@
-"""`wayline doctor`: find what is wrong and say what to do."""
+"""`wayline doctor`: report what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import partial
 
 from wayline.standalone.doctor import bus, database, gateway, machine, models, tools
 from wayline.standalone.doctor.finding import Check, Finding, examine
-from wayline.standalone.setup.installation import Installation
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
 
 MARKS = {
     "ok": "[green]ok[/green]     ",
@@ -18,15 +18,15 @@ MARKS = {
 }
 
 
-async def doctor(settings: Settings, *, as_json: bool = False) -> bool:
-    """Print every finding; the answer says whether there is no problem."""
+async def report(settings: Settings, *, as_json: bool = False) -> bool:
+    """Print every finding, and return whether there is no problem."""
     findings: list[Finding] = []
     for about, check in checks(settings, Installation(settings.data_dir.absolute())).items():
         async for finding in examine(about, check):
             findings.append(finding)
             if not as_json:
                 _show(finding)
-    stopped = any(finding.said == gateway.NOT_RUNNING for finding in findings)
+    stopped = any(finding.text == gateway.NOT_RUNNING for finding in findings)
     healthy = not any(finding.state == "problem" for finding in findings)
     if as_json:
         print(
@@ -43,7 +43,7 @@ async def doctor(settings: Settings, *, as_json: bool = False) -> bool:
 
 
 def checks(settings: Settings, installation: Installation) -> dict[str, Check]:
-    """Everything that is looked at, in the order in which one thing needs another."""
+    """Return every check, in the order in which they depend on each other."""
     return {
         "python": machine.python,
         "programs": partial(machine.programs, settings),
@@ -63,6 +63,6 @@ def _show(finding: Finding) -> None:
     from rich.markup import escape
 
     screen = Console(highlight=False)
-    screen.print(f"{MARKS[finding.state]}  [bold]{finding.about:<14}[/bold]  {escape(finding.said)}", soft_wrap=True)
+    screen.print(f"{MARKS[finding.state]}  [bold]{finding.about:<14}[/bold]  {escape(finding.text)}", soft_wrap=True)
     if finding.todo:
         screen.print(f"{'':25}{escape(finding.todo)}", soft_wrap=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wayline.client import Address, ApiError, Client
-from wayline.standalone.doctor.gateway import gateway_url
 from wayline.standalone.doctor.finding import Findings, ok, problem, warning
-from wayline.standalone.setup.installation import Installation
+from wayline.standalone.doctor.gateway import gateway_url
 from wayline.standalone.settings import Settings
+from wayline.standalone.setup.installation import Installation
 
 
 async def examine_tools(settings: Settings, installation: Installation) -> Findings:
@@ -18,10 +18,10 @@ async def examine_tools(settings: Settings, installation: Installation) -> Findi
         async with Client(Address.from_environment()) as client:
             listed = await client.get("/v1/tools")
     except ApiError as error:
-        yield warning("tools", f"could not be listed: {error}", "is the tool registry running?")
+        yield warning("tools", f"could not be listed: {error}", "check that the tool registry runs")
         return
     for server in listed.get("away", ()):
-        said = f"the MCP server {server['name']!r} does not answer: {server['why']}"
-        yield problem("tools", said, "start it, or take it out of WAYLINE_TOOL_REGISTRY_SERVERS")
+        text = f"the MCP server {server['name']!r} does not answer: {server['why']}"
+        yield problem("tools", text, "start it, or take it out of WAYLINE_TOOL_REGISTRY_SERVERS")
     if not listed.get("away"):
         yield ok("tools", f"{len(listed['tools'])} tools, every MCP server answers")

@@ -1,4 +1,4 @@
-"""Where log lines go: a file in `up`, the error stream in `serve`; one JSON object a line, or text for people."""
+"""The configuration of log lines: to a file in `up`, to the error stream in `serve`; as JSON or as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES_KEPT = 3
 
 
 def configure(settings: Settings, *, file: Path | None = None) -> None:
-    """Send structlog's and the standard library's lines the same way."""
+    """Send the lines of structlog and of the standard library to the same place."""
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     if file is not None:
         handler = logging.handlers.RotatingFileHandler(

@@ -1,4 +1,4 @@
-"""Where everything is, and how to send a next job: the last thing `up` says before it goes quiet."""
+"""The last text that `up` prints: the addresses, and how to send a job."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from wayline.standalone.setup.installation import Installation, Place
+from wayline.standalone.setup.installation import Installation, ServerAccess
 
 
-def where(installation: Installation, place: Place, *, gateway: str | None) -> str:
-    """The addresses, as a table of two columns."""
+def addresses(installation: Installation, access: ServerAccess, *, gateway: str | None) -> str:
+    """Return the addresses as a table of two columns."""
     rows = [
         *([("gateway", gateway), ("API docs", f"{gateway}/docs")] if gateway else []),
-        ("NATS", place.nats_address),
-        ("Postgres", psql(installation, place)),
+        ("NATS", access.nats_address),
+        ("Postgres", psql_command(installation, access)),
         ("data", str(installation.root)),
         ("logs", str(installation.logs / "wayline.log")),
-        *([] if gateway else [("processes", f"{installation.credentials}/<service>.env has what each needs")]),
+        *([] if gateway else [("processes", f"{installation.credentials}/<service>.env has the variables of each")]),
     ]
     return "\n" + "\n".join(f"  [bold]{name:<10}[/bold] {value}" for name, value in rows) + "\n"
 
 
-def psql(installation: Installation, place: Place) -> str:
-    """A command for psql; the password stays in a file."""
-    parts = urlsplit(place.admin_dsn)
+def psql_command(installation: Installation, access: ServerAccess) -> str:
+    """Return a psql command that reads the password from a file."""
+    parts = urlsplit(access.admin_dsn)
     return (
         f"PGPASSFILE={installation.credentials / 'pgpass'} "
         f"psql -h {parts.hostname} -p {parts.port or 5432} -U {parts.username} {parts.path.lstrip('/')}"
@@ -33,15 +33,15 @@ def psql(installation: Installation, place: Place) -> str:
 
 
 def next_job(gateway: str, nats_url: str) -> str:
-    """Three doors for the next job: the command line, HTTP, the bus."""
+    """Return how to send a job by the command line, by HTTP and on the bus."""
     return f"""Send a job:
 
-  {program("wayline")} run "What is a job in Wayline?"
+  {program_path("wayline")} run "What is a job in Wayline?"
 
   curl -s '{gateway}/v1/jobs?wait=30' -H 'Content-Type: application/json' \\
        -d '{{"agent": "assistant", "input": "What is a job in Wayline?"}}'
 
-  {program("python")} - <<'END'
+  {program_path("python")} - <<'END'
 import asyncio, nats
 async def send():
     bus = await nats.connect("{nats_url}")
@@ -52,8 +52,8 @@ END
 """
 
 
-def program(name: str) -> str:
-    """A program of our environment as the shell here finds it: its name where that is on the path."""
+def program_path(name: str) -> str:
+    """Return how to call a program of this environment from here: its name where it is on the path, else its file."""
     ours = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     if found is not None and Path(found) == ours:

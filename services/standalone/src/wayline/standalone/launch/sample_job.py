@@ -1,4 +1,4 @@
-"""The first minutes on an empty data directory: sample knowledge, and one job before the user's eyes."""
+"""The first run on an empty data directory: ingest sample documents, and show one job."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from wayline.client import Address, Client, File, upload_documents, whole_trace
-from wayline.standalone import drawing
 from wayline.standalone.setup.installation import Installation
+from wayline.standalone.terminal import job_views
 from wayline.standalone.terminal.job_progress import Progress as JobProgress
 
 QUESTION = "What is a job in Wayline, and what happens to it when a process is killed?"
-# Not README.md: it shows this very run, and an answer that quotes its own output is no answer.
+# Not README.md: it shows this very run, and the answer would quote its own output.
 NEAR = ("CONTRIBUTING.md",)
 FOLDERS = ("docs", "libs", "services")
 REPOSITORY_MARK = "requirements.lock"
 FIRST_JOB_WAIT_S = 60.0
 
 
-async def show(installation: Installation, *, gateway: str, console: Console) -> None:
-    """Ingest the sample and run the first job, once for a data directory."""
+async def show_sample(installation: Installation, *, gateway: str, console: Console) -> None:
+    """Ingest the sample and run the first job, once for each data directory."""
     if installation.sampled.exists():
         return
     async with Client(Address(gateway)) as client:
-        # Somebody who has documents of their own needs none of ours.
+        # A user with documents of their own needs no sample.
         if (await client.get("/v1/documents", limit=1))["documents"]:
             installation.sampled.touch()
             return
@@ -41,7 +41,7 @@ async def show(installation: Installation, *, gateway: str, console: Console) ->
 
 
 def sample_files(here: Path) -> list[File]:
-    """The Markdown of Wayline's own repository when we are in it, the text that the package carries otherwise."""
+    """Return the Markdown files of Wayline's repository when run in it, otherwise the bundled text."""
     if not ((here / REPOSITORY_MARK).exists() and (here / "services" / "standalone").is_dir()):
         bundled = Path(str(files("wayline.standalone") / "sample.md"))
         return [File(bundled, "wayline.md")]
@@ -73,6 +73,6 @@ async def _first_job(client: Client, console: Console) -> None:
     with JobProgress(console) as progress:
         async with asyncio.timeout(FIRST_JOB_WAIT_S):
             job = await client.follow(accepted["job_id"], on_event=progress.show)
-    console.print(drawing.job_end(job), soft_wrap=True)
+    console.print(job_views.job_end(job), soft_wrap=True)
     console.print(f"\n[bold]wayline trace {job['job_id']}[/bold]")
-    console.print(drawing.trace_tree(await whole_trace(client, job["job_id"])), soft_wrap=True)
+    console.print(job_views.trace_tree(await whole_trace(client, job["job_id"])), soft_wrap=True)

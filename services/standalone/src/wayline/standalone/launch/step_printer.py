@@ -1,4 +1,4 @@
-"""What `up` tells the terminal: each step with its time, then where everything is."""
+"""Print the steps of `up` on the terminal, each with its time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console
 WIDTH = 58
 
 
-class Teller:
-    """Lines on the terminal; a spinner stands where a step is under way."""
+class StepPrinter:
+    """Prints lines on the terminal, and a spinner while a step is under way."""
 
     def __init__(self) -> None:
         self.console = Console(highlight=False)
@@ -20,7 +20,7 @@ class Teller:
 
     @contextmanager
     def step(self, doing: str) -> Iterator[Step]:
-        """Show that something is being done, then what was done and how long it took."""
+        """Show a step under way, then its result and how long it took."""
         step, began = Step(doing), time.monotonic()
         if self.console.is_terminal:
             with self.console.status(doing, spinner="line"):
@@ -35,12 +35,12 @@ class Teller:
 
     @property
     def elapsed_s(self) -> float:
-        """Since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._began
 
 
 class Step:
-    """A step under way; `done` is what its line says in the end."""
+    """A step under way; `done` is the text of its line at the end."""
 
     def __init__(self, doing: str) -> None:
         self.done = doing

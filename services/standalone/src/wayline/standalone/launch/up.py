@@ -9,91 +9,98 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from wayline.contracts.errors import Unavailable
-from wayline.embedded import NatsServer, require_free
-from wayline.standalone import logs
-from wayline.standalone.setup.credentials import Credentials, write_private
-from wayline.standalone.setup.installation import Installation, Place, write_environments
-from wayline.standalone.servers.embedded import Server, Watch, database_dsn, nats_server, postgres_server
-from wayline.standalone.services import MEMBERS, Fleet, Member
-from wayline.standalone.settings import Settings
+from wayline.embedded import require_free
+from wayline.standalone.launch import log_config
+from wayline.standalone.launch.step_printer import StepPrinter
 from wayline.standalone.launch.stopping import Stopped, Stopping
-from wayline.standalone.launch.step_printer import Teller
+from wayline.standalone.servers.embedded import Server, database_dsn, nats_server, postgres_server
+from wayline.standalone.servers.watch import keep_running
+from wayline.standalone.services import MEMBERS, Member, ServiceGroup
+from wayline.standalone.settings import Settings
+from wayline.standalone.setup.credentials import Credentials, write_private
+from wayline.standalone.setup.installation import Installation, ServerAccess, write_environments
 
 if TYPE_CHECKING:
-    from wayline.chassis import Bus
+    pass
 
 log = structlog.get_logger()
 
 
 async def up(settings: Settings, *, servers_only: bool = False, sample: bool = False) -> None:
-    """Run until a signal; then stop everything in order."""
-    teller, stopping, installation = Teller(), Stopping(), Installation(settings.data_dir.absolute())
+    """Start everything, run until a signal, then stop everything in order."""
+    printer, stopping, installation = StepPrinter(), Stopping(), Installation(settings.data_dir.absolute())
     stopping.listen()
     installation.prepare()
-    with installation.held():
-        logs.configure(settings, file=installation.logs / "wayline.log")
+    with installation.locked():
+        log_config.configure(settings, file=installation.logs / "wayline.log")
         try:
             async with AsyncExitStack() as stack:
-                await _Up(settings, installation, teller, stopping, stack).run(servers_only=servers_only, sample=sample)
+                await _Up(settings, installation, printer, stopping, stack).run(
+                    servers_only=servers_only, sample=sample
+                )
         except Stopped:
             pass
-        teller.say("Stopped; everything is kept in " + str(installation.root))
+        printer.say("Stopped; everything is kept in " + str(installation.root))
 
 
 class _Up:
-    """One run: what is started goes on the stack, and is stopped in the opposite order."""
+    """One run of `wayline up`: everything started goes on the stack, and is stopped in the opposite order."""
 
     def __init__(
-        self, settings: Settings, installation: Installation, teller: Teller, stopping: Stopping, stack: AsyncExitStack
+        self,
+        settings: Settings,
+        installation: Installation,
+        printer: StepPrinter,
+        stopping: Stopping,
+        stack: AsyncExitStack,
     ) -> None:
         self._settings = settings
         self._installation = installation
-        self._teller = teller
+        self._printer = printer
         self._stopping = stopping
         self._stack = stack
         self._servers: list[Server] = []
-        self._fleet: Fleet | None = None
+        self._group: ServiceGroup | None = None
 
     async def run(self, *, servers_only: bool, sample: bool) -> None:
         if not servers_only:
             require_free(self._settings.http_port, server="the gateway", variable="WAYLINE_HTTP_PORT")
-        self._teller.say(f"[bold]Wayline[/bold] in {self._installation.root}")
-        place = await self._stopping.or_stop(self._start_servers(load=not servers_only))
-        await self._stopping.or_stop(self._migrate(place))
-        write_environments(self._installation, place)
-        _write_pgpass(self._installation, place)
-        await self._stopping.or_stop(_keep_machine_key(self._installation, place))
+        self._printer.say(f"[bold]Wayline[/bold] in {self._installation.root}")
+        access = await self._stopping.or_stop(self._start_servers(load=not servers_only))
+        await self._stopping.or_stop(self._migrate(access))
+        write_environments(self._installation, access)
+        _write_pgpass(self._installation, access)
+        await self._stopping.or_stop(_keep_machine_key(self._installation, access))
         if not servers_only:
-            await self._start_services(place)
-        self._installation.say_running(
-            gateway=None if servers_only else self.gateway_url, nats=place.nats_address, servers_only=servers_only
+            await self._start_services(access)
+        self._installation.write_running(
+            gateway=None if servers_only else self.gateway_url, nats=access.nats_address, servers_only=servers_only
         )
-        self._teller.say(f"Ready after {self._teller.elapsed_s:.1f} s.\n")
+        self._printer.say(f"Ready after {self._printer.elapsed_s:.1f} s.\n")
         if sample and not servers_only:
             await self._stopping.or_stop(self._show_sample())
-        self._tell_where(place, servers_only=servers_only)
-        await self._stay(place)
+        self._print_addresses(access, servers_only=servers_only)
+        await self._stopping.or_stop(self._watch(access))
 
     @property
     def gateway_url(self) -> str:
         return f"http://{self._settings.http_host}:{self._settings.http_port}"
 
-    async def _start_servers(self, *, load: bool) -> Place:
-        """Start what is not somebody else's; meanwhile the services' code is loaded, which takes longer than both."""
-        settings, teller = self._settings, self._teller
+    async def _start_servers(self, *, load: bool) -> ServerAccess:
+        """Start the embedded servers, and load the services' code meanwhile, which takes longer."""
+        settings, printer = self._settings, self._printer
         loading = asyncio.create_task(asyncio.to_thread(_load)) if load else None
-        with teller.step("Starting the servers …") as step:
+        with printer.step("Starting the servers …") as step:
             credentials = self._installation.load_credentials()
             async with asyncio.TaskGroup() as starting:
                 database = starting.create_task(self._start_postgres())
                 bus = starting.create_task(self._start_nats(credentials))
             step.done = f"{database.result()[1]}, {bus.result()[1]}"
         if loading is not None:
-            with teller.step("Loading the services …") as step:
+            with printer.step("Loading the services …") as step:
                 await loading
                 step.done = "services loaded"
-        return Place(
+        return ServerAccess(
             nats_url=bus.result()[0],
             admin_dsn=database.result()[0],
             credentials=credentials,
@@ -123,82 +130,69 @@ class _Up:
         await server.start()
         self._servers.append(server)
 
-    async def _migrate(self, place: Place) -> None:
+    async def _migrate(self, access: ServerAccess) -> None:
         from wayline.standalone.setup.migrations import migrate_all
 
-        with self._teller.step("Migrating …") as step:
-            changes = [said async for said in _logged(migrate_all(place, self._settings.limits))]
+        with self._printer.step("Migrating …") as step:
+            changes = [change async for change in _logged(migrate_all(access, self._settings.limits))]
             step.done = (
                 f"database and streams: {len(changes)} changes" if changes else "database and streams up to date"
             )
 
-    async def _start_services(self, place: Place) -> None:
+    async def _start_services(self, access: ServerAccess) -> None:
         from wayline.chassis import BusSettings
 
         def settings_of(member: Member) -> BusSettings:
             return BusSettings(
-                nats_url=place.nats_url,
-                nats_seed=place.seed_of(member.identity),
-                nats_accounts=place.own_bus,
-                postgres_dsn=place.dsn_of(member.role, member.identity) if member.schema else None,
+                nats_url=access.nats_url,
+                nats_seed=access.seed_of(member.identity),
+                nats_accounts=access.own_bus,
+                postgres_dsn=access.dsn_of(member.role, member.identity) if member.schema else None,
                 health_port=None,
             )
 
-        fleet = Fleet(MEMBERS, settings_of)
-        self._fleet = fleet
-        self._stack.push_async_callback(self._stopping.drain, fleet)
-        with self._teller.step("Starting the services …") as step:
-            await self._stopping.or_stop(fleet.start())
+        group = ServiceGroup(MEMBERS, settings_of)
+        self._group = group
+        self._stack.push_async_callback(self._stopping.drain, group)
+        with self._printer.step("Starting the services …") as step:
+            await self._stopping.or_stop(group.start())
             step.done = ", ".join(member.name for member in MEMBERS)
 
-    def _tell_where(self, place: Place, *, servers_only: bool) -> None:
-        from wayline.standalone.launch.ready_text import next_job, where
+    def _print_addresses(self, access: ServerAccess, *, servers_only: bool) -> None:
+        from wayline.standalone.launch.ready_text import addresses, next_job
 
-        self._teller.say(where(self._installation, place, gateway=None if servers_only else self.gateway_url))
+        self._printer.say(addresses(self._installation, access, gateway=None if servers_only else self.gateway_url))
         if not servers_only:
-            self._teller.say(next_job(self.gateway_url, place.nats_address))
-        self._teller.say("Ctrl-C stops everything.")
+            self._printer.say(next_job(self.gateway_url, access.nats_address))
+        self._printer.say("Ctrl-C stops everything.")
 
     async def _show_sample(self) -> None:
         from wayline.client import ApiError
-        from wayline.standalone.launch.sample_job import show
+        from wayline.standalone.launch.sample_job import show_sample
 
         try:
-            await show(self._installation, gateway=self.gateway_url, console=self._teller.console)
+            await show_sample(self._installation, gateway=self.gateway_url, console=self._printer.console)
         except (ApiError, TimeoutError) as error:
-            # What was to be shown is a courtesy: everything runs.
-            self._teller.say(
+            # The sample job is a courtesy: everything runs without it.
+            self._printer.say(
                 f"[red]The first job could not be shown:[/red] {error or type(error).__name__}; see the log file"
             )
 
-    async def _stay(self, place: Place) -> None:
-        """Until a signal, with the servers watched."""
-        await self._stopping.or_stop(self._watch(place))
-
-    async def _watch(self, place: Place) -> None:
-        if not any(isinstance(server, NatsServer) for server in self._servers):
-            return await Watch(self._servers, said=self._teller.say).run()
+    async def _watch(self, access: ServerAccess) -> None:
         from wayline.standalone.setup.migrations import connected_admin
 
-        async with AsyncExitStack() as connections:
-            bus: Bus | None = None
-
-            async def stores() -> None:
-                nonlocal bus
-                # Not before the watch begins: a bus that has just died is first to be started again.
-                if bus is None:
-                    bus = await connections.enter_async_context(connected_admin(place))
-                await bus.check()
-                if self._fleet and (stuck := self._fleet.stuck()):
-                    raise Unavailable("the bus", detail=f"{stuck}.> gets no ack")
-
-            await Watch(self._servers, said=self._teller.say, stores=stores).run()
+        await keep_running(
+            self._servers,
+            connect=lambda: connected_admin(access),
+            stuck=lambda: self._group.stuck() if self._group else None,
+            print_line=self._printer.say,
+        )
 
 
 def _load() -> None:
     for member in MEMBERS:
         member.load()
-        # Here and not where it is built: nothing is migrated or served with a setting that is wrong.
+        # Before anything is migrated or served: a wrong setting ends the start here.
         member.check_settings()
 
 
@@ -208,8 +202,8 @@ async def _logged(changes: AsyncIterator[str]) -> AsyncIterator[str]:
         yield change
 
 
-async def _keep_machine_key(installation: Installation, place: Place) -> None:
-    """Let the commands of who may read the data directory act as an operator, also when keys are needed."""
+async def _keep_machine_key(installation: Installation, access: ServerAccess) -> None:
+    """Write a key to the data directory: its reader's commands act as an operator, also when keys are needed."""
     from wayline.client import MACHINE_KEY
     from wayline.gateway.adapters.keys import keep_machine_key
     from wayline.gateway.app import open_store
@@ -219,18 +213,18 @@ async def _keep_machine_key(installation: Installation, place: Place) -> None:
     if not path.exists():
         write_private(path, mint().secret + "\n")
     gateway = next(member for member in MEMBERS if member.identity == "gateway")
-    store = await open_store(place.dsn_of(gateway.role, gateway.identity))
+    store = await open_store(access.dsn_of(gateway.role, gateway.identity))
     try:
         await keep_machine_key(store, OPEN_TENANT, path.read_text().strip())
     finally:
         await store.close()
 
 
-def _write_pgpass(installation: Installation, place: Place) -> None:
-    """So that psql needs no password on a command line."""
+def _write_pgpass(installation: Installation, access: ServerAccess) -> None:
+    """Write a password file, so that psql needs no password on its command line."""
     from urllib.parse import unquote, urlsplit
 
-    parts = urlsplit(place.admin_dsn)
+    parts = urlsplit(access.admin_dsn)
     words = (
         parts.hostname or "*",
         str(parts.port or 5432),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 MAX_PAYLOAD = "1MB"
 # Streams reserve their limits, about 32 GiB together; the default is a share of the disk's free space, which on a small
-# disk would refuse to declare them. What is stored is what counts, and the doctor watches that.
+# disk would refuse to declare them. `wayline doctor` watches the bytes that are really stored.
 MAX_FILE_STORE = "64GB"
 MAX_MEMORY_STORE = "256MB"
 
 
 def render(accounts: str, *, monitor_port: int | None = None) -> str:
-    """The text of `nats.conf`; host and port are the command line's.
+    """Return the text of `nats.conf`, without host and port, which are on the server's command line.
 
-    `accounts`: what `render_accounts` made, or a line that includes the file where it is.
+    `accounts`: the text of `render_accounts`, or a line that includes its file.
     """
     lines = [
         "server_name: wayline",

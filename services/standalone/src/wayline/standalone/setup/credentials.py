@@ -1,4 +1,4 @@
-"""Who each service is on the bus and in the database: generated once, readable by the owner alone."""
+"""The services' credentials on the bus and in the database: generated once, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wayline.standalone.errors import DataDirInvalid
 
 ADMIN = "admin"
 SYSTEM = "system"
-"""Who may have a server read its configuration again, and nothing else of ours."""
+"""The identity that may make a server reload its configuration, and nothing else."""
 PASSWORD_BYTES = 24
 
 
@@ -28,24 +28,24 @@ class Credentials:
     passwords: Mapping[str, str] = field(repr=False)
 
     def public_keys(self) -> dict[str, str]:
-        """What the bus is told of the seeds."""
+        """Return the public keys of the seeds, which the bus knows."""
         return {name: public_key(seed) for name, seed in self.seeds.items()}
 
 
 def load_credentials(path: Path, *, identities: list[str], roles: list[str]) -> Credentials:
-    """The credentials kept in `path`; those that are missing, all of them the first time, are generated and kept."""
-    kept = _read(path)
-    seeds = {name: kept["seeds"].get(name) or new_seed() for name in identities}
-    passwords = {name: kept["passwords"].get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in roles}
-    # One that this version does not know is another version's: keep it.
-    whole = {"seeds": {**kept["seeds"], **seeds}, "passwords": {**kept["passwords"], **passwords}}
-    if whole != kept:
+    """Return the credentials in `path`, generating and writing those that are missing."""
+    stored = _read(path)
+    seeds = {name: stored["seeds"].get(name) or new_seed() for name in identities}
+    passwords = {name: stored["passwords"].get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in roles}
+    # Credentials that this version does not know belong to another version: keep them.
+    whole = {"seeds": {**stored["seeds"], **seeds}, "passwords": {**stored["passwords"], **passwords}}
+    if whole != stored:
         write_private(path, json.dumps(whole, indent=1) + "\n")
     return Credentials(seeds=seeds, passwords=passwords)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file by one that only its owner may read, never half written, never open to others for a moment."""
+    """Replace a file in one step by one that only its owner may ever read."""
     fresh = path.with_name(f"{path.name}.new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -57,8 +57,8 @@ def write_private(path: Path, text: str) -> None:
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
     try:
-        kept = json.loads(path.read_text())
-        return {"seeds": dict(kept["seeds"]), "passwords": dict(kept["passwords"])}
+        stored = json.loads(path.read_text())
+        return {"seeds": dict(stored["seeds"]), "passwords": dict(stored["passwords"])}
     except FileNotFoundError:
         return {"seeds": {}, "passwords": {}}
     except (ValueError, KeyError, TypeError):
@@ -73,6 +73,6 @@ def new_seed() -> str:
 
 
 def public_key(seed: str) -> str:
-    """Return the public key of a seed, which the bus is told."""
+    """Return the public key of a seed, which the bus knows."""
     public: Any = nkeys.from_seed(seed.encode()).public_key
     return public.decode()

@@ -1,4 +1,4 @@
-"""One installation: its data directory, and what processes that belong to it need to know."""
+"""One installation: its data directory, and the addresses and credentials of its processes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
 from wayline.standalone.errors import AlreadyRunning, DataDirInvalid
 from wayline.standalone.services import MEMBERS, Member
+from wayline.standalone.setup.credentials import ADMIN, SYSTEM, Credentials, load_credentials, write_private
 
 DATABASE = "wayline"
-LOOKED_AT_S = 0.5
-"""Whoever asks whether we run holds the lock for a moment."""
+LOCK_WAIT_S = 0.5
+"""A process that asks whether `wayline up` runs holds the lock for a moment."""
 GRAFANA = "grafana"
 
 
@@ -48,7 +48,7 @@ class Installation:
 
     @property
     def clients(self) -> Path:
-        """Whom `wayline credentials` has let in."""
+        """Return the file of the bus's clients."""
         return self.credentials / "clients.json"
 
     @property
@@ -56,8 +56,8 @@ class Installation:
         return self.root / "logs"
 
     @property
-    def note(self) -> Path:
-        """Written by a running `wayline up`: where it is."""
+    def running_file(self) -> Path:
+        """Return the file in which a running `wayline up` writes its addresses."""
         return self.root / "up.json"
 
     @property
@@ -66,11 +66,11 @@ class Installation:
 
     @property
     def sampled(self) -> Path:
-        """Its presence says that the sample knowledge was offered."""
+        """Return the file whose presence says that the sample was ingested."""
         return self.root / "sampled"
 
     def prepare(self) -> None:
-        """Make the directories; what is secret is closed to others. Raises DataDirInvalid."""
+        """Make the directories, those with secrets closed to other users. Raises DataDirInvalid."""
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
             for closed in (self.credentials, self.logs):
@@ -80,7 +80,7 @@ class Installation:
             raise DataDirInvalid(path=self.root, cause=error.strerror or str(error)) from None
 
     def load_credentials(self) -> Credentials:
-        """Its credentials, generated the first time."""
+        """Return its credentials, generated the first time."""
         return load_credentials(
             self.keys,
             identities=[*(member.identity for member in MEMBERS), ADMIN, SYSTEM],
@@ -88,24 +88,24 @@ class Installation:
         )
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Be the only `wayline up` here. Raises AlreadyRunning."""
+    def locked(self) -> Iterator[None]:
+        """Hold the lock that makes this the only `wayline up` here. Raises AlreadyRunning."""
         fd = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if not _locked(fd, fcntl.LOCK_EX, wait_s=LOOKED_AT_S):
+            if not _locked(fd, fcntl.LOCK_EX, wait_s=LOCK_WAIT_S):
                 running = self.running() or {}
                 raise AlreadyRunning(data_dir=self.root, pid=running.get("pid"), gateway=running.get("gateway"))
-            # Until we are ready nobody shall read where a run that crashed was.
-            self.note.unlink(missing_ok=True)
+            # Until we are ready, the addresses of a crashed run must not be read.
+            self.running_file.unlink(missing_ok=True)
             try:
                 yield
             finally:
-                self.note.unlink(missing_ok=True)
+                self.running_file.unlink(missing_ok=True)
         finally:
             os.close(fd)
 
     def running(self) -> dict[str, Any] | None:
-        """What the running `wayline up` says about itself once it is ready; the lock tells whether there is one."""
+        """Return what a running `wayline up` wrote about itself once ready; None: none runs, by its lock."""
         try:
             fd = os.open(self.lock, os.O_RDONLY)
         except OSError:
@@ -113,19 +113,19 @@ class Installation:
         try:
             if _locked(fd, fcntl.LOCK_SH):
                 return None
-            return json.loads(self.note.read_text())
+            return json.loads(self.running_file.read_text())
         except (OSError, ValueError):
             return None
         finally:
             os.close(fd)
 
-    def say_running(self, **said: Any) -> None:
-        """Leave a note for other processes."""
-        self.note.write_text(json.dumps({"pid": os.getpid(), **said}, indent=1) + "\n")
+    def write_running(self, **values: Any) -> None:
+        """Write the addresses for other processes."""
+        self.running_file.write_text(json.dumps({"pid": os.getpid(), **values}, indent=1) + "\n")
 
 
 def _locked(fd: int, how: int, *, wait_s: float = 0.0) -> bool:
-    """Take a lock that ends with its process; false when somebody else has it."""
+    """Take a lock that ends with its process; return False when another process has it."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -138,34 +138,34 @@ def _locked(fd: int, how: int, *, wait_s: float = 0.0) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the bus and the database of an installation are, and who its processes are there."""
+class ServerAccess:
+    """The addresses of an installation's bus and database, and the credentials of its processes there."""
 
     nats_url: str = field(repr=False)
     admin_dsn: str = field(repr=False)
     credentials: Credentials
     own_bus: bool
-    """The bus is the embedded one, which knows our identities."""
+    """Whether the bus knows our identities, as the embedded one does."""
     nats_seed: str | None = field(default=None, repr=False)
     """For a bus of the user's own."""
 
     @property
     def nats_address(self) -> str:
-        """The bus's address as it may be shown: without a password in it."""
+        """Return the bus's address without a password, to be shown."""
         return ",".join(re.sub(r"//[^@/]*@", "//", url) for url in self.nats_url.split(","))
 
     def seed_of(self, identity: str) -> str | None:
         return self.credentials.seeds[identity] if self.own_bus else self.nats_seed
 
     def dsn_of(self, role: str, password_of: str) -> str:
-        """The database's address for one role."""
+        """Return the database's address for one role."""
         parts = urlsplit(self.admin_dsn)
         host = parts.netloc.rpartition("@")[2]
         who = f"{quote(role, safe='')}:{quote(self.credentials.passwords[password_of], safe='')}"
         return urlunsplit(parts._replace(netloc=f"{who}@{host}"))
 
     def environment_of(self, member: Member) -> dict[str, str]:
-        """Return what a process of this service needs: on a secured bus its own seed and nobody else's."""
+        """Return the variables of this service's process: on a secured bus with its own seed and no other."""
         seed = self.credentials.seeds[member.identity] if self.own_bus or self.nats_seed else None
         return {
             "WAYLINE_NATS_URL": self.nats_url,
@@ -175,7 +175,7 @@ class Place:
         }
 
     def environments(self) -> dict[str, dict[str, str]]:
-        """The same for every service, for who administers, and for Grafana."""
+        """Return the variables of every service, of the administrator and of Grafana."""
         seed = self.seed_of(ADMIN)
         admin = {"WAYLINE_NATS_URL": self.nats_url, "WAYLINE_POSTGRES_DSN": self.admin_dsn}
         return {
@@ -185,15 +185,15 @@ class Place:
         }
 
 
-def write_environments(installation: Installation, place: Place) -> None:
-    """Keep, one file each, what the processes of the installation need."""
-    for name, environment in place.environments().items():
+def write_environments(installation: Installation, access: ServerAccess) -> None:
+    """Write the variables of the installation's processes, one file for each."""
+    for name, environment in access.environments().items():
         lines = [f"{key}={value}\n" for key, value in environment.items()]
         write_private(installation.credentials / f"{name}.env", "".join(lines))
 
 
 def read_environment(installation: Installation, name: str) -> Mapping[str, str]:
-    """What `write_environments` kept for one process; empty when nothing was."""
+    """Return what `write_environments` wrote for one process; empty where it wrote nothing."""
     try:
         lines = (installation.credentials / f"{name}.env").read_text().splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Bring the database and the bus to what this version needs; every line yielded is one thing that changed."""
+"""Bring the database and the bus to this version; every yielded line is one change."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from nats.js import JetStreamContext
 
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.topology import Limits, declare
-from wayline.standalone.setup.credentials import ADMIN
-from wayline.standalone.setup.installation import DATABASE, GRAFANA, Place
 from wayline.standalone.services import MEMBERS
+from wayline.standalone.setup.credentials import ADMIN
+from wayline.standalone.setup.installation import DATABASE, GRAFANA, ServerAccess
 from wayline.store import Queries, migrate
 
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
 
-async def migrate_all(place: Place, limits: Limits) -> AsyncIterator[str]:
-    """The database first: a service that hears the bus must find its tables."""
-    async for said in migrate_database(place):
-        yield said
-    async for said in declare_streams(place, limits):
-        yield said
+async def migrate_all(access: ServerAccess, limits: Limits) -> AsyncIterator[str]:
+    """Migrate the database, then the bus: a service that receives messages must find its tables."""
+    async for change in migrate_database(access):
+        yield change
+    async for change in declare_streams(access, limits):
+        yield change
 
 
-async def migrate_database(place: Place) -> AsyncIterator[str]:
-    """The schema and the role of every service that owns tables, and Grafana's role."""
+async def migrate_database(access: ServerAccess) -> AsyncIterator[str]:
+    """Migrate the schema and the role of every service that owns tables, and Grafana's role."""
     for member in MEMBERS:
         if member.schema is None:
             continue
         applied = await migrate(
-            place.admin_dsn,
+            access.admin_dsn,
             schema=member.schema,
             role=member.role,
-            password=place.credentials.passwords[member.identity],
+            password=access.credentials.passwords[member.identity],
             directory=member.migrations(),
             vector=member.vector,
         )
         for file in applied:
             yield f"schema {member.schema}: {file} applied"
-    async for said in _let_grafana_read(place):
-        yield said
+    async for change in _let_grafana_read(access):
+        yield change
 
 
-async def declare_streams(place: Place, limits: Limits) -> AsyncIterator[str]:
-    """The streams and consumers, as the topology has them."""
-    async with administering(place) as js:
-        async for said in declare(js, limits):
-            yield said
+async def declare_streams(access: ServerAccess, limits: Limits) -> AsyncIterator[str]:
+    """Declare the streams and consumers of the topology."""
+    async with administering(access) as js:
+        async for change in declare(js, limits):
+            yield change
 
 
 @asynccontextmanager
-async def administering(place: Place, *, wait_s: float | None = None) -> AsyncIterator[JetStreamContext]:
-    """Open the streams of the bus as the identity that may declare them."""
-    async with connected_admin(place, wait_s=wait_s) as bus:
+async def administering(access: ServerAccess, *, wait_s: float | None = None) -> AsyncIterator[JetStreamContext]:
+    """Open JetStream as the identity that may declare streams."""
+    async with connected_admin(access, wait_s=wait_s) as bus:
         yield bus.js
 
 
 @asynccontextmanager
-async def connected_admin(place: Place, *, wait_s: float | None = None) -> AsyncIterator[Bus]:
+async def connected_admin(access: ServerAccess, *, wait_s: float | None = None) -> AsyncIterator[Bus]:
     """Connect to the bus as the identity that may declare streams."""
-    settings = BusSettings(nats_url=place.nats_url, nats_seed=place.seed_of(ADMIN))
+    settings = BusSettings(nats_url=access.nats_url, nats_seed=access.seed_of(ADMIN))
     if wait_s is not None:
         settings = settings.model_copy(update={"connect_wait_s": wait_s})
     bus = await Bus.connect(settings, service=ADMIN, exit_when_closed=False)
@@ -75,7 +75,7 @@ async def connected_admin(place: Place, *, wait_s: float | None = None) -> Async
 
 
 async def create_database(server_dsn: str) -> None:
-    """Make the database of an embedded server unless it is there."""
+    """Create the database of an embedded server unless it exists."""
     conn = await asyncpg.connect(server_dsn)
     try:
         if not await conn.fetchval(sql.find_database):
@@ -84,12 +84,12 @@ async def create_database(server_dsn: str) -> None:
         await conn.close()
 
 
-async def _let_grafana_read(place: Place) -> AsyncIterator[str]:
-    conn: Any = await asyncpg.connect(place.admin_dsn)
+async def _let_grafana_read(access: ServerAccess) -> AsyncIterator[str]:
+    conn: Any = await asyncpg.connect(access.admin_dsn)
     try:
         await conn.execute(sql.lock_grafana)
         found = await conn.fetchrow(sql.find_grafana)
-        statement = await conn.fetchval(sql.password_statement, found["present"], place.credentials.passwords[GRAFANA])
+        statement = await conn.fetchval(sql.password_statement, found["present"], access.credentials.passwords[GRAFANA])
         await conn.execute(statement)
         await conn.execute(sql.grant_grafana)
         if not found["sees_all"]:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from wayline.standalone.terminal.views import ms, tokens
+from wayline.standalone.terminal.job_views import ms, tokens
 from wayline.standalone.terminal.money_views import usd
 
 ARGUMENTS_MAX = 80
@@ -38,7 +38,7 @@ class Progress:
             self._live.stop()
 
     def show(self, event: dict[str, Any]) -> None:
-        """Print one event, where it is of interest to someone who waits for the job."""
+        """Print one event, if it matters to a user who waits for the job."""
         if event["type"] == "delta":
             self._add(event)
             return
@@ -63,7 +63,7 @@ class Progress:
 
 
 def event_line(event: dict[str, Any]) -> Text | None:
-    """Draw an event as one line; None for those that only the log needs."""
+    """Draw an event as one line; None for events that only the log needs."""
     match event["type"]:
         case "job.routed":
             route = event["route"]

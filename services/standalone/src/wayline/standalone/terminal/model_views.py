@@ -13,9 +13,9 @@ UNKNOWN = "unknown"
 RATES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output")
 
 
-def models_table(said: dict[str, Any]) -> RenderableType:
-    """One row a model; prices are dollars per million tokens."""
-    usable, own = set(said["usable"]), set(said["own"])
+def models_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each model; prices are dollars per million tokens."""
+    usable, own = set(page["usable"]), set(page["own"])
     return table(
         ("model", "tier", "window", "$ in", "$ cached", "$ out", ""),
         (
@@ -26,14 +26,14 @@ def models_table(said: dict[str, Any]) -> RenderableType:
                 *_row(card["prices"]),
                 ", ".join(word for word, holds in (("own", name in own), ("off", name not in usable)) if holds),
             )
-            for name, card in ((f"{card['provider']}/{card['model']}", card) for card in said["models"])
+            for name, card in ((f"{card['provider']}/{card['model']}", card) for card in page["models"])
         ),
         nothing="no models",
     )
 
 
 def model_details(card: dict[str, Any]) -> RenderableType:
-    """Everything about one model."""
+    """Draw everything about one model."""
     rows: list[tuple[str, str]] = []
     prices = card["prices"]
     for name, value in card.items():
@@ -60,9 +60,9 @@ def _row(prices: dict[str, Any] | None) -> tuple[str, str, str]:
 
 
 def _rates(held: dict[str, Any]) -> str:
-    told = ((name, held["rates"][name]) for name in RATES)
-    said = ", ".join(f"{name.replace('_', ' ')} ${_amount(rate)}" for name, rate in told if rate is not None)
-    return f"{said} a million tokens"
+    rates = ((name, held["rates"][name]) for name in RATES)
+    text = ", ".join(f"{name.replace('_', ' ')} ${_amount(rate)}" for name, rate in rates if rate is not None)
+    return f"{text} a million tokens"
 
 
 def _amount(rate: str) -> str:
@@ -72,7 +72,7 @@ def _amount(rate: str) -> str:
 def _moment(held: dict[str, Any]) -> str:
     since = f"since {held['since']}" if held["since"] else ""
     daily = f"daily {held['daily_from']} to {held['daily_until']} UTC" if held["daily_from"] else ""
-    return " ".join(said for said in (since, daily) if said)
+    return " ".join(text for text in (since, daily) if text)
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ from wayline.standalone.terminal.table import table
 
 
 def usd(cost: str | None) -> str:
-    """A price as people read it; unknown is never zero."""
+    """Format a price; an unknown one is never zero."""
     if cost is None:
         return "cost unknown"
     amount = format(float(cost), ".6f").rstrip("0").rstrip(".")
@@ -20,7 +20,7 @@ def usd(cost: str | None) -> str:
 
 
 def costs_table(costs: dict[str, Any]) -> RenderableType:
-    """What was spent, a line a group."""
+    """Draw what was spent, one row for each group."""
     rows = costs["rows"]
     groups = list(rows[0]["group"]) if rows else []
     shown = [[*(escape(row["group"][name]) for name in groups), *_cost_columns(row)] for row in rows]
@@ -41,19 +41,19 @@ def _cost_columns(row: dict[str, Any]) -> list[str]:
         "" if row["cache_read_share"] is None else f"{row['cache_read_share']:.0%}",
         str(row["usage"]["output"]),
         usd(row["cost_usd"]) + unknown,
-        some(row["saved_usd"]),
-        some(row["lost_usd"]),
+        usd_or_blank(row["saved_usd"]),
+        usd_or_blank(row["lost_usd"]),
         unsettled(row["calls_unsettled"], row["unsettled_lower_usd"], row["unsettled_upper_usd"]),
     ]
 
 
-def some(amount: str) -> str:
-    """An amount, or nothing where there is none."""
+def usd_or_blank(amount: str) -> str:
+    """Format an amount; empty for zero."""
     return usd(amount) if Decimal(amount) else ""
 
 
 def unsettled(calls: int, lower: str, upper: str | None) -> str:
-    """Calls whose usage never arrived, and between what they can have cost."""
+    """Format the number of calls whose usage never arrived, with the bounds of their cost."""
     if not calls:
         return ""
     most = "unknown" if upper is None else usd(upper)
@@ -61,7 +61,7 @@ def unsettled(calls: int, lower: str, upper: str | None) -> str:
 
 
 def job_costs(job: dict[str, Any]) -> str:
-    """What a job's cost is made of, in one line; empty where there is nothing to tell apart."""
+    """Format the parts of a job's cost in one line; empty where there is only one."""
     costs = job.get("costs") or {}
     words = [
         f"{escape(name)} {usd(spent)}"
@@ -79,12 +79,12 @@ def job_costs(job: dict[str, Any]) -> str:
     return " · ".join(words)
 
 
-def budgets_table(said: dict[str, Any]) -> RenderableType:
-    """Every budget and how much of it is used."""
+def budgets_table(page: dict[str, Any]) -> RenderableType:
+    """Draw every budget and how much of it is used."""
     return table(
         ("budget", "limit", "window", "for", "spent", "held", "unsettled", "left", "waiting", "alerts"),
-        (_budget_columns(budget) for budget in said["budgets"]),
-        nothing=f"no budgets: a job may spend {usd(said.get('job_budget_usd'))} of its own",
+        (_budget_columns(budget) for budget in page["budgets"]),
+        nothing=f"no budgets: a job may spend {usd(page.get('job_budget_usd'))} of its own",
     )
 
 
@@ -96,10 +96,10 @@ def _budget_columns(budget: dict[str, Any]) -> list[str]:
         budget["name"],
         usd(budget["limit_usd"]) + ("" if budget["hard"] else " soft"),
         budget["window"] + zone,
-        ", ".join(scope) or "everybody",
+        ", ".join(scope) or "all jobs",
         usd(budget["spent_usd"]),
         usd(budget["reserved_usd"]),
-        some(budget["unsettled_usd"]),
+        usd_or_blank(budget["unsettled_usd"]),
         "" if budget["left_usd"] is None else usd(budget["left_usd"]),
         str(budget["waiting_jobs"] or ""),
         ", ".join(f"{Decimal(alert['threshold']):.0%}" for alert in budget["raised"]),

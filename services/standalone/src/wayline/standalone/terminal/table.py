@@ -1,4 +1,4 @@
-"""Rows: under a heading for people, one line each for other programs."""
+"""Tables: with a heading for people, as tab-separated lines for other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 def table(
     columns: Iterable[str], rows: Iterable[Iterable[str]], *, nothing: str, total: Sequence[str] = ()
 ) -> RenderableType:
-    """Rows under a heading, without lines; or what it means that there are none.
+    """Draw rows under a heading, or the text `nothing` when there are none.
 
     Into a file or a pipe: the rows alone, their cells parted by one tab, neither padded nor folded, no heading and no
     total, so that `cut -f1` is a column and `wc -l` a count.
@@ -23,7 +23,7 @@ def table(
 
 
 def details(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """What there is to say of one thing, each value, in markup like a cell, with its name."""
+    """Draw the values of one thing, each with its name; values are markup, like cells."""
     return _Rows((), [(f"[bold]{name}[/bold]", value) for name, value in rows])
 
 
@@ -48,7 +48,7 @@ class _Rows:
             box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), show_header=bool(self.columns)
         )
         for column in self.columns:
-            # What begins a line is what one copies into the next command: never broken.
+            # The first cell is what people copy into the next command: never broken.
             drawn.add_column(column, overflow="fold", no_wrap=not drawn.columns)
         for row in (*self.rows, *([self.total] if self.total else [])):
             drawn.add_row(*row)
@@ -56,5 +56,5 @@ class _Rows:
 
 
 def _plain(cell: str) -> str:
-    """A cell without its style, on one line and within its column."""
+    """Return a cell's text without its style, on one line."""
     return " ".join(Text.from_markup(cell).plain.split())

@@ -1,0 +1,192 @@
+"""Jobs and their traces, drawn for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+from rich.tree import Tree
+
+from wayline.standalone.terminal.money_views import job_costs, usd
+from wayline.standalone.terminal.table import details, table
+
+QUOTE_MAX = 300
+INPUT_MAX = 60
+"""The most characters of a job's input in a row of a list."""
+STATUS_STYLE = {
+    "completed": "green",
+    "ready": "green",
+    "ok": "green",
+    "failed": "red",
+    "error": "red",
+    "cancelled": "yellow",
+    "parked": "yellow",
+}
+
+
+def ms(duration: float | None) -> str:
+    """Format a duration."""
+    if duration is None:
+        return "running"
+    return f"{duration:.0f} ms" if duration < 10_000 else f"{duration / 1000:.1f} s"
+
+
+def tokens(usage: dict[str, Any] | None) -> int:
+    """Return the sum of a usage's tokens."""
+    return (usage["input"] + usage["output"]) if usage else 0
+
+
+def status(name: str) -> str:
+    """Return a status in its colour."""
+    style = STATUS_STYLE.get(name)
+    return f"[{style}]{name}[/{style}]" if style else name
+
+
+def job_end(job: dict[str, Any]) -> RenderableType:
+    """Draw a job's answer, its citations, and what it took."""
+    parts: list[RenderableType] = []
+    if job["answer"]:
+        parts += [Text(""), Text(job["answer"])]
+    if job["error"]:
+        parts += [Text(""), Text(f"{job['error']['code']}: {job['error']['message']}", style="red")]
+    if job["citations"]:
+        parts += [Text(""), Text("Citations", style="bold")]
+        parts += [_citation(number, citation) for number, citation in enumerate(job["citations"], 1)]
+    return Group(*parts, Text(""), Text.from_markup(job_line(job)))
+
+
+def _citation(number: int, citation: dict[str, Any]) -> Text:
+    quote = " ".join(citation["quote"].split())
+    shown = quote if len(quote) <= QUOTE_MAX else quote[: QUOTE_MAX - 1] + "…"
+    return Text.assemble(f"  [{number}] ", (citation["document"], "cyan"), f"  “{shown}”")
+
+
+def job_line(job: dict[str, Any]) -> str:
+    """Format how a job ended and what it took, in one line."""
+    words = [status(job["status"]), f"{job['steps']} steps", f"{tokens(job['usage'])} tokens", usd(job["cost_usd"])]
+    saved = (job.get("costs") or {}).get("saved_usd", "0")
+    if float(saved):
+        words.append(f"cache saved {usd(saved)}")
+    if why := _reservation(job):
+        words.insert(1, f"[yellow]{escape(why)}[/yellow]")
+    return f"{' · '.join(words)} · trace: wayline trace {job['job_id']}"
+
+
+def _reservation(job: dict[str, Any]) -> str:
+    """Return why a job's answer is incomplete; empty where it is complete."""
+    if job["partial"]:
+        return f"partial: {job['reason'] or 'a limit was reached'}"
+    return job["reason"] or ""
+
+
+def planned(plan: dict[str, Any]) -> RenderableType:
+    """Draw the route and the predicted cost of a job that was not run."""
+    route = plan["route"]
+    cost = "its cost is unknown"
+    if route["estimated_cost_usd"] is not None:
+        least, most = map(usd, route["estimated_cost_range_usd"])
+        cost = f"expected to cost {usd(route['estimated_cost_usd'])}, between {least} and {most}"
+    lines = [
+        Text.assemble(
+            (f"{plan['agent']} v{plan['agent_version']}", "bold"), f" on {route['provider']}/{route['model']}"
+        ),
+        Text(f"  {route['reason']}"),
+    ]
+    if route["classifier"]:
+        lines.append(Text(f"  {route['classifier']} would be asked first which type of task it is"))
+    lines.append(Text(f"  {cost}; nothing was run"))
+    if plan["refusal"]:
+        lines.append(Text(f"  it would be refused: {plan['refusal']['message']}", style="red"))
+    return Group(*lines)
+
+
+def job_details(job: dict[str, Any]) -> RenderableType:
+    """Draw everything about one job."""
+    route = job["route"] or {}
+    rows = [
+        ("job", job["job_id"]),
+        ("status", status(job["status"])),
+        ("agent", f"{escape(job['agent'])}{' v' + str(job['agent_version']) if job['agent_version'] else ''}"),
+        (
+            "model",
+            f"{route['provider']}/{route['model']} ({route['tier']}): {escape(route['reason'])}" if route else None,
+        ),
+        ("input", escape(job.get("input") or "")),
+        ("created", job["created_at"]),
+        ("ended", job["ended_at"]),
+        ("trace", job["trace_id"]),
+        ("cost", job_costs(job)),
+        ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
+    ]
+    return Group(details((name, value) for name, value in rows if value), job_end(job))
+
+
+def _waiting(job: dict[str, Any]) -> str:
+    waiting = job["waiting_for"]
+    if waiting["why"] == "budget":
+        raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
+        return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
+    return (
+        f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
+        f"answer with: wayline jobs answer {job['job_id']} {waiting['wait_id']} succeeded|failed|retry"
+    )
+
+
+def waits_for(job: dict[str, Any]) -> RenderableType:
+    """Draw what a parked job waits for, and the command that answers it."""
+    return Text(f"The job waits and costs nothing meanwhile: {_waiting(job)}", style="yellow")
+
+
+def jobs_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each job."""
+    return table(
+        ("job", "status", "agent", "steps", "tokens", "cost", "created", "input"),
+        (
+            (
+                job["job_id"],
+                status(job["status"]),
+                escape(job["agent"]),
+                str(job["steps"]),
+                str(tokens(job["usage"])),
+                usd(job["cost_usd"]),
+                str(job["created_at"] or "")[:19],
+                escape(_shortened(job.get("input") or "")),
+            )
+            for job in page["jobs"]
+        ),
+        nothing="no jobs",
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= INPUT_MAX else f"{text[: INPUT_MAX - 1]}…"
+
+
+def trace_tree(trace: dict[str, Any]) -> RenderableType:
+    """Draw the spans of a job: where each ran, how long, and what it cost."""
+    totals = trace["totals"]
+    tree = Tree(_span(trace["root"]), guide_style="dim")
+    _grow(tree, trace["root"]["children"])
+    took = f"{ms(totals['duration_ms'])} · {totals['tokens']} tokens · {usd(totals['cost_usd'])}"
+    line = Text(f"{took} · {totals['spans']} spans · trace {trace['trace_id']}", style="dim")
+    if not totals.get("missing"):
+        return Group(tree, line)
+    missing = f"At least {totals['missing']} spans have not arrived: they are late, or were lost with their process."
+    return Group(tree, line, Text(missing, style="yellow"))
+
+
+def _grow(tree: Tree, spans: Iterable[dict[str, Any]]) -> None:
+    for span in spans:
+        _grow(tree.add(_span(span)), span["children"])
+
+
+def _span(span: dict[str, Any]) -> Text:
+    style = {"error": "red", "open": "yellow"}.get(span["status"], "")
+    text = Text.assemble((span["name"], style), "  ", (span["service"], "cyan"), "  ", (ms(span["duration_ms"]), "dim"))
+    if span["usage"]:
+        text.append(f"  {tokens(span['usage'])} tokens")
+        text.append(f"  {usd(span['cost_usd'])}")
+    return text

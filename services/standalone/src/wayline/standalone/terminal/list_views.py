@@ -1,0 +1,177 @@
+"""Lists of passages, documents, agents, tools, tenants, keys and dead letters, drawn for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from wayline.standalone.terminal.job_views import QUOTE_MAX, status
+from wayline.standalone.terminal.money_views import usd
+from wayline.standalone.terminal.table import table
+
+
+def passages(result: dict[str, Any]) -> RenderableType:
+    """Draw the passages of a search, best first."""
+    parts: list[RenderableType] = []
+    for number, hit in enumerate(result["hits"], 1):
+        parts.append(Text.assemble(f"[{number}] ", (hit["document"], "cyan"), (f"  {hit['score']:.4f}", "dim")))
+        parts.append(Text(f"    {' '.join(hit['text'].split())[:QUOTE_MAX]}"))
+    if not result["hits"]:
+        parts.append(Text(result["note"] or "nothing was found"))
+    elif result["note"]:
+        parts.append(Text(result["note"], style="dim"))
+    return Group(*parts)
+
+
+def documents_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each document."""
+    return table(
+        ("document", "name", "status", "chunks", "bytes"),
+        (
+            (
+                document["document_id"],
+                escape(document["name"]),
+                status(document["status"]) + (f": {escape(document['error'])}" if document["error"] else ""),
+                str(document["chunks_done"]),
+                str(document["size_bytes"]),
+            )
+            for document in page["documents"]
+        ),
+        nothing="no documents yet: `wayline ingest PATH` adds some",
+    )
+
+
+def agents_table(agents: dict[str, Any]) -> RenderableType:
+    """Draw one row for each agent."""
+    return table(
+        ("agent", "version", "model", "what it is for"),
+        (
+            (
+                agent["name"],
+                str(agent["version"]),
+                agent["config"]["model"] or "the router decides",
+                escape(agent["config"]["description"]),
+            )
+            for agent in agents["agents"]
+        ),
+        nothing="no agents",
+    )
+
+
+def tools_table(tools: dict[str, Any]) -> RenderableType:
+    """Draw one row for each tool."""
+    return table(
+        ("tool", "server", "effect", "what it does"),
+        (
+            (escape(tool["name"]), escape(tool["server"]), tool["effect"], escape(tool["description"].split("\n")[0]))
+            for tool in tools["tools"]
+        ),
+        nothing="no tools",
+    )
+
+
+def tenants_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each tenant."""
+    return table(
+        ("tenant", "created", "state"),
+        (
+            (
+                tenant["tenant"],
+                str(tenant["created_at"])[:19],
+                f"disabled: {escape(tenant['disabled_reason'] or 'no reason given')}"
+                if tenant["disabled_at"]
+                else "ok",
+            )
+            for tenant in page["tenants"]
+        ),
+        nothing="no tenants",
+    )
+
+
+def keys_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each API key."""
+    return table(
+        ("id", "tenant", "name", "scopes", "created", "last used", "expires", "state"),
+        (
+            (
+                key["id"],
+                key["tenant"],
+                escape(key["name"]),
+                ",".join(key["scopes"]),
+                str(key["created_at"])[:10],
+                str(key["last_used_at"] or "never")[:16],
+                str(key["expires_at"] or "never")[:10],
+                "revoked" if key["revoked_at"] else "ok",
+            )
+            for key in page["keys"]
+        ),
+        nothing="no API keys: every caller on this machine acts as tenant default",
+    )
+
+
+def credentials_table(credentials: list[dict[str, Any]]) -> RenderableType:
+    """Draw one row for each credential of the bus."""
+    return table(
+        ("name", "tenant", "scopes", "created", "public key"),
+        (
+            (one["name"], one["tenant"], ",".join(one["scopes"]), one["created_at"][:10], one["public_key"])
+            for one in credentials
+        ),
+        nothing="no credentials: every client on this machine is one of tenant default",
+    )
+
+
+def new_key(key: dict[str, Any]) -> RenderableType:
+    """Draw a new API key, which is shown only once."""
+    return Text(
+        f"{key['key']}\n\nkey {key['id']} of tenant {key['tenant']} ({', '.join(key['scopes'])}), expires "
+        f"{str(key['expires_at'] or 'never')[:19]}. It is not shown again: keep it, and send it as "
+        "`Authorization: Bearer …` or in WAYLINE_API_KEY. Every request needs a key now."
+    )
+
+
+def dead_letters_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each dead letter."""
+    return table(
+        ("number", "at", "code", "subject", "reason"),
+        (
+            (str(dead["sequence"]), str(dead["at"])[:19], dead["code"], escape(dead["subject"]), escape(dead["reason"]))
+            for dead in page["dead_letters"]
+        ),
+        nothing="no dead letters",
+    )
+
+
+def dismissed_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each dismissed dead letter."""
+    return table(
+        ("number", "dismissed", "code", "by", "why"),
+        (
+            (
+                str(dead["sequence"]),
+                str(dead["dismissed_at"])[:19],
+                dead["code"],
+                escape(dead["dismissed_by"]),
+                escape(dead["reason"]),
+            )
+            for dead in page["dismissed"]
+        ),
+        nothing="no dismissed dead letters",
+    )
+
+
+def backtest_table(summary: dict[str, Any]) -> RenderableType:
+    """Draw which tiers and costs another policy changes."""
+    rows = ((row["was"], row["now"], str(row["jobs"])) for row in summary["tiers"])
+    tiers = table(("was", "now", "jobs"), rows, nothing="no jobs")
+    verdict = f"{summary['same']} of {summary['jobs']} jobs keep their whole route"
+    verdict += "".join(f"; {jobs} were decided by {policy or 'none'}" for policy, jobs in summary["decided_by"].items())
+    money = f"{usd(summary['was_usd'])} became {usd(summary['now_usd'])}"
+    if summary["unknown_cost"]:
+        money += f", without {summary['unknown_cost']} jobs whose cost is unknown"
+    if summary.get("aged_out"):
+        verdict += f"; {summary['aged_out']} more were skipped, because their logs have expired"
+    return Group(Text(f"policy {summary['policy']}"), tiers, Text(verdict), Text(money))
