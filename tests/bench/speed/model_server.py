@@ -31,14 +31,22 @@ def chunks(delta: dict[str, object], finish: str) -> bytes:
     return b"".join(b"data: " + orjson.dumps(value) + b"\n\n" for value in values) + b"data: [DONE]\n\n"
 
 
-FUNCTION = {"name": TOOL, "arguments": "{}"}
+ZONES = 26
 ANSWERS = chunks({"content": "It is time to measure, and here is what I found."}, "stop")
 
 
 @cache
-def asks(width: int) -> bytes:
-    calls = [{"index": n, "id": f"call_{n}", "type": "function", "function": FUNCTION} for n in range(width)]
+def asks(width: int, step: int) -> bytes:
+    calls = [
+        {"index": n, "id": f"call_{n}", "type": "function", "function": function(step * width + n)}
+        for n in range(width)
+    ]
     return chunks({"tool_calls": calls}, "tool_calls")
+
+
+def function(n: int) -> dict[str, str]:
+    """Return a call for the time in one zone after another: a job that repeats one call is taken for a loop."""
+    return {"name": TOOL, "arguments": f'{{"timezone":"Etc/GMT{n % ZONES - 13:+d}"}}'}
 
 
 class ModelServer:
@@ -57,7 +65,8 @@ class ModelServer:
                 await asyncio.sleep(int(delay_ms) / 1_000)
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
-            await response.write(ANSWERS if body.count(SAID_BY_MODEL) >= steps else asks(width))
+            said = body.count(SAID_BY_MODEL)
+            await response.write(ANSWERS if said >= steps else asks(width, said))
             await response.write_eof()
             return response
         finally:

@@ -30,13 +30,18 @@ def aside(asked: Asked) -> bool:
     return asked.attempt.rpartition("/")[2].startswith("a")
 
 
+def zone(step: int) -> dict[str, str]:
+    """Return other arguments at each step: the same call again and again is taken for a loop."""
+    return {"timezone": f"Etc/GMT{step % 26 - 13:+d}"}
+
+
 def says(asked: Asked) -> Say:
     if aside(asked):
         return Say(text=SUMMARY)
     step = int(asked.attempt.split("/")[2])
     if step == STEPS:
         return Say(text="All is well.", thinking="Enough.")
-    return Say(text=f"{step}: {WORDS}", tools=((CLOCK, {}),), thinking=f"What is next, after {step}?")
+    return Say(text=f"{step}: {WORDS}", tools=((CLOCK, zone(step)),), thinking=f"What is next, after {step}?")
 
 
 @pytest.fixture

@@ -23,6 +23,34 @@ async def test_at_its_step_limit_a_job_answers_with_what_it_has(platform):
         assert len(chat.calls) == 2
 
 
+async def test_a_loop_of_identical_calls_ends_with_a_partial_answer(platform):
+    search = Say(text="searching", tools=(("search_knowledge", {"query": "the answer"}),))
+    async with ChatServer(lambda _: search) as chat:
+        await platform.start("router", "executor", "tool_registry", "retrieval", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m", max_steps=9)
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.partial, ended.answer, ended.steps) == ("completed", True, "searching", 5)
+        assert ended.reason is not None and "loop: it called search_knowledge 4 times" in ended.reason
+        results = [event for event in await platform.events("j1") if event.type == "tool.completed"]
+        assert [event.repeat_of for event in results] == [None, None, "1/1", "1/1"]
+        assert results[2].content.startswith(results[0].content) and "was not run again" in results[2].content
+
+
+async def test_an_answer_before_its_required_tools_is_sent_back(platform):
+    script = iter([Say(text="no need"), Say(tools=(("get_current_time", {}),)), Say(text="it is late")])
+    async with ChatServer(lambda _: next(script)) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+
+        await platform.submit("j1", model="chat/m", required_tools=["get_current_time"])
+
+        ended = await platform.wait_for("j1")
+        assert (ended.status, ended.answer, ended.reason) == ("completed", "it is late", None)
+        told = [event.note.text for event in await platform.events("j1") if event.type == "context.injected"]
+        assert len(told) == 1 and "get_current_time" in told[0]
+
+
 async def test_a_model_that_never_ends_is_stopped_at_the_deadline(platform):
     async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))

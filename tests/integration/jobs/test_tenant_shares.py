@@ -97,7 +97,8 @@ async def test_a_running_job_ends_partially_once_its_tenant_is_full(platform: Pl
     def ever_on(_: object) -> Say:
         nonlocal steps
         steps += 1
-        return Say(text=f"{steps} {'x' * 4_000}", tools=(("get_current_time", {}),))
+        zone = {"timezone": f"Etc/GMT{steps % 26 - 13:+d}"}
+        return Say(text=f"{steps} {'x' * 4_000}", tools=(("get_current_time", zone),))
 
     async with ChatServer(ever_on) as chat:
         await start(platform, "tool_registry", stored_per_tenant_max_bytes=64 * 1024)

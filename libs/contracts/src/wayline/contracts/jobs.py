@@ -54,7 +54,10 @@ class JobOptions(Frozen):
         default=None, description="What the job may spend; else what a budget for each job says, else the default."
     )
     at_cap: Literal["partial", "park"] = "partial"
-    required_tools: tuple[str, ...] = Field(default=(), description="Refuse the job when one of these is not there.")
+    required_tools: tuple[str, ...] = Field(
+        default=(),
+        description="Refuse the job when one of these is missing; an answer before all of them ran is sent back once.",
+    )
     lane: Lane = "interactive"
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 

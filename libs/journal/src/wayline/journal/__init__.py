@@ -5,6 +5,7 @@ from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
+from wayline.journal.repeats import Repeated
 from wayline.journal.sharing import Shared
 from wayline.journal.signal_counts import SIGNALS, signals_held
 from wayline.journal.state import Call, Conversation, Job, Life, ModelCalls, ModelTotals, Money, Routing, Tools
@@ -23,6 +24,7 @@ __all__ = [
     "ModelTotals",
     "Money",
     "News",
+    "Repeated",
     "Routing",
     "Shared",
     "State",

@@ -17,6 +17,7 @@ from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 from wayline.journal.costs import plus
+from wayline.journal.repeats import Repeated, call_hash
 
 Changes = dict[str, Any]
 """The fields of one part that an event changes."""
@@ -152,6 +153,19 @@ class Tools(NamedTuple):
     calls: tuple[Call, ...] = ()
     misread: int = 0
     """Steps in a row of which every tool call was refused for its name or its arguments."""
+    repeats: tuple[Repeated, ...] = ()
+    """Calls by name and arguments, and how often each brought the same result."""
+    ran: tuple[str, ...] = ()
+    """The required tools that ran."""
+    sent_back: bool = False
+    """Whether an answer was sent back because required tools had not run: once."""
+
+    def repeated(self, call: ToolCall) -> Repeated | None:
+        """Return how often a call was made already with one result."""
+        if not self.repeats:
+            return None
+        same = call_hash(call)
+        return next((one for one in self.repeats if one.call == same), None)
 
     def definition(self, name: str) -> ToolDefinition | None:
         """Return the newest definition of a tool that the model knows."""

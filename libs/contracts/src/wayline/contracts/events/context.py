@@ -15,6 +15,9 @@ class ContextInjected(Event):
 
     type: Literal["context.injected"] = "context.injected"
     note: NoteMessage
+    about: Literal["required_tools"] | None = Field(
+        default=None, description="What an answer lacked that was sent back; None: something else is told."
+    )
 
 
 class ContextCompacted(Event):

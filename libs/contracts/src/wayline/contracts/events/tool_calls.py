@@ -49,6 +49,10 @@ class ToolCompleted(Event):
     size_bytes: int = 0
     tokens: int = 0
     cost_usd: Usd | None = None
+    repeat_of: str | None = Field(
+        default=None,
+        description="The identical call, as `step/call`, whose result this is: the tool was not asked again.",
+    )
 
 
 class ToolUnknown(Event):

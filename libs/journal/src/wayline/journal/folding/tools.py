@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from wayline.contracts import events as e
+from wayline.journal.repeats import counted
 from wayline.journal.state import Call, Changes, Job
 
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
+_RAN = frozenset({"tool_failed", "timeout"})
+"""Errors of a tool that was called."""
 
 
 def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
@@ -39,10 +42,30 @@ def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     calls = calls_after(job, event)
+    changes = {"calls": calls} | _counted(job, event) | _ran(job, event)
     if not calls or not all(call.done for call in calls):
-        return {"calls": calls}
+        return changes
     misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
-    return {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+    return changes | {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+
+
+def _counted(job: Job, event: e.ToolCompleted) -> Changes:
+    """Count a call that was made before with the same result."""
+    ended = next((call for call in job.tools.calls if call.wanted.call == event.call), None)
+    return {"repeats": counted(job.tools.repeats, ended.meant, event)} if ended else {}
+
+
+def _ran(job: Job, event: e.ToolCompleted) -> Changes:
+    """Note that a required tool ran, whatever it returned."""
+    required = job.life.submitted.options.required_tools if job.life.submitted else ()
+    if event.tool not in required or event.tool in job.tools.ran:
+        return {}
+    ran = event.error is None or event.error.code in _RAN
+    return {"ran": (*job.tools.ran, event.tool)} if ran else {}
+
+
+def _injected(job: Job, event: e.ContextInjected) -> Changes:
+    return {"sent_back": True} if event.about == "required_tools" else {}
 
 
 def calls_after(job: Job, event: e.ToolCompleted) -> tuple[Call, ...]:
@@ -71,4 +94,5 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,
     e.DecisionMade: _decided,
+    e.ContextInjected: _injected,
 }

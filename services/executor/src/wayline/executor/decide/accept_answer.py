@@ -22,6 +22,7 @@ CUT = {
     "context_full": "the answer was cut: the model's window is full",
 }
 REFUSAL_MAX_CHARS = 500
+MISSING = "That answer comes too early: this task requires tools that have not run yet: {}."
 PLAIN = "the model did not keep to its protocol: this is its plain text"
 
 
@@ -35,6 +36,9 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
     wrong = _wrong(job, answer)
     if wrong is not None:
         return _mend(job, answer, *wrong, more=more)
+    missing = _missing_tools(job)
+    if missing and more and not job.tools.sent_back:
+        return Correct(f"{MISSING.format(missing)} Call each of them first, then answer.", about="required_tools")
     if more and (up := escalate_weak(job, answer)):
         return up
     cut = _cut(job)
@@ -44,7 +48,14 @@ def after_answer(job: Job, answer: AssistantMessage, *, more: bool) -> Action:
         if job.routing.config is None or job.routing.config.output_schema is None
         else unwrapped(answer.text)
     )
-    return Complete(text, answer.citations, partial=cut is not None, reason=cut)
+    lacking = f"the answer was given without required tools: {missing}" if missing else None
+    return Complete(text, answer.citations, partial=cut is not None, reason=cut or lacking)
+
+
+def _missing_tools(job: Job) -> str:
+    """Return the required tools that have not run yet, by name."""
+    required = job.life.submitted.options.required_tools if job.life.submitted else ()
+    return ", ".join(sorted(set(required) - set(job.tools.ran)))
 
 
 def _cut(job: Job) -> str | None:

@@ -59,6 +59,7 @@ class Correct:
     """Tell the model what was wrong with its words."""
 
     text: str
+    about: Literal["required_tools"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from wayline.executor.decide.actions import (
 )
 from wayline.executor.decide.classification import before_first_call
 from wayline.executor.decide.compaction import due
+from wayline.executor.decide.repeated_calls import end_loop, is_looping
 from wayline.executor.decide.retry_or_reroute import after_failure
 from wayline.journal import Call, Job
 
@@ -68,7 +69,7 @@ def resolve_call(job: Job) -> Action | None:
 
 def run_calls(job: Job) -> Action | None:
     """Run the calls that wait for no human."""
-    runnable = [call for call in _open(job) if not call.undecided]
+    runnable = [call for call in _open(job) if not call.undecided and not is_looping(job, call)]
     if not runnable:
         return None
     if _out_of_time(job):
@@ -80,7 +81,7 @@ def run_calls(job: Job) -> Action | None:
 
 def park_for_decision(job: Job) -> Action | None:
     """Park a job whose calls all wait for a human."""
-    call = next(iter(_open(job)), None)
+    call = next((call for call in _open(job) if call.undecided), None)
     if call is None:
         return None
     assert call.decision_id is not None
@@ -148,6 +149,7 @@ RULES: tuple[Rule, ...] = (
     cancel,
     fail_unrouted,
     resolve_call,
+    end_loop,
     run_calls,
     park_for_decision,
     accept_answer,

@@ -90,11 +90,23 @@ class LogWriter:
 
     async def result(self, step: int, call: str) -> str | None:
         """Return the whole result of a tool call, read from the log; None: there is none."""
+        event = await self._ended_call(step, call)
+        if event is None:
+            return None
+        error = event.get("error") or {}
+        return event.get("full") or error.get("message") or event.get("content", "")
+
+    async def shown_result(self, step: int, call: str) -> dict[str, Any] | None:
+        """Return what the model was shown of a tool call, read from the log as fields of `ToolCompleted`."""
+        event = await self._ended_call(step, call)
+        shown = ("status", "content", "error", "citations")
+        return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
+
+    async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:
         for record in await self._log.records(self.head.sequence):
             for event in record:
                 if event["type"] == "tool.completed" and (event["step"], event["call"]) == (step, call):
-                    error = event.get("error") or {}
-                    return event.get("full") or error.get("message") or event.get("content", "")
+                    return event
         return None
 
     async def append(self, before: Failpoint, after: Failpoint) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import events as e
@@ -225,11 +225,11 @@ async def reroute(_: JobRun, action: Reroute) -> tuple[Draft, ...]:
 
 async def correct(_: JobRun, action: Correct) -> tuple[Draft, ...]:
     """Tell the model what was wrong; it stays in the history."""
-    return (_correction(action.text),)
+    return (_correction(action.text, action.about),)
 
 
-def _correction(text: str) -> Draft:
-    return draft(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text))
+def _correction(text: str, about: Literal["required_tools"] | None = None) -> Draft:
+    return draft(e.ContextInjected, note=NoteMessage(label="CORRECTION", text=text), about=about)
 
 
 def _attempt(asked: e.ModelRequested) -> dict[str, Any]:

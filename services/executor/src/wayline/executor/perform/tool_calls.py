@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
@@ -12,13 +12,14 @@ from wayline.contracts import ids
 from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
 from wayline.executor.adapters.tool_registry import fitted
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
+from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
 from wayline.executor.prompt.shorten import shown
-from wayline.journal import Call, Job
+from wayline.journal import Call, Job, Repeated
 from wayline.llm.broken_json.arguments import UNREADABLE
 
 TOOL_TIMEOUT_S = 60.0
@@ -27,6 +28,22 @@ STOPPED_BECAUSE = {
     "cancelled": "the job was cancelled while the tool was running",
     "timeout": "the job's time was over while the tool was running",
 }
+
+
+class Again(NamedTuple):
+    """The result of an earlier identical call, as the model was shown it."""
+
+    same: Repeated
+    shown: dict[str, Any]
+
+    def fields(self, tool: str) -> dict[str, Any]:
+        """Return the result and a note as fields of `ToolCompleted`."""
+        note = repeat_note(self.same, tool)
+        named = {"repeat_of": f"{self.same.step}/{self.same.number}"}
+        error = self.shown.get("error")
+        if error is not None:
+            return {**self.shown, **named, "error": {**error, "message": f"{error['message']}\n{note}"}}
+        return {**self.shown, **named, "content": f"{self.shown.get('content', '')}\n{note}"}
 
 
 async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
@@ -96,8 +113,10 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
                 run.writer.note_all([_ended(run, step, call, task.result())])
 
 
-async def _call_tool(run: JobRun, call: Call) -> ToolReply:
+async def _call_tool(run: JobRun, call: Call) -> ToolReply | Again:
     job = run.writer.job
+    if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
+        return Again(same, again)
     if UNREADABLE in call.meant.arguments:
         # A schema that asks for nothing would let them pass.
         message = "the arguments are not a JSON object: call it again, with one"
@@ -122,10 +141,12 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
     return recalled(call.meant, await run.writer.result(*asked))
 
 
-def _ended(run: JobRun, step: int, call: Call, reply: ToolReply) -> Draft:
+def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:
     """Return a call's end; what a model is shown of it depends on what it is shown already."""
     wanted, span = call.meant, call.span
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
+    if isinstance(reply, Again):
+        return draft(e.ToolCompleted, span, **named, **reply.fields(wanted.tool))
     if reply.status == "unknown":
         assert call.key is not None
         decision_id = "-".join(call.key.split("/")[2:])
@@ -165,7 +186,8 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout"]
     """Return how an open call ended; a call that no registry was asked for ends here."""
     job = run.writer.job
     message = STOPPED_BECAUSE[why]
-    if UNREADABLE in call.meant.arguments or call.meant.tool == RECALL or refusal(job, call.meant):
+    own = UNREADABLE in call.meant.arguments or call.meant.tool == RECALL
+    if own or answered_before(job, call) or refusal(job, call.meant):
         return ToolReply(status="failed", error=ToolError(code=why, message=message))
     reply = await run.services.tools.settle(job, call, timeout_s=_timeout_s(job, call))
     if reply.error is None or reply.error.code != "cancelled":
