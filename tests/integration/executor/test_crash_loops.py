@@ -63,7 +63,7 @@ def fatal(monkeypatch: pytest.MonkeyPatch) -> list[e.Event]:
         folded.append(event)
         raise Killed
 
-    monkeypatch.setitem(folding._MEANING, e.ContextInjected, kill)
+    monkeypatch.setitem(folding._CHANGES, e.ContextInjected, ((0, {}, kill),))
     return folded
 
 

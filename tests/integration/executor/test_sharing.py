@@ -1,6 +1,7 @@
 """A thousand held jobs of one agent hold one configuration and one catalogue between them."""
 
 import asyncio
+from operator import attrgetter
 
 from wayline.contracts.agents import AgentConfig
 from wayline.journal import Job
@@ -31,12 +32,12 @@ async def test_jobs_of_one_agent_hold_one_configuration_and_one_catalogue(platfo
         for name in names:
             assert (await platform.wait_for(name)).answer == "done"
 
-    for what in ("config", "candidates"):
-        assert len({id(getattr(job, what)) for job in jobs.values()}) == 1, what
-        assert getattr(jobs["j0"], what) == getattr(written, what)
-    for what in ("submitted", "route", "limits"):
-        assert len({id(getattr(job, what).__pydantic_fields_set__) for job in jobs.values()}) == 1, what
-        assert getattr(jobs["j0"], what) == getattr(written, what)
+    for what in (attrgetter("routing.config"), attrgetter("routing.candidates")):
+        assert len({id(what(job)) for job in jobs.values()}) == 1, what
+        assert what(jobs["j0"]) == what(written)
+    for what in map(attrgetter, ("life.submitted", "routing.route", "routing.limits")):
+        assert len({id(what(job).__pydantic_fields_set__) for job in jobs.values()}) == 1, what
+        assert what(jobs["j0"]) == what(written)
 
 
 async def test_a_job_runs_with_the_configuration_in_its_own_log(platform: ExecutorPlatform):
