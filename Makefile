@@ -57,6 +57,9 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
 	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
 
+golden: $(VENV)/.ready ## Write the golden logs anew: after a deliberate change of what a model is sent
+	WAYLINE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/integration/jobs/test_golden_logs.py
+
 evals: $(VENV)/.ready ## Measure against recorded and public data in WAYLINE_SHARED or ../shared (about two minutes)
 	$(BIN)/python -m pytest -q tests/evals
 
@@ -75,4 +78,4 @@ demo: $(VENV)/.ready ## Ingest 300 pages, ask three questions through three door
 clean: ## Remove the virtual environment and this checkout's data
 	rm -rf $(VENV) .wayline build dist
 
-.PHONY: help setup lock format check test test-failed proto dashboards e2e bench evals faults conservation run demo clean
+.PHONY: help setup lock format check test test-failed proto dashboards e2e bench golden evals faults conservation run demo clean

@@ -1,5 +1,6 @@
 """A job's event log on JetStream, and the state it folds to."""
 
+from wayline.journal.exporting import NotAnExport, export_job, read_export
 from wayline.journal.folding import evolve, fold
 from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
@@ -24,6 +25,7 @@ __all__ = [
     "ModelTotals",
     "Money",
     "News",
+    "NotAnExport",
     "Repeated",
     "Routing",
     "Shared",
@@ -33,6 +35,7 @@ __all__ = [
     "decode",
     "encode",
     "evolve",
+    "export_job",
     "fold",
     "follow",
     "header_fields",
@@ -40,6 +43,7 @@ __all__ = [
     "last_record",
     "leader_read",
     "note_foreign",
+    "read_export",
     "read_record",
     "record_read",
     "send_result",

@@ -16,6 +16,7 @@ from wayline.gateway.handlers import (
     models,
     operations,
     tenants,
+    time_travel,
     traces,
 )
 from wayline.gateway.handlers.dependencies import Gateway
@@ -50,7 +51,20 @@ def application(gateway: Gateway) -> RequestMiddleware:
     )
     app.state.gateway = gateway
     problems.install(app)
-    for module in (jobs, events, traces, budgets, documents, agents, models, tenants, keys, dead_letters, operations):
+    for module in (
+        jobs,
+        events,
+        time_travel,
+        traces,
+        budgets,
+        documents,
+        agents,
+        models,
+        tenants,
+        keys,
+        dead_letters,
+        operations,
+    ):
         app.include_router(module.router)
     app.include_router(documents.uploads, max_body_size=gateway.settings.document_max_bytes)
     describe(app)

@@ -46,6 +46,25 @@ class Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+class ExportedAgent(BaseModel):
+    """The agent of an exported job, as it was pinned."""
+
+    name: str
+    version: int | None = Field(default=None, description="None: the job was refused before it was routed.")
+    config: dict[str, Any] | None = None
+
+
+class ExportedJob(BaseModel):
+    """A job as one self-contained file."""
+
+    format: Literal["wayline.job"]
+    version: int = Field(description="Of the file's form.")
+    job_id: str
+    agent: ExportedAgent
+    models: list[dict[str, Any]] = Field(description="Cards of the models that it called, with their prices then.")
+    events: list[dict[str, Any]] = Field(description="The log from its first event, every payload in place.")
+
+
 class SubmitBody(Body):
     """A job to run."""
 

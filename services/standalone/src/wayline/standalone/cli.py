@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from wayline.standalone.commands import access, administration, bus, jobs, knowledge, models, money, routing
+from wayline.standalone.commands import (
+    access,
+    administration,
+    bus,
+    jobs,
+    knowledge,
+    models,
+    money,
+    replaying,
+    routing,
+)
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
 from wayline.standalone.commands.simulate import simulate
@@ -117,7 +127,10 @@ app.command()(simulate)
 app.command()(run)
 app.command()(knowledge.ingest)
 app.command()(knowledge.search)
+jobs.app.command()(replaying.replay)
+jobs.app.command()(replaying.export)
 app.add_typer(jobs.app, name="jobs")
+app.command()(replaying.test)
 app.command()(jobs.trace)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")

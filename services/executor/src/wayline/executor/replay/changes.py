@@ -1,0 +1,55 @@
+"""Recorded logs as they would begin with another model, another prompt or today's agent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.models import ModelCard
+from wayline.routing import choose_limits
+
+
+def with_model(events: Sequence[e.Event], card: ModelCard) -> list[e.Event]:
+    """Return a log in which another model was chosen and made the calls of the one that was."""
+    chosen = next((event.route for event in events if isinstance(event, e.JobRouted)), None)
+    if chosen is None:
+        return list(events)
+    named = {"provider": card.provider, "model": card.model}
+
+    def changed(event: e.Event) -> e.Event:
+        if isinstance(event, e.JobRouted):
+            others = tuple(known for known in event.candidates.cards if known.name != card.name)
+            candidates = event.candidates.model_copy(update={"cards": (card, *others)})
+            route = event.route.model_copy(update={**named, "tier": card.tier})
+            return event.model_copy(update={"route": route, "candidates": candidates})
+        if isinstance(event, e.ModelRequested) and (event.provider, event.model) == (chosen.provider, chosen.model):
+            return event.model_copy(update=named)
+        return event
+
+    return [changed(event) for event in events]
+
+
+def with_prompt(events: Sequence[e.Event], instructions: str) -> list[e.Event]:
+    """Return a log whose agent has another system prompt."""
+    return [
+        event.model_copy(update={"config": event.config.model_copy(update={"instructions": instructions})})
+        if isinstance(event, e.JobRouted)
+        else event
+        for event in events
+    ]
+
+
+def with_config(events: Sequence[e.Event], config: AgentConfig) -> list[e.Event]:
+    """Return a log whose agent is configured as today; what the job itself asked for stays."""
+    options = next((event.job.options for event in events if isinstance(event, e.JobSubmitted)), None)
+    if options is None:
+        return list(events)
+
+    def changed(event: e.Event) -> e.Event:
+        if not isinstance(event, e.JobRouted):
+            return event
+        limits = choose_limits(options, config).model_copy(update={"budget_usd": event.limits.budget_usd})
+        return event.model_copy(update={"config": config, "limits": limits})
+
+    return [changed(event) for event in events]

@@ -1,0 +1,227 @@
+"""How a recorded event is compared with what the executor's code decides or assembles at its place. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+from wayline.contracts import events as e
+from wayline.executor.adapters.tool_registry import fitted
+from wayline.executor.decide import actions as a
+from wayline.executor.decide.next_action import decide
+from wayline.executor.prompt.assemble import PromptHashes, assemble
+from wayline.executor.prompt.builtin_tools import refusal
+from wayline.executor.prompt.cache_guard import cache_break
+from wayline.executor.prompt.notes import GUIDANCE, guidance, reminder
+from wayline.journal import Job
+
+What = Literal["decision", "prompt", "note", "arguments", "result"]
+SHOWN_MAX = 160
+"""Characters of a value in the description of a difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What was recorded, and what the code does now."""
+
+    what: What
+    recorded: str
+    now: str
+
+
+@dataclass(slots=True)
+class Place:
+    """How far a replay is: the state before the event that is compared."""
+
+    job: Job = field(default_factory=Job)
+    hashes: PromptHashes = field(default_factory=PromptHashes)
+    discovered: e.ToolsDiscovered | None = None
+    """The event just before, where it was this."""
+    note: str | None = None
+    """The correction that belongs to the reroute just before."""
+    kept: int | None = None
+    """How many messages the summary under way leaves."""
+
+
+def model_requested(place: Place, event: e.ModelRequested) -> Difference | None:
+    """Compare the call and its prompt."""
+    job = place.job
+    action = decide(job)
+    if not isinstance(action, a.CallModel) or (action.step, action.attempt) != (event.step, event.attempt):
+        return decided(event, action)
+    card = job.routing.card
+    if (event.provider, event.model) != (card.provider, card.model):
+        return Difference("decision", f"call {event.provider}/{event.model}", f"call {card.name}")
+    return _prompt(place, event)
+
+
+def _prompt(place: Place, event: e.ModelRequested) -> Difference | None:
+    if not event.prefix:
+        return None
+    job = place.job
+    prefix = place.hashes.segments(assemble(job, event.tools or job.tools.offered))
+    for recorded, now in zip(event.prefix, prefix, strict=True):
+        if (recorded.hash, recorded.count) != (now.hash, now.count):
+            name = recorded.part
+            return Difference("prompt", f"{name} {_segment(recorded)}", f"{name} {_segment(now)}")
+    broken = cache_break(job, prefix, place.hashes)
+    if broken != event.cache_break:
+        return Difference("prompt", f"cache break: {event.cache_break or 'none'}", f"cache break: {broken or 'none'}")
+    return None
+
+
+def _segment(segment: e.Segment) -> str:
+    return f"{segment.hash} of {segment.count}"
+
+
+def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | None:
+    """Compare a question beside the conversation: which, and to whom."""
+    action = decide(place.job)
+    expected = {"classification": a.Classify, "compaction": a.Compact}.get(event.purpose)
+    if expected is None:
+        return None
+    if not isinstance(action, a.Classify | a.Compact) or not isinstance(action, expected):
+        return decided(event, action)
+    if (action.card.provider, action.card.model) != (event.provider, event.model):
+        return Difference("decision", f"ask {event.provider}/{event.model}", f"ask {action.card.name}")
+    place.kept = action.kept if isinstance(action, a.Compact) else None
+    return None
+
+
+def compacted(place: Place, event: e.ContextCompacted) -> Difference | None:
+    """Compare how much of the conversation a summary leaves."""
+    kept, place.kept = place.kept, None
+    if kept is None or kept == event.kept:
+        return None
+    return Difference("decision", f"keep the last {event.kept} messages", f"keep the last {kept}")
+
+
+def rerouted(place: Place, event: e.JobRerouted) -> Difference | None:
+    """Compare which model goes on."""
+    action = decide(place.job)
+    if isinstance(action, a.CallModel):
+        # A model that could not be called, or a budget without room: no event says so beforehand.
+        return None
+    if not isinstance(action, a.Reroute):
+        return decided(event, action)
+    place.note = action.note
+    recorded, now = (event.route.name, event.cause), (action.route.name, action.cause)
+    return None if recorded == now else Difference("decision", f"go on with {recorded}", f"go on with {now}")
+
+
+def injected(place: Place, event: e.ContextInjected) -> Difference | None:
+    """Compare what the platform tells the model."""
+    note, place.note = place.note, None
+    if event.note.label == "CORRECTION":
+        if note is None:
+            action = decide(place.job)
+            if not isinstance(action, a.Correct):
+                return decided(event, action)
+            note = action.text
+        return _same("note", event.note.text, note)
+    if event.note.label == GUIDANCE and place.discovered is not None:
+        return _same("note", event.note.text, guidance(place.job, place.discovered.tools).text)
+    if event.note.label == "AVAILABLE TOOLS":
+        names = reminder(place.job)
+        return _same("note", event.note.text, names.text if names else "nothing")
+    return None
+
+
+def tool_requested(place: Place, event: e.ToolRequested) -> Difference | None:
+    """Compare a tool call with what the model wanted."""
+    action = decide(place.job)
+    calls = action.calls if isinstance(action, a.RunTools) else ()
+    call = next((call for call in calls if call.wanted.call == event.call), None)
+    if call is None:
+        return decided(event, action)
+    if call.meant.tool != event.tool:
+        return Difference("decision", f"call {event.tool}", f"call {call.meant.tool}")
+    now = fitted(place.job, call)
+    return None if now == event.arguments else Difference("arguments", _shown(event.arguments), _shown(now))
+
+
+def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
+    """Compare whether the executor itself refuses the call."""
+    call = next((call for call in place.job.tools.calls if call.wanted.call == event.call and not call.done), None)
+    refused = refusal(place.job, call.meant) if call is not None and place.job.routing.config is not None else None
+    if refused is None or refused.error is None or event.status != "success":
+        return None
+    return Difference("result", f"{event.tool} answers", f"{event.tool} is refused: {refused.error.message}")
+
+
+def parked(place: Place, event: e.JobParked) -> Difference | None:
+    """Compare what a job waits for."""
+    if event.waiting.why not in ("needs_decision", "budget"):
+        return None
+    action = decide(place.job)
+    if isinstance(action, a.Park):
+        recorded, now = event.waiting, action.waiting
+        same = (recorded.why, recorded.wait_id) == (now.why, now.wait_id)
+        return None if same else Difference("decision", f"wait for {recorded.wait_id}", f"wait for {now.wait_id}")
+    return None if isinstance(action, a.CallModel) and event.waiting.why == "budget" else decided(event, action)
+
+
+def ended(place: Place, event: e.JobCompleted | e.JobFailed | e.JobCancelled) -> Difference | None:
+    """Compare how a job ends. What nobody decided from the log is not compared: a refusal, a dry run, a crash loop."""
+    if place.job.life.epoch == 0 or (isinstance(event, e.JobFailed) and event.error.code == "crash_loop"):
+        return None
+    action = decide(place.job)
+    match action, event:
+        case a.CallModel(), e.JobFailed() | e.JobCompleted(partial=True):
+            # What stood in the way of the call is in no event before.
+            return None
+        case a.Complete(), e.JobCompleted():
+            return _same_answer(event, action)
+        case a.Fail(), e.JobFailed() if action.error.code != event.error.code:
+            return Difference("decision", f"fail: {event.error.code}", f"fail: {action.error.code}")
+        case (a.Fail(), e.JobFailed()) | (a.Cancel(), e.JobCancelled()):
+            return None
+        case _:
+            return decided(event, action)
+
+
+def _same_answer(event: e.JobCompleted, action: a.Complete) -> Difference | None:
+    if (event.answer, event.partial) == (action.answer, action.partial):
+        return None
+    kind = {True: "a partial answer", False: "the answer"}
+    recorded = f"{kind[event.partial]} {_cut(event.answer)!r}"
+    return Difference("decision", recorded, f"{kind[action.partial]} {_cut(action.answer)!r}")
+
+
+def decided(event: e.Event, action: a.Action | None) -> Difference:
+    """Return the difference between an event and an action that does not lead to it."""
+    now = "nothing" if action is None else type(action).__name__
+    if isinstance(action, a.CallModel):
+        now = f"call the model for step {action.step}, attempt {action.attempt}"
+    return Difference("decision", event.type, now)
+
+
+def _same(what: What, recorded: str, now: str) -> Difference | None:
+    return None if recorded == now else Difference(what, repr(_cut(recorded)), repr(_cut(now)))
+
+
+def _shown(value: Any) -> str:
+    return _cut(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_MAX else f"{text[: SHOWN_MAX - 1]}…"
+
+
+CHECKS: dict[type[e.Event], Callable[[Place, Any], Difference | None]] = {
+    e.ModelRequested: model_requested,
+    e.AuxiliaryRequested: aux_requested,
+    e.ContextCompacted: compacted,
+    e.JobRerouted: rerouted,
+    e.ContextInjected: injected,
+    e.ToolRequested: tool_requested,
+    e.ToolCompleted: tool_completed,
+    e.JobParked: parked,
+    e.JobCompleted: ended,
+    e.JobFailed: ended,
+    e.JobCancelled: ended,
+}
+"""Events that the executor's own code leads to; every other one came from outside and is taken as it was recorded."""

@@ -1,0 +1,107 @@
+"""Recorded jobs: to a file, and run again without a network."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from wayline.standalone.commands.jobs import JobId
+from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json
+
+if TYPE_CHECKING:
+    from wayline.client import Client
+
+DIVERGED = 1
+CANNOT = 2
+"""The exit code where nothing was replayed."""
+
+DecisionsOnly = Annotated[
+    bool, typer.Option("--decisions", help="Compare what is decided and called, not the words sent to the model.")
+]
+
+
+def export(job: JobId) -> None:
+    """A job as one self-contained JSON file on the output: its log, its agent and the cards of its models."""
+    answer(lambda client: client.get(f"/v1/jobs/{job}/export"), as_json=True)
+
+
+def replay(
+    job: Annotated[str, typer.Argument(metavar="JOB|FILE", help="The job's id, or a file of `wayline jobs export`.")],
+    model: Annotated[
+        str | None, typer.Option(help="As if `provider/model` had answered: same answers, its prices.")
+    ] = None,
+    prompt: Annotated[Path | None, typer.Option(help="A file with another system prompt.")] = None,
+    decisions: DecisionsOnly = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a job's decisions and prompts again over its recorded results; nothing is called.
+
+    Exit code 0: identical; 1: it diverges, and where; 2: it cannot be replayed.
+    """
+    from wayline.standalone import replaying
+    from wayline.standalone.terminal.replay_views import replay_lines
+
+    try:
+        if Path(job).is_file():
+            events = replaying.read_file(Path(job))
+        else:
+            events = conversation(lambda client: replaying.read_job(client, job), as_json=as_json)
+        found = replaying.replayed(replaying.changed(events, model=model, prompt=prompt), decisions_only=decisions)
+    except ValueError as error:
+        _cannot(str(error))
+    if as_json:
+        print_json(found)
+    else:
+        console().print(replay_lines(found), soft_wrap=True)
+    raise typer.Exit(0 if found["identical"] else DIVERGED)
+
+
+def test(
+    files: Annotated[list[Path], typer.Argument(help="Files of `wayline jobs export`.")],
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="With the agents of then: no gateway is asked, only the code is tested.")
+    ] = False,
+    decisions: DecisionsOnly = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replay recorded jobs with today's agents: regression tests of your own. Nothing is called.
+
+    Exit code 0: all are identical; 1: one diverges; 2: one cannot be replayed.
+    """
+    from wayline.standalone import replaying
+    from wayline.standalone.terminal.replay_views import replays_table
+
+    async def replay_all(client: Client | None) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for path in files:
+            try:
+                events = replaying.read_file(path)
+                if client is not None:
+                    events = await replaying.with_todays_agent(client, events)
+                one = replaying.replayed(events, decisions_only=decisions)
+            except ValueError as error:
+                one = {"identical": False, "error": str(error)}
+            found.append({"file": str(path), **one})
+        return found
+
+    if recorded:
+        import asyncio
+
+        found = asyncio.run(replay_all(None))
+    else:
+        found = conversation(replay_all, as_json=as_json)
+    if as_json:
+        print_json({"replays": found})
+    else:
+        console().print(replays_table(found))
+    if any("error" in one for one in found):
+        raise typer.Exit(CANNOT)
+    raise typer.Exit(0 if all(one["identical"] for one in found) else DIVERGED)
+
+
+def _cannot(why: str) -> NoReturn:
+    print(f"wayline: {why}", file=sys.stderr)
+    raise typer.Exit(CANNOT) from None

@@ -1,0 +1,49 @@
+"""Replays, drawn for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from wayline.standalone.terminal.money_views import usd
+from wayline.standalone.terminal.table import table
+
+
+def replay_lines(said: dict[str, Any]) -> RenderableType:
+    """Whether a replay was identical, else where it diverged, and what it costs now."""
+    lines: list[Text] = []
+    at = said["divergence"]
+    if at is None:
+        lines.append(
+            Text(f"{said['job_id']}: identical, {said['steps']} steps, {said['events']} events", style="green")
+        )
+    else:
+        where = f"step {at['step']}, event {at['seq']} ({at['event']})"
+        lines.append(Text(f"{said['job_id']}: diverges at {where}: another {at['what']}", style="red"))
+        lines += [Text(f"  recorded: {at['recorded']}"), Text(f"  now:      {at['now']}")]
+    cost = f"{usd(said['recorded_usd'])} then, {usd(said['now_usd'])} now"
+    return Group(*lines, Text(cost + _difference(said["difference_usd"])))
+
+
+def _difference(amount: str | None) -> str:
+    if amount is None or not float(amount):
+        return ""
+    return f": {'-' if float(amount) < 0 else '+'}{usd(amount.lstrip('-'))}"
+
+
+def replays_table(said: list[dict[str, Any]]) -> RenderableType:
+    """One line for each file."""
+    rows = ([escape(one["file"]), *_outcome(one)] for one in said)
+    return table(("file", "outcome", "where", "recorded", "now"), rows, nothing="no files")
+
+
+def _outcome(one: dict[str, Any]) -> list[str]:
+    if "error" in one:
+        return ["[red]cannot be replayed[/red]", "", escape(one["error"]), ""]
+    at = one["divergence"]
+    if at is None:
+        return ["[green]identical[/green]", f"{one['steps']} steps", "", ""]
+    return ["[red]diverges[/red]", f"step {at['step']}: {at['what']}", escape(at["recorded"]), escape(at["now"])]

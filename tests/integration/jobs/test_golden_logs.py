@@ -1,0 +1,74 @@
+"""Golden logs: jobs against the simulator whose exported files must replay for ever.
+
+`make golden` writes them anew into tests/unit/executor/replay/golden: after a deliberate change of a prompt.
+"""
+
+import os
+from pathlib import Path
+
+import orjson
+import pytest
+
+from wayline.executor.replay import replay
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.journal import JobLog, export_job, read_export
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Say
+from wayline.testkit import Platform
+from wayline.testkit.effects_server import EffectsServer
+
+from .conftest import with_tools
+
+GOLDEN = Path(__file__).parents[2] / "unit" / "executor" / "replay" / "golden"
+WRITE = bool(os.environ.get("WAYLINE_WRITE_GOLDEN"))
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def three_lookups(asked) -> Say:
+    """Look something up three times, the last two beside each other, then answer."""
+    found = len(asked.results)
+    if found == 0:
+        return Say(tools=(("effects__look_read", {"key": "a"}),))
+    if found == 1:
+        return Say(text="One more.", tools=(("effects__look_read", {"key": "b"}), ("effects__look_read", {"key": "c"})))
+    if found == 3:
+        return Say(tools=(("effects__put_idempotent", {"key": "d"}),))
+    return Say(text="a, b, c and d are there")
+
+
+def corrected(asked) -> Say:
+    """Answer with words, and with JSON once that is corrected."""
+    return Say(text='{"n": 3}') if "does not fit" in asked.turns[-1].text else Say(text="three")
+
+
+async def file_of(platform: Platform, job_id: str) -> dict:
+    head = await JobLog(platform.bus, "default", job_id).last()
+    assert head is not None
+    records = await JobLog(platform.bus, "default", job_id).records(head.sequence)
+    return export_job([value for record in records for value in record])
+
+
+@pytest.mark.parametrize("name", ["tools", "corrected", "partial"])
+async def test_a_job_replays_as_it_ran(platform: Platform, effects: EffectsServer, name):
+    await effects.start()
+    simulator = await platform.simulate(corrected if name == "corrected" else three_lookups)
+    await platform.start(
+        "router",
+        "executor",
+        "tool_registry",
+        router=RouterSettings(anthropic_base_url=simulator.url),
+        executor=ExecutorSettings(anthropic_base_url=simulator.url),
+        tool_registry=with_tools(effects.settings()),
+    )
+    schema = SCHEMA if name == "corrected" else None
+    await platform.put_agent("golden", tools=("effects__*",), output_schema=schema, instructions="Look, then answer.")
+    await platform.submit(name, "What is there?", agent="golden", max_steps=2 if name == "partial" else 10)
+    ended = await platform.wait_for(name)
+
+    assert ended.status == "completed"
+    assert ended.partial == (name == "partial")
+    assert ended.route is not None and ended.route.provider == "anthropic"
+    file = await file_of(platform, name)
+    assert replay(read_export(file)).divergence is None
+    if WRITE:
+        (GOLDEN / f"{name}.json").write_bytes(orjson.dumps(file, option=orjson.OPT_INDENT_2) + b"\n")
