@@ -15,6 +15,11 @@ ZERO = Decimal(0)
 MILLION = Decimal(1_000_000)
 
 
+def is_known(card: ModelCard) -> bool:
+    """Return whether anybody has said what a model costs."""
+    return card.prices is not None or card.provider in LOCAL
+
+
 def cost(card: ModelCard, usage: Usage, *, at: datetime | None = None) -> Decimal | None:
     """Return the dollars for a call's usage, rounded once; None when the model has no price.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 from wayline.contracts.agents import AgentConfig
@@ -18,7 +19,7 @@ from wayline.contracts.models import Effort, ModelCard, Slot
 from wayline.contracts.money import Usage, usd
 from wayline.llm import media
 from wayline.llm.output_room import room_needed, room_within
-from wayline.llm.prices import cost, worst
+from wayline.llm.prices import cost, is_known, worst
 from wayline.llm.thinking import output_max, thinking_budget, thinking_room
 from wayline.llm.tokens import estimate, most
 
@@ -38,6 +39,8 @@ PART_TOKENS = 1_500
 """An image or a file of which nothing more is known."""
 LEAST_OUTPUT_TOKENS = 20
 """The shortest answer."""
+INSTRUCTIONS_KEPT = 64
+"""Instructions of agents whose tokens are kept at hand: a decision asks for them three times, and they may be long."""
 FIRST_PIECES = 2
 """Messages of the first prompt: the instructions and the input. An agent's pinned documents are one more."""
 
@@ -112,7 +115,9 @@ def shape_of(
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=estimate(config.instructions) + text_tokens(parts) + (tools.tokens if tools and has_tools else 0),
+        known_tokens=_instructions_tokens(config.instructions)
+        + text_tokens(parts)
+        + (tools.tokens if tools and has_tools else 0),
         pieces=FIRST_PIECES + bool(config.pinned) + (tools.count if tools and has_tools else 0),
         thinking_tokens=THINKING_TOKENS[level],
         cap_usd=cap_usd,
@@ -136,8 +141,13 @@ def first_prompt(
     Without the attachments: each model counts them its way.
     """
     tools_tokens = (tools.tokens if tools else TOOLS_TOKENS) if config.tools else 0
-    prefix = prefix_tokens or estimate(config.instructions) + tools_tokens
+    prefix = prefix_tokens or _instructions_tokens(config.instructions) + tools_tokens
     return prefix + text_tokens(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
+
+
+@lru_cache(INSTRUCTIONS_KEPT)
+def _instructions_tokens(instructions: str) -> int:
+    return estimate(instructions)
 
 
 def text_tokens(parts: Sequence[Part]) -> int:
@@ -153,6 +163,8 @@ def undescribed(parts: Sequence[Part], attachments: Sequence[Attachment]) -> lis
 
 def expected(card: ModelCard, shape: Shape, *, slot: Slot = "primary", cached_tokens: int = 0) -> Decimal | None:
     """Estimate the cost; None: no price is known. `cached_tokens` of the first prompt are in the provider's cache."""
+    if not is_known(card):
+        return None
     total = Decimal(0)
     kept, prompt = cached_tokens, shape.first_on(card)
     for output in _outputs(card, shape, slot):
@@ -210,6 +222,8 @@ def _needed(card: ModelCard, shape: Shape, slot: Slot) -> int:
 
 def span(card: ModelCard, shape: Shape, *, slot: Slot = "primary") -> tuple[Decimal, Decimal] | None:
     """Return the least and the most: one call that finds all cached and says little; every step at its worst."""
+    if not is_known(card):
+        return None
     first = shape.first_on(card)
     least = cost(
         card, Usage(input=first, cache_read=_usage(card, first, first, 0).cache_read, output=LEAST_OUTPUT_TOKENS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import get_args
 
 from wayline.contracts.agents import AgentConfig, Routing
@@ -21,6 +22,8 @@ from wayline.routing.policy import TIER_OF
 TIERS: tuple[Tier, ...] = get_args(Tier)
 SLOTS: tuple[Slot, ...] = get_args(Slot)
 QUOTED_MAX_CHARS = 80
+UNDESCRIBED_KEPT = 256
+"""Cards of models that nobody has described and that are kept at hand: most jobs name the same few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,12 @@ def card_of(name: str, cards: Sequence[ModelCard], *, tier: Tier) -> ModelCard:
             code="invalid_model",
             status=422,
         )
-    return ModelCard(provider=provider, model=model, tier="flash" if provider in LOCAL else tier)
+    return _undescribed_card(provider, model, "flash" if provider in LOCAL else tier)
+
+
+@lru_cache(UNDESCRIBED_KEPT)
+def _undescribed_card(provider: str, model: str, tier: Tier) -> ModelCard:
+    return ModelCard(provider=provider, model=model, tier=tier)
 
 
 def quoted(name: str) -> str:
