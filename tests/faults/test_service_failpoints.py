@@ -27,6 +27,7 @@ QUICK = {
     Failpoint.ROUTER_RECORD_AFTER,
     Failpoint.ROUTER_TICKET_AFTER,
     Failpoint.ROUTER_WAKE_AFTER,
+    Failpoint.ROUTER_TURN_BEFORE,
     Failpoint.REGISTRY_LEDGER_AFTER,
     Failpoint.REGISTRY_EFFECT_AFTER,
     Failpoint.REGISTRY_FINISH_AFTER,
@@ -35,6 +36,7 @@ QUICK = {
 }
 """What `make test` runs of them."""
 WAKES = {Failpoint.ROUTER_WAKE_BEFORE, Failpoint.ROUTER_WAKE_AFTER}
+TURNS = {Failpoint.ROUTER_TURN_BEFORE, Failpoint.ROUTER_TURN_AFTER}
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 
@@ -73,21 +75,25 @@ async def armed(world: World, point: Failpoint, nth: int) -> ServiceProcess:
 
 @pytest.mark.parametrize(("point", "nth"), points("router"))
 async def test_a_router_killed_there_repeats_no_log_ticket_or_settlement(world: World, point: Failpoint, nth: int):
-    plain, asking = f"{point}-plain".replace(".", "-"), f"{point}-asking".replace(".", "-")
+    plain, asking, after = (f"{point}-{name}".replace(".", "-") for name in ("plain", "asking", "after"))
     await world.forget_outcome(asking, 1, "1")
 
     doomed = await armed(world, point, nth)
     await world.submit(plain, says("done"))
-    await world.submit(asking, calls(ONCE), says("decided"))
-    if point in WAKES:
+    await world.submit(asking, calls(ONCE), says("decided"), session=point)
+    if point in WAKES | TURNS:
         # An executor that hears the answer before it has parked the job goes on, and nobody is woken.
         await world.until_parked_and_acked(asking)
+    await world.submit(after, says("after"), session=point)
+    if point in TURNS:
+        await world.until_parked_and_acked(after)
     await world.until_dead(doomed, plain, asking)
     await world.fleet.start("router")
-    await world.until_ended(plain, asking)
+    await world.until_ended(plain, asking, after)
     await world.until_quiet()
 
-    await world.check(plain, asking)
+    await world.check(plain, asking, after)
+    await world.check_turns(asking, after)
     rows = await world.sql("SELECT state, cap_usd FROM router.reservations WHERE job_id = $1", plain)
     assert [(row["state"], row["cap_usd"]) for row in rows] == [("settled", Decimal("0.10"))]
     assert await world.dead_letters() == []

@@ -18,7 +18,7 @@ from wayline.chassis import Bus
 from wayline.contracts import headers as h
 from wayline.contracts.events import TERMINAL_TYPES
 from wayline.contracts.ids import trace_id
-from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob
+from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob, Turn
 from wayline.embedded import NatsServer
 from wayline.journal import Job, JobLog, State, bulk_read, fold, header_fields, leader_read, read_record
 from wayline.simulator.chat_server import ChatServer, Say
@@ -32,15 +32,16 @@ RECONCILE, READ = "effects__book_reconcile", "effects__look_read"
 CLOCK = "get_current_time"
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 
-Turn = dict[str, Any]
+Reply = dict[str, Any]
+"""One answer of the model, as a job's input says it."""
 
 
-def calls(*tools: str, **more: Any) -> Turn:
+def calls(*tools: str, **more: Any) -> Reply:
     """A turn of the model that asks for these tools beside each other."""
     return {"tools": [[tool, {}] for tool in tools], **more}
 
 
-def says(text: str, **more: Any) -> Turn:
+def says(text: str, **more: Any) -> Reply:
     return {"text": text, **more}
 
 
@@ -104,7 +105,13 @@ class World:
         await self.bus.nc.subscribe("live.*.*", cb=heard)
 
     async def submit(
-        self, job_id: str, *plan: Turn, tenant: str = TENANT, agent: str = "assistant", **options: Any
+        self,
+        job_id: str,
+        *plan: Reply,
+        tenant: str = TENANT,
+        agent: str = "assistant",
+        session: str | None = None,
+        **options: Any,
     ) -> str:
         """Publish a job as any client would, and see it accepted."""
         job = SubmitJob(
@@ -112,13 +119,14 @@ class World:
             agent=agent,
             input=self.written(plan),
             job_id=job_id,
+            session_id=session,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
         )
         await self.bus.store(job.subject, job.to_wire(), {h.MSG_ID: job_id})
         return job_id
 
     @staticmethod
-    def written(plan: Sequence[Turn]) -> str:
+    def written(plan: Sequence[Reply]) -> str:
         """A plan as the input of a job."""
         return json.dumps(plan)
 
@@ -300,6 +308,17 @@ class World:
         again = {of: (n, self.effects.count(*of)) for of, n in self.acted_at_end.items() if self.effects.count(*of) > n}
         assert again == {}, "a call whose result was recorded ran again"
         assert self.effects.repeated("pay_once") == {}, "a `once` tool acted twice"
+
+    async def check_turns(self, *job_ids: str) -> None:
+        """Check that the jobs of a session have one order, and each was claimed after the end of the one before."""
+        logs = [[event async for event in JobLog(self.bus, TENANT, job_id).read()] for job_id in job_ids]
+        logs.sort(key=lambda log: log[0].turn.number)  # type: ignore[attr-defined]
+        before = None
+        for number, log in enumerate(logs, 1):
+            assert log[0].turn == Turn(number=number, after=before and before[-1].job_id)  # type: ignore[attr-defined]
+            claimed = next(event for event in log if event.type == "job.claimed")
+            assert before is None or before[-1].at <= claimed.at
+            before = log
 
 
 def problems(records: list[Msg]) -> list[str]:

@@ -13,6 +13,7 @@ from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
 from wayline.contracts import models as m
+from wayline.contracts import sessions as s
 from wayline.contracts import tenants as n
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
@@ -31,6 +32,13 @@ CARD = m.ModelCard(
 BUDGET = b.Budget(name="month", limit_usd=Decimal("5"), spent_usd=Decimal("1.25"), left_usd=Decimal("3.75"))
 TENANT = n.Tenant(tenant="acme", created_at=datetime(2026, 5, 1, tzinfo=UTC))
 DOCUMENT = k.Document(document_id="tides", name="tides.md", status=k.DocumentStatus.READY)
+SESSION = s.SessionTurns(
+    session_id="s-1",
+    agent="critic",
+    turns=0,
+    created_at=datetime(2026, 5, 1, tzinfo=UTC),
+    updated_at=datetime(2026, 5, 1, tzinfo=UTC),
+)
 ROOT = t.Span(
     trace_id="a" * 32,
     span_id="b" * 16,
@@ -72,6 +80,9 @@ ANSWERS: dict[type[Request], Any] = {
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
     t.GetCosts: t.CostTable(rows=()),
     t.ListJobs: t.JobPage(jobs=()),
+    s.ListSessions: s.SessionPage(sessions=(SESSION,)),
+    s.GetSession: SESSION,
+    s.DeleteSession: s.SessionDeleted(deleted=True),
     b.ListBudgets: b.BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10")),
     b.PutBudget: BUDGET,
     b.DeleteBudget: b.BudgetDeleted(deleted=True),

@@ -25,6 +25,8 @@ class Failpoint(StrEnum):
     ROUTER_ACK_AFTER = "router.ack.after"
     ROUTER_WAKE_BEFORE = "router.wake.before"
     ROUTER_WAKE_AFTER = "router.wake.after"
+    ROUTER_TURN_BEFORE = "router.turn.before"
+    ROUTER_TURN_AFTER = "router.turn.after"
 
     EXECUTOR_CLAIM_BEFORE = "executor.claim.before"
     EXECUTOR_CLAIM_AFTER = "executor.claim.after"

@@ -101,6 +101,7 @@ IDENTITIES = {
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
+                *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 "tools.list.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 "jobs.list.*",
@@ -145,6 +146,7 @@ IDENTITIES = {
                     f"budgets.{verb}.*"
                     for verb in ("settle", "extend", "release", "hold", "charge", "list", "put", "delete")
                 ),
+                *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 "jobs.plan.*",
             ),
             subscribe=(f"$KV.{PROVIDERS}.>",),

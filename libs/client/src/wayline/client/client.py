@@ -86,6 +86,11 @@ class Client:
         """Get a job as it is now."""
         return await self.get(f"/v1/jobs/{job_id}")
 
+    async def newest_session(self, *, agent: str, user_id: str | None = None) -> str | None:
+        """Get the id of the session that was used last with an agent and by a user; None: there is none."""
+        page = await self.get("/v1/sessions", agent=agent, user_id=user_id, limit=1)
+        return page["sessions"][0]["session_id"] if page["sessions"] else None
+
     async def log(self, job_id: str) -> list[dict[str, Any]]:
         """Get the events of a job so far."""
         return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})
@@ -108,12 +113,13 @@ class Client:
             await asyncio.sleep(RECONNECT_AFTER_S)
 
     async def follow(self, job_id: str, *, on_event: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-        """Follow a job until it has ended or is parked, and return the job; `on_event` is called with each event."""
+        """Follow a job until it has ended or waits for somebody, and return the job; `on_event` gets each event."""
         async with aclosing(self.events(job_id)) as events:
             async for event in events:
                 if on_event is not None:
                     on_event(event)
-                if event["type"] == "job.parked":
+                # Its turn in its session comes by itself.
+                if event["type"] == "job.parked" and event["waiting"]["why"] != "turn":
                     job = await self.job(job_id)
                     # It may have been woken since, or this is an old event of a job that went on long ago.
                     if job["status"] == "parked":

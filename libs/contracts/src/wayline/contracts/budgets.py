@@ -180,6 +180,9 @@ class SettleJob(Request, subject="budgets.settle.{tenant}", replies=Settled):
     )
     left_warm: LeftWarm | None = Field(default=None, description="None: nothing, or the job is of no session.")
     used: JobUse | None = Field(default=None, description="None: no provider answered a call of it.")
+    has_session: bool = Field(
+        default=True, description="False: it is of no session, so no other job waits for its end. True: it may be."
+    )
 
 
 class Extended(Frozen):

@@ -21,6 +21,9 @@ SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
 
 Lane = Literal["interactive", "batch"]
+WhenBusy = Literal["wait", "refuse", "interrupt"]
+TURN = "turn"
+"""The `wait_id` of a job that waits for its turn in its session."""
 
 
 class Status(StrEnum):
@@ -59,6 +62,11 @@ class JobOptions(Frozen):
         description="Refuse the job when one of these is missing; an answer before all of them ran is sent back once.",
     )
     lane: Lane = "interactive"
+    when_busy: WhenBusy = Field(
+        default="wait",
+        description="What to do while an earlier job of the session has not ended: wait for its end, be refused "
+        "(`session_busy`), or cancel it and go on.",
+    )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
 
@@ -83,7 +91,10 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
 
     def content_hash(self) -> str:
         """Hash what makes two submissions the same job: everything but the id."""
-        return sha256(self.model_dump_json(exclude={"job_id"}).encode()).hexdigest()[:32]
+        # An option that is younger than stored hashes counts only where it is set.
+        younger = {"when_busy"} if self.options.when_busy == "wait" else set[str]()
+        content = self.model_dump_json(exclude={"job_id": True, "options": younger})
+        return sha256(content.encode()).hexdigest()[:32]
 
     def parts(self) -> tuple[Part, ...]:
         """Return the input as parts, whichever way it was written."""
@@ -99,6 +110,13 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
         )
         line = " ".join(" ".join(texts).split())
         return line if len(line) <= INPUT_SHOWN_MAX else f"{line[: INPUT_SHOWN_MAX - 1]}…"
+
+
+class Turn(Frozen):
+    """A job's place in its session: they run one at a time, in this order."""
+
+    number: int = Field(ge=1)
+    after: str | None = Field(default=None, description="The job before it, whatever became of that; None: the first.")
 
 
 class Carried(Frozen):
@@ -266,8 +284,11 @@ class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget"]
+    why: Literal["needs_decision", "budget", "turn"]
     wait_id: str
+    after: str | None = Field(
+        default=None, description="The job of its session before it, where it waits for its turn."
+    )
     question: str = ""
     tool: str | None = None
     arguments: dict[str, Any] | None = None

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.events.model_calls import Bounds, Purpose
+from wayline.contracts.ids import JobId
 from wayline.contracts.jobs import JobView, Status
 from wayline.contracts.models import TOKENS_MAX
 from wayline.contracts.money import Usage
@@ -123,6 +124,7 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     cursor: str | None = None
     status: Status | None = None
     agent: str | None = None
+    job_ids: tuple[JobId, ...] | None = Field(default=None, max_length=200, description="Only these.")
 
 
 class CostRow(Frozen):

@@ -16,6 +16,7 @@ Exception
         │   └── TenantDisabled     a key of a tenant that an operator has disabled
         ├── JobIdConflict      the job id stands for another job already
         ├── KeyReused          the Idempotency-Key stands for another body already
+        ├── SessionBusy        a job of the session has not ended, and the new one would rather be refused than wait
         ├── Ended              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
         ├── Empty              a document without content
@@ -109,6 +110,17 @@ class KeyReused(Conflict):
     def __init__(self, *, job_id: str) -> None:
         super().__init__(
             f"this Idempotency-Key was used with another body, for job {job_id!r}; a new request needs a new key"
+        )
+
+
+class SessionBusy(Conflict):
+    """A job of the session has not ended, and the new one would rather be refused than wait."""
+
+    code = "session_busy"
+
+    def __init__(self, *, session_id: str, job_id: str) -> None:
+        super().__init__(
+            f"session {session_id!r} is busy with job {job_id!r}: wait for its end, or choose another options.when_busy"
         )
 
 

@@ -14,6 +14,7 @@ from wayline.contracts.jobs import JobOptions, JobView, Status
 from wayline.contracts.knowledge import Filter
 from wayline.contracts.models import Provider, ProviderList
 from wayline.contracts.money import Dollars
+from wayline.contracts.sessions import Session
 from wayline.contracts.tenants import REASON_MAX
 from wayline.gateway.keys import Scope
 
@@ -349,6 +350,22 @@ def links(job_id: str) -> dict[str, str]:
 def linked(job: JobView) -> JobView:
     """Return a job with its links."""
     return job.model_copy(update={"links": links(job.job_id)})
+
+
+class TurnView(BaseModel):
+    """A job as a turn of its session."""
+
+    number: int
+    after: str | None = Field(description="The job before it; null: the first.")
+    job: JobView
+
+
+class SessionView(Session):
+    """A session with some of its turns, newest first; `next_before` asks for more."""
+
+    busy_with: str | None = Field(description="The first job of it that has not ended; null: it is idle.")
+    page: tuple[TurnView, ...]
+    next_before: int | None
 
 
 class Providers(BaseModel):

@@ -18,8 +18,8 @@ from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import Event, JobCompleted, JobFailed, JobRouted, JobSubmitted, SpanRef
-from wayline.contracts.jobs import REPLY_TO_MAX, Failure, Route, SubmitJob, may_reply_to
+from wayline.contracts.events import Event, JobCompleted, JobFailed, JobParked, JobRouted, JobSubmitted, SpanRef
+from wayline.contracts.jobs import REPLY_TO_MAX, TURN, Failure, Route, SubmitJob, Turn, Waiting, may_reply_to
 from wayline.contracts.money import dollars
 from wayline.routing import Decision, RoutingInput, choose_limits
 from wayline.routing.rules import DEFAULT_CAP, shown
@@ -36,6 +36,22 @@ class Wish:
     agent: str
     user_id: str | None = None
     budget_usd: Decimal | None = None
+    session_id: str | None = None
+    refuses: bool = False
+    """Whether it would rather be refused than wait for its turn."""
+
+    @classmethod
+    def of(cls, job: SubmitJob, job_id: str) -> Wish:
+        """Return what a submitted job asks for; one that only shows its route takes no turn in its session."""
+        options = job.options
+        return cls(
+            job_id,
+            job.agent,
+            job.user_id,
+            options.budget_usd,
+            session_id=None if options.dry_run else job.session_id,
+            refuses=options.when_busy == "refuse",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,10 @@ class Admitted:
     left_usd: Decimal | None = None
     """What the tightest hard budget of the tenant has left; None: none counts this job."""
     tightest: str = ""
+    turn: Turn | None = None
+    """Its place in its session."""
+    open_job: str | None = None
+    """A job of its session that had not ended, as far as the tables knew: the first one."""
 
     @property
     def priced_only(self) -> bool:
@@ -121,7 +141,9 @@ def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
     return None if ours else sender
 
 
-def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> JobSubmitted:
+def submitted(
+    job: SubmitJob, job_id: str, delivery: Delivery, at: datetime, *, turn: Turn | None = None
+) -> JobSubmitted:
     """Return a log's first event."""
     subject = delivery.headers.get(h.REPLY_TO)
     return JobSubmitted(
@@ -134,12 +156,26 @@ def submitted(job: SubmitJob, job_id: str, delivery: Delivery, at: datetime) -> 
         content_hash=job.content_hash(),
         reply_to=subject if subject and may_reply_to(job.tenant, subject) else None,
         caller=caller_of(delivery, job.tenant, job_id),
+        turn=turn,
     )
 
 
 def without_input(first: JobSubmitted) -> JobSubmitted:
     """Return the first event of a job that is refused for the room it would take; its hash is still the whole job's."""
     return first.model_copy(update={"job": first.job.model_copy(update={"input": ""})})
+
+
+def turnless(job: SubmitJob, admitted: Admitted) -> Failure | None:
+    """Return why a job of a session got no turn; None: it has one, or is of no session."""
+    if job.session_id is None or job.options.dry_run or admitted.turn is not None:
+        return None
+    if job.options.when_busy == "refuse":
+        reason = f"session {job.session_id!r} is busy with job {admitted.open_job!r}"
+        return Failure(code="session_busy", message=f"{reason}, and options.when_busy is 'refuse'")
+    reason = (
+        f"too many jobs of session {job.session_id!r} wait for their turn: wait until some have ended, or cancel them"
+    )
+    return Failure(code="session_full", message=reason)
 
 
 def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Failure | None:
@@ -201,6 +237,13 @@ def routed(first: JobSubmitted, admitted: Admitted, inputs: RoutingInput, decisi
         attachments=inputs.attachments,
         away=decision.away,
     )
+
+
+def parked_for_turn(first: JobSubmitted, decided: JobRouted) -> list[Event]:
+    """Return the first record of a job whose turn has not come: it waits for the end of the jobs before it."""
+    waiting = Waiting(why="turn", wait_id=TURN, after=first.turn.after if first.turn else None)
+    parked = JobParked(job_id=first.job_id, seq=3, at=first.at, trace=first.trace, waiting=waiting, signals_seen=0)
+    return [first, decided, parked]
 
 
 def refused(first: JobSubmitted, error: Failure) -> list[Event]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, budgets, models, tenants
+from wayline.contracts import agents, budgets, models, sessions, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
@@ -21,6 +21,7 @@ from wayline.router.adapters.shares import ShareLimits, Shares
 from wayline.router.adapters.signal_share import SignalShare
 from wayline.router.adapters.tables import Tables
 from wayline.router.adapters.tenants import Tenants
+from wayline.router.adapters.turns import Turns
 from wayline.router.adapters.usage import Usage
 from wayline.router.adapters.waking import Waker
 from wayline.router.admission import job_id_of
@@ -46,7 +47,12 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     opening = partial(open_store, shared.dsn_of(NAME), wait_s=shared.connect_wait_s)
     bus, store = await connected(shared, NAME, opening)
     exporter = BusExporter(NAME)
-    tables = Tables(store, tenants_fresh_s=settings.tenants_fresh_s, job_budget_usd=settings.job_budget_usd)
+    tables = Tables(
+        store,
+        tenants_fresh_s=settings.tenants_fresh_s,
+        job_budget_usd=settings.job_budget_usd,
+        turns_waiting_max=settings.turns_waiting_max,
+    )
     await tables.seed(bundled())
     catalogue = Catalogue(
         store, reachable=settings.reachable(), fresh_s=settings.models_fresh_s, own_max=settings.models_max
@@ -57,6 +63,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
+    turns = Turns(bus, store, waiting_max=settings.turns_waiting_max)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
     router = Router(
         bus,
@@ -65,6 +72,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         money,
         attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
         sessions=Sessions(store),
+        turns=turns,
         availability=availability,
         usage=usage,
         signal_share=signal_share,
@@ -82,6 +90,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *_asks_of_router(router),
             *_asks_about_money(money),
             *_asks_about_tenants(known),
+            *_asks_about_sessions(turns),
             asks(tenants.NoteStored, shares.on_stored),
         ],
         parts=[waker, availability, usage, signal_share, shares],
@@ -164,6 +173,14 @@ def _asks_about_tenants(known: Tenants) -> list[Ask[Any]]:
         asks(tenants.ListTenants, known.on_list),
         asks(tenants.DisableTenant, known.on_disable),
         asks(tenants.EnableTenant, known.on_enable),
+    ]
+
+
+def _asks_about_sessions(turns: Turns) -> list[Ask[Any]]:
+    return [
+        asks(sessions.ListSessions, turns.on_list),
+        asks(sessions.GetSession, turns.on_get),
+        asks(sessions.DeleteSession, turns.on_delete),
     ]
 
 

@@ -21,7 +21,18 @@ from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
 from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
-from wayline.contracts.jobs import Due, Expire, Failure, PlanJob, Planned, RaiseBudget, RunJob, Signal, SubmitJob
+from wayline.contracts.jobs import (
+    Cancel,
+    Due,
+    Expire,
+    Failure,
+    PlanJob,
+    Planned,
+    RaiseBudget,
+    RunJob,
+    Signal,
+    SubmitJob,
+)
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
 from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
 from wayline.router import admission
@@ -34,6 +45,7 @@ from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import TENANT_FULL, Shares
 from wayline.router.adapters.signal_share import SignalShare
 from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.turns import Turns, waits_for_turn
 from wayline.router.adapters.usage import Usage
 from wayline.router.admission import Admitted
 from wayline.router.agents import check_agent
@@ -59,6 +71,7 @@ class Router:
         *,
         attachments: Attachments,
         sessions: Sessions,
+        turns: Turns,
         availability: Availability,
         usage: Usage,
         signal_share: SignalShare,
@@ -72,6 +85,7 @@ class Router:
         self._budgets = budgets
         self._attachments = attachments
         self._sessions = sessions
+        self._turns = turns
         self._availability = availability
         self._usage = usage
         self._signal_share = signal_share
@@ -92,6 +106,8 @@ class Router:
         messages = self._spoken(job, job_id, head)
         if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
+        elif head.state is State.PARKED and head.epoch == 0:
+            await self._queue_for_turn(job, job_id)
         return messages
 
     async def _new(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
@@ -108,20 +124,27 @@ class Router:
 
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
-        wish = admission.Wish(job_id, job.agent, job.user_id, job.options.budget_usd)
+        wish = admission.Wish.of(job, job_id)
+        if wish.session_id is not None and wish.refuses:
+            # An end that has not been noticed yet must not count as busy.
+            await self._turns.first_open(job.tenant, wish.session_id)
         admitted = await self._tables.admit(job.tenant, wish)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise _no_agent(job.agent)
         inputs = await self._routing_input(job.tenant, job, admitted)
         decision = await self._decide(job.tenant, inputs)
-        first = admission.submitted(job, job_id, delivery, now())
+        first = admission.submitted(job, job_id, delivery, now(), turn=admitted.turn)
         decided = admission.routed(first, admitted, inputs, decision)
-        refusal = admission.unaffordable(job, decision, admitted)
+        refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
             record = admission.planned(first, decided, refusal)
+        elif refusal:
+            record = admission.refused(first, refusal)
+        elif await self._has_to_wait(job, admitted):
+            record = admission.parked_for_turn(first, decided)
         else:
-            record = admission.refused(first, refusal) if refusal else [first, decided]
+            record = [first, decided]
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -133,8 +156,26 @@ class Router:
             assert head is not None
             if head.state is State.ENDED and head.epoch == 0:
                 # No executor will settle what we have just reserved beside it.
-                await self._budgets.settle(job.tenant, job_id, Decimal(0))
+                await self._settle_unheld(job.tenant, job_id, has_session=wish.session_id is not None)
             return head
+
+    async def _has_to_wait(self, job: SubmitJob, admitted: Admitted) -> bool:
+        """Return whether an earlier job of the session has not ended; without one nothing is read."""
+        if job.session_id is None or admitted.turn is None or admitted.open_job is None:
+            return False
+        before = admitted.turn.number
+        return await self._turns.first_open(job.tenant, job.session_id, before=before) is not None
+
+    async def _queue_for_turn(self, job: SubmitJob, job_id: str) -> None:
+        """Do what follows the first record of a job that waits for its turn: the jobs before it may have ended by now.
+
+        Each part may be repeated.
+        """
+        if job.session_id is None:
+            return
+        if job.options.when_busy == "interrupt" and (turn := await self._turns.turn_of(job.tenant, job_id)):
+            await self._turns.interrupt(job.tenant, job.session_id, turn, by=job_id)
+        await self._turns.wake_next(job.tenant, job.session_id)
 
     async def _routing_input(self, tenant: str, job: SubmitJob, admitted: Admitted) -> RoutingInput:
         """Gather what a job asks of its route: its files, its session's cache and its agent's use included."""
@@ -175,13 +216,20 @@ class Router:
         """
         found = admission.salvaged(delivery)
         job = found.job
-        first = admission.submitted(job, found.job_id, delivery, now())
+        turn = None
+        if found.has_log and job.session_id is not None:
+            turn = await self._turns.turn_of(job.tenant, found.job_id)
+        first = admission.submitted(job, found.job_id, delivery, now(), turn=turn)
         record = admission.refused(first, Failure(code=code, message=reason))
         if code == TENANT_FULL:
             record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))
         known = found.has_log and await self._tables.is_tenant(job.tenant)
         if not known or not await self._shares.may_store(job.tenant):
-            return await send_result(self._bus, fold(record))
+            await send_result(self._bus, fold(record))
+            if turn is not None:
+                # It has no log that could say so, and the next job of its session is not to wait for it.
+                await self._turns.end(job.tenant, found.job_id)
+            return None
         log = JobLog(self._bus, job.tenant, found.job_id)
         try:
             await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -200,8 +248,16 @@ class Router:
 
     async def _conclude(self, log: JobLog, record: Sequence[Event]) -> None:
         """Send the result and settle the job that no executor ever held; each part may be repeated."""
-        await send_result(self._bus, fold(record))
-        await self._budgets.settle(log.tenant, log.job_id, Decimal(0))
+        job = fold(record)
+        await send_result(self._bus, job)
+        has_session = job.life.submitted is None or job.life.submitted.session_id is not None
+        await self._settle_unheld(log.tenant, log.job_id, has_session=has_session)
+
+    async def _settle_unheld(self, tenant: str, job_id: str, *, has_session: bool) -> None:
+        """Settle a job that has ended before any executor held it."""
+        await self._budgets.settle(tenant, job_id, Decimal(0))
+        if has_session:
+            await self._turns.end(tenant, job_id)
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; anybody else reads it by themselves."""
@@ -211,6 +267,9 @@ class Router:
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)
         head = await JobLog(self._bus, heard.tenant, heard.job_id).last()
         if head is None or head.state is not State.PARKED or delivery.sequence <= head.signals_seen:
+            return []
+        if waits_for_turn(head) and not isinstance(heard.signal, Cancel):
+            # It reads everything else when its turn has come.
             return []
         reach(Failpoint.ROUTER_WAKE_BEFORE)
         return [RunJob(tenant=heard.tenant, lane=head.lane, job=heard.job_id, at=head.sequence)]
@@ -222,7 +281,7 @@ class Router:
     async def on_plan(self, request: PlanJob) -> Planned:
         """Decide as for a real job, and run nothing."""
         job = request.job
-        wish = admission.Wish(job.job_id or "", job.agent, job.user_id, job.options.budget_usd)
+        wish = admission.Wish.of(job, job.job_id or "")
         admitted = await self._tables.consider(request.tenant, wish)
         if admitted is None:
             raise _no_agent(job.agent)
@@ -231,12 +290,15 @@ class Router:
         return Planned(agent=agent.name, agent_version=agent.version, route=decision.route, refusal=refusal)
 
     async def on_settle(self, request: SettleJob) -> Settled:
-        """Turn a job's reservation into its cost; remember what it used, and what its session finds warm."""
+        """Turn a job's reservation into its cost; remember what it used and left warm, and wake its session's next."""
         settled = await self._budgets.on_settle(request)
         if request.used is not None and settled.settled:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
             await self._sessions.remember(request.tenant, request.left_warm, now=now())
+        if request.has_session:
+            # Also where it was settled before: whoever settled it may have died before it woke anybody.
+            await self._turns.end(request.tenant, request.job_id)
         return settled
 
     async def on_get_agent(self, request: GetAgent) -> Agent:

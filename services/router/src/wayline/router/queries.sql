@@ -27,9 +27,11 @@ UPDATE tenants SET disabled_at = NULL, disabled_reason = '' WHERE tenant = $1
 RETURNING tenant, created_at, disabled_at, disabled_reason;
 
 -- name: admit
--- One row an agent; and one a job that some budget of the tenant counts, with the tightest of them.
+-- One row an agent; one a job that some budget of the tenant counts, with the tightest of them; one a job of a session,
+-- with its turn.
 WITH asked AS (
-    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[]) AS asked (job_id, agent, user_id, budget_usd)
+    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::boolean[])
+        WITH ORDINALITY AS asked (job_id, agent, user_id, budget_usd, session_id, refuses, place)
 ), agent AS (
     SELECT DISTINCT ON (name) name, version, config FROM agents
     WHERE tenant = $1 AND name = ANY ($3) AND retired_at IS NULL
@@ -53,11 +55,24 @@ WITH asked AS (
         coalesce(asked.budget_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
     FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
     WHERE $8
+    ORDER BY asked.job_id
     ON CONFLICT (tenant, job_id) DO NOTHING
+), conversing AS (
+    -- Without such a job all of it is null, and no turn is taken.
+    SELECT array_agg(job_id ORDER BY place) AS jobs, array_agg(session_id ORDER BY place) AS sessions,
+        array_agg(asked.agent ORDER BY place) AS agents, array_agg(user_id ORDER BY place) AS users,
+        array_agg(refuses ORDER BY place) AS refusing
+    FROM asked JOIN agent ON agent.name = asked.agent WHERE $8 AND session_id IS NOT NULL
 )
-SELECT NULL AS job_id, name, version, config, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest FROM agent
+SELECT NULL AS job_id, name, version, config, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
+    NULL::integer AS turn, NULL AS turn_after, NULL AS open_job
+FROM agent
 UNION ALL
-SELECT job_id, NULL, NULL, NULL, cap_usd, left_usd, tightest FROM bound;
+SELECT job_id, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, NULL, NULL FROM bound
+UNION ALL
+SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
+FROM conversing,
+    take_turns($1, jobs, sessions, agents, users, refusing, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
 
 -- name: hold
 SELECT * FROM hold_money($1, $2, $3, $4, $5, $6, coalesce($7::timestamptz, now()));
@@ -258,3 +273,35 @@ ON CONFLICT (tenant, day) DO UPDATE SET bytes = old.bytes + excluded.bytes;
 -- name: stored_bytes
 SELECT coalesce(sum(bytes), 0)::bigint FROM stored_bytes
 WHERE tenant = $1 AND day > (now() AT TIME ZONE 'UTC')::date - $2::int;
+
+-- name: turn_of
+SELECT number, after FROM session_turns WHERE tenant = $1 AND job_id = $2;
+
+-- name: end_turns
+-- Returns the sessions whose next turn may come.
+UPDATE session_turns SET ended_at = coalesce(ended_at, clock_timestamp()) WHERE tenant = $1 AND job_id = ANY ($2::text[])
+RETURNING session_id;
+
+-- name: open_turns
+-- In their order; those before a number.
+SELECT job_id FROM session_turns
+WHERE tenant = $1 AND session_id = $2 AND ended_at IS NULL AND number < coalesce($3, 2147483647)
+ORDER BY number LIMIT $4;
+
+-- name: get_session
+SELECT session_id, agent, user_id, turns, tail_job, created_at, updated_at FROM sessions
+WHERE tenant = $1 AND session_id = $2;
+
+-- name: turns_of_session
+SELECT job_id, number, after, taken_at, ended_at FROM session_turns
+WHERE tenant = $1 AND session_id = $2 AND number < coalesce($3, 2147483647)
+ORDER BY number DESC LIMIT $4;
+
+-- name: list_sessions
+SELECT session_id, agent, user_id, turns, tail_job, created_at, updated_at FROM sessions
+WHERE tenant = $1 AND ($2::text IS NULL OR agent = $2) AND ($3::text IS NULL OR user_id = $3)
+    AND ($4::timestamptz IS NULL OR (updated_at, session_id) < ($4, $5::text))
+ORDER BY updated_at DESC, session_id DESC LIMIT $6;
+
+-- name: forget_session
+SELECT deleted, open_job FROM forget_session($1, $2);

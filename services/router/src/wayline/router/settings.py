@@ -42,6 +42,11 @@ class Settings(EnvironmentSettings, EndpointSettings):
     unfinished_per_tenant_max: int = Field(
         default=20_000, ge=1, description="Jobs of one tenant that wait for an executor or run; its next one is a 429."
     )
+    turns_waiting_max: int = Field(
+        default=1_000,
+        ge=1,
+        description="Jobs of one session that have not ended; one more is refused (`session_full`).",
+    )
     providers: tuple[str, ...] | None = Field(
         default=None,
         description="Providers that executors can call, as JSON, where the router does not see their variables.",

@@ -18,6 +18,7 @@ from wayline.standalone.commands import (
     money,
     replaying,
     routing,
+    sessions,
 )
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
@@ -131,6 +132,7 @@ jobs.app.command()(replaying.replay)
 jobs.app.command()(replaying.export)
 app.add_typer(jobs.app, name="jobs")
 app.command()(replaying.test)
+app.add_typer(sessions.app, name="sessions")
 app.command()(jobs.trace)
 app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")

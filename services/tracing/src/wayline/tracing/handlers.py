@@ -78,6 +78,7 @@ class Answers:
             asked.agent,
             *after,
             asked.limit + 1,
+            None if asked.job_ids is None else list(asked.job_ids),
         )
         page = rows[: asked.limit]
         more = len(rows) > asked.limit

@@ -113,6 +113,7 @@ WHERE tenant = $1
     AND ($2::text IS NULL OR status = $2)
     AND ($3::text IS NULL OR agent = $3)
     AND ($4::timestamptz IS NULL OR (created_at, job_id) < ($4, $5::text))
+    AND ($7::text[] IS NULL OR job_id = ANY ($7))
 ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 

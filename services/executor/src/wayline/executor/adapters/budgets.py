@@ -59,6 +59,7 @@ class Budgets:
             unsettled_usd=unsure or Decimal(0),
             left_warm=left_warm(job),
             used=used(job),
+            has_session=job.life.submitted is None or job.life.submitted.session_id is not None,
         )
         # While the router is away the ticket stays ours, or another executor settles from the same record.
         await keep_trying("settle a job", lambda: self._bus.ask(asked, Settled))

@@ -11,8 +11,9 @@ from wayline.contracts.agents import Agent, GetAgent
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import NotFound, Refused, Reject, Retry
 from wayline.contracts.jobs import PlanJob, Planned, SubmitJob
+from wayline.contracts.sessions import GetSession, SessionTurns
 from wayline.contracts.tenants import GetTenant, Tenant
-from wayline.gateway.errors import TenantDisabled, TenantFull, UnknownTenant
+from wayline.gateway.errors import SessionBusy, TenantDisabled, TenantFull, UnknownTenant
 
 FRESH_S = 5.0
 """How long a good answer is believed without asking again."""
@@ -97,6 +98,21 @@ class RouterAnswers:
             # A router of the version before says so of an unknown agent.
             raise Reject(str(error), code="unknown_agent", status=NotFound.status) from None
         self._remember(combination)
+
+    async def require_idle_session(self, job: SubmitJob) -> None:
+        """Pass for a job that is not refused by a busy session. Raises SessionBusy."""
+        if job.session_id is None or job.options.when_busy != "refuse":
+            return
+        try:
+            found = await self._ask(GetSession(tenant=job.tenant, session_id=job.session_id, limit=0), SessionTurns)
+        except Refused as error:
+            if error.status != NotFound.status:
+                raise
+        except Retry:
+            return
+        else:
+            if found.busy_with is not None:
+                raise SessionBusy(session_id=job.session_id, job_id=found.busy_with)
 
     async def _ask(self, request: Any, replies: Any) -> Any:
         if time.monotonic() < self._away_until:

@@ -33,8 +33,8 @@ async def submit(
 ) -> str:
     """Put a job on the bus unless it is there already; the answer is the id it has.
 
-    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, TenantFull, JobIdConflict,
-    KeyReused, Full or Unavailable.
+    `own_id`: the client chose the job's id. Raises what the router refuses jobs with, TenantFull, SessionBusy,
+    JobIdConflict, KeyReused, Full or Unavailable.
     """
     known = False
     if own_id:
@@ -69,6 +69,7 @@ async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None) -
     try:
         await gateway.router.require_runnable(job)
         await gateway.router.require_room(job.tenant)
+        await gateway.router.require_idle_session(job)
     except (Reject, TenantFull):
         if not await gateway.submissions.was_accepted(job, key=key):
             raise

@@ -11,12 +11,15 @@ import asyncpg
 from wayline.chassis.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
+from wayline.contracts.jobs import Turn
 from wayline.router.admission import Admitted, Wish
 from wayline.store import Record, Store, TenantInvalid, Together
 
 ADMISSIONS_APART_S = 0.01
 """Under load a job waits a few milliseconds longer here, and a statement and its commit serve several."""
 
+TURNS_WAITING_MAX = 1_000
+"""Jobs of one session that have not ended."""
 KNOWN_MAX = 10_000
 """Tenants remembered at once."""
 
@@ -24,8 +27,16 @@ KNOWN_MAX = 10_000
 class Tables:
     """What the router keeps in Postgres."""
 
-    def __init__(self, store: Store, *, tenants_fresh_s: float, job_budget_usd: Decimal) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        tenants_fresh_s: float,
+        job_budget_usd: Decimal,
+        turns_waiting_max: int = TURNS_WAITING_MAX,
+    ) -> None:
         self._store = store
+        self._turns_waiting_max = turns_waiting_max
         self._fresh_s = tenants_fresh_s
         self._job_budget_usd = job_budget_usd
         self._known: dict[str, float] = {}
@@ -74,9 +85,10 @@ class Tables:
         return enabled
 
     async def admit(self, tenant: str, wish: Wish) -> Admitted | None:
-        """Read an agent's newest version and what the job may spend, and begin its reservation, in one statement.
+        """Read an agent's newest version and what the job may spend, begin its reservation and take its turn.
 
-        A reservation is begun once for a job id, whoever asks how often. None: there is no such agent.
+        All in one statement. A reservation is begun once for a job id, and a turn taken once, whoever asks how often.
+        None: there is no such agent.
         """
         return await self._admissions.ask(tenant, wish)
 
@@ -86,20 +98,23 @@ class Tables:
         return admitted
 
     async def _admit(self, tenant: str, asked: Sequence[Wish], *, begin: bool = True) -> list[Admitted | None]:
-        ids, names, users, usd = map(
-            list, zip(*((w.job_id, w.agent, w.user_id, w.budget_usd) for w in asked), strict=True)
-        )
-        rows = await self._store.fetch(
-            tenant, self._store.sql.admit, tenant, ids, names, users, usd, self._job_budget_usd, None, begin
-        )
+        columns = [(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.refuses) for w in asked]
+        ids, names, users, usd, sessions, refuse = map(list, zip(*columns, strict=True))
+        before, after = (ids, names, users, usd, self._job_budget_usd), (sessions, refuse, self._turns_waiting_max)
+        rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
-        bounds = {row["job_id"]: row for row in rows if row["job_id"] is not None}
+        of_jobs = [row for row in rows if row["job_id"] is not None]
+        # Only a job that was admitted to a session, or refused by it, has one of these.
+        turns = {row["job_id"]: row for row in of_jobs if row["turn"] is not None or row["open_job"] is not None}
+        bounds = {row["job_id"]: row for row in of_jobs if row is not turns.get(row["job_id"])}
         return [
-            self._admitted(wish, agents[wish.agent], bounds.get(wish.job_id)) if wish.agent in agents else None
+            self._admitted(wish, agents[wish.agent], bounds.get(wish.job_id), turns.get(wish.job_id))
+            if wish.agent in agents
+            else None
             for wish in asked
         ]
 
-    def _admitted(self, wish: Wish, agent: Agent, bound: Record | None) -> Admitted:
+    def _admitted(self, wish: Wish, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
         chosen = wish.budget_usd
         if chosen is None and bound is not None:
             chosen = bound["cap_usd"]
@@ -109,6 +124,8 @@ class Tables:
             cap_set=chosen is not None,
             left_usd=bound["left_usd"] if bound is not None else None,
             tightest=(bound["tightest"] if bound is not None else None) or "",
+            turn=Turn(number=turn["turn"], after=turn["turn_after"]) if turn and turn["turn"] is not None else None,
+            open_job=turn["open_job"] if turn else None,
         )
 
     async def agent(self, tenant: str, name: str) -> Agent:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wayline.standalone.commands.arguments import INPUT, finite, read_text
+from wayline.standalone.commands.arguments import INPUT, fail, finite, read_text
 from wayline.standalone.commands.output import AsJson, answer, console, conversation, print_json, progress_console
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ Files = Annotated[
     ),
 ]
 SessionId = Annotated[str | None, typer.Option("--session", help="The conversation it belongs to.")]
+Continue = Annotated[bool, typer.Option("--continue", help="In the session that the agent and the user had last.")]
+WhenBusy = Annotated[
+    Literal["wait", "refuse", "interrupt"] | None,
+    typer.Option(help="While an earlier job of the session runs: wait for it, be refused, or cancel it."),
+]
 UserId = Annotated[str | None, typer.Option("--user", help="For whom it is: costs and budgets tell.")]
 JobId = Annotated[str | None, typer.Option("--id", help="Your own id; the same one is the same job.")]
 Model = Annotated[str | None, typer.Option(help="provider/model, instead of the router's choice.")]
@@ -59,6 +64,8 @@ def run(
     agent: Agent = "assistant",
     file: Files = None,
     session_id: SessionId = None,
+    continues: Continue = False,
+    when_busy: WhenBusy = None,
     user_id: UserId = None,
     job_id: JobId = None,
     model: Model = None,
@@ -87,13 +94,27 @@ def run(
         at_cap=at_cap,
         required_tools=required_tools or None,
         lane=lane,
+        when_busy=when_busy,
     )
     text = read_text(INPUT) if task == INPUT else task
+    if continues:
+        session_id = _last_session(session_id, agent, user_id, as_json=as_json)
     body = {"agent": agent, "input": text, "session_id": session_id, "user_id": user_id, "job_id": job_id}
     if dry_run:
         _plan({**body, "options": {**options, "dry_run": True}}, file or [], as_json=as_json)
     else:
         _run({**body, "options": options}, file or [], wait=wait, as_json=as_json)
+
+
+def _last_session(given: str | None, agent: str, user_id: str | None, *, as_json: bool) -> str:
+    """Return the session that `--continue` means."""
+    if given is not None:
+        fail("--session names a session and --continue another: leave one out")
+    found = conversation(lambda client: client.newest_session(agent=agent, user_id=user_id), as_json=as_json)
+    if found is None:
+        of_user = f" by user {user_id!r}" if user_id else ""
+        fail(f"there is no session with agent {agent!r}{of_user} yet: begin one with --session ID")
+    return found
 
 
 def _without_none(**options: Any) -> dict[str, Any]:

@@ -126,6 +126,8 @@ def job_details(job: dict[str, Any]) -> RenderableType:
 
 def _waiting(job: dict[str, Any]) -> str:
     waiting = job["waiting_for"]
+    if waiting["why"] == "turn":
+        return f"its turn in its session, after job {waiting['after']}"
     if waiting["why"] == "budget":
         raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
         return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
@@ -153,7 +155,7 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
                 str(tokens(job["usage"])),
                 usd(job["cost_usd"]),
                 str(job["created_at"] or "")[:19],
-                escape(_shortened(job.get("input") or "")),
+                escape(shortened(job.get("input") or "")),
             )
             for job in page["jobs"]
         ),
@@ -161,7 +163,8 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
     )
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return the beginning of a text, as much as a row of a list shows."""
     return text if len(text) <= INPUT_MAX else f"{text[: INPUT_MAX - 1]}…"
 
 

@@ -1,0 +1,82 @@
+"""Sessions: conversations of which each job is a turn."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from fastapi import APIRouter, Path, Query
+
+from wayline.contracts.jobs import JobView
+from wayline.contracts.sessions import (
+    TURNS_PAGE_MAX,
+    DeleteSession,
+    GetSession,
+    ListSessions,
+    SessionDeleted,
+    SessionPage,
+    SessionTurns,
+)
+from wayline.contracts.traces import JobPage, ListJobs
+from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.read_job import read_job
+from wayline.gateway.openapi import fails
+from wayline.gateway.parameters import Cursor
+from wayline.gateway.shapes import ONE_LINE, SessionView, TurnView, linked
+from wayline.gateway.strict_json import StrictRoute
+
+router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
+
+SessionPath: TypeAlias = Annotated[str, Path(min_length=1, max_length=128, pattern=ONE_LINE, examples=["s-1"])]
+
+
+@router.get("", responses=fails())
+async def list_sessions(
+    *,
+    gateway: GatewayDependency,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: Cursor = None,
+    agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
+    user_id: Annotated[str | None, Query(max_length=128, pattern=ONE_LINE)] = None,
+) -> SessionPage:
+    """Page through the sessions, the last used first."""
+    asked = ListSessions(tenant=caller.tenant, limit=limit, cursor=cursor, agent=agent, user_id=user_id)
+    return await gateway.bus.ask(asked, SessionPage)
+
+
+@router.get("/{session_id:path}", responses=fails(404))
+async def get_session(
+    *,
+    session_id: SessionPath,
+    gateway: GatewayDependency,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=TURNS_PAGE_MAX)] = 50,
+    before: Annotated[int | None, Query(ge=1, description="`next_before` of the page before.")] = None,
+) -> SessionView:
+    """Return a session and its turns, newest first: each job with its status, its cost and what its caches saved."""
+    asked = GetSession(tenant=caller.tenant, session_id=session_id, limit=limit, before=before)
+    found = await gateway.bus.ask(asked, SessionTurns)
+    jobs = await _jobs(gateway, caller.tenant, [turn.job_id for turn in found.page])
+    page = tuple(TurnView(number=turn.number, after=turn.after, job=jobs[turn.job_id]) for turn in found.page)
+    return SessionView.model_validate({**found.model_dump(exclude={"page"}), "page": page})
+
+
+async def _jobs(gateway: Gateway, tenant: str, job_ids: list[str]) -> dict[str, JobView]:
+    """Return jobs as tracing has them, and from their logs those that it has not seen yet."""
+    if not job_ids:
+        return {}
+    asked = ListJobs(tenant=tenant, limit=len(job_ids), job_ids=tuple(job_ids))
+    found = {job.job_id: linked(job) for job in (await gateway.bus.ask(asked, JobPage)).jobs}
+    for job_id in job_ids:
+        if job_id not in found:
+            found[job_id] = await read_job(gateway, tenant, job_id)
+    return found
+
+
+@router.delete("/{session_id:path}", responses=fails(404, 409))
+async def delete_session(session_id: SessionPath, gateway: GatewayDependency, caller: Writer) -> SessionDeleted:
+    """Forget a session: its next job begins a new conversation. The logs of its jobs stay until they expire.
+
+    409 while a job of it has not ended.
+    """
+    return await gateway.bus.ask(DeleteSession(tenant=caller.tenant, session_id=session_id), SessionDeleted)

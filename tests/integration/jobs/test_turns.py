@@ -1,0 +1,300 @@
+"""The jobs of a session run one at a time, in the order of their turns, whatever becomes of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.errors import Refused
+from wayline.contracts.jobs import TERMINAL, Status, Turn
+from wayline.contracts.sessions import DeleteSession, GetSession, SessionDeleted, SessionTurns
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform, until
+
+from .conftest import chatting
+
+
+@dataclass
+class Session:
+    """A session whose provider answers a job only once the test lets it."""
+
+    platform: Platform
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    """The jobs that the provider was asked for, in order."""
+
+    def say(self, body: dict[str, Any]) -> Say:
+        job_id = str(body["messages"][-1]["content"]).split()[2]
+        self.asked.append(job_id)
+        return Say(text="Yes indeed.", hold=self.gates.get(job_id))
+
+    async def submit(self, job_id: str, *, held: bool = False, session: str = "s1", **options: Any) -> None:
+        if held:
+            self.gates[job_id] = asyncio.Event()
+        body = {"agent": "talker", "input": f"I am {job_id} .", "job_id": job_id, "session_id": session}
+        await self.platform.publish({**body, "options": {"model": "chat/m", **options}})
+
+    async def running(self, job_id: str) -> None:
+        await until(lambda: job_id in self.asked, why=f"{job_id} asks its model")
+
+    async def waiting(self, job_id: str) -> None:
+        def parked(job: Any) -> bool:
+            return job.life.waiting is not None and job.life.waiting.why == "turn"
+
+        await self.platform.wait_until(job_id, parked, f"{job_id} waits for its turn")
+
+    async def state(self) -> SessionTurns:
+        return await self.platform.bus.ask(GetSession(tenant="default", session_id="s1"), SessionTurns)
+
+    async def ran_in_order(self, *job_ids: str) -> None:
+        """Each called its model only after the end of the one before."""
+        logs = [await self.platform.events(job_id) for job_id in job_ids]
+        for before, after in pairwise(logs):
+            asked = next(event for event in after if isinstance(event, e.ModelRequested))
+            assert before[-1].at <= asked.at
+
+
+@pytest.fixture
+async def session(platform: Platform) -> AsyncIterator[Session]:
+    session = Session(platform)
+    async with ChatServer(session.say) as chat:
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
+        await platform.put_agent("talker", instructions="Talk.", tools=())
+        yield session
+
+
+async def test_a_second_job_waits_for_its_turn_and_runs_after_the_first(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+    await session.waiting("j2")
+    assert (await session.state()).busy_with == "j1"
+
+    session.gates["j1"].set()
+
+    assert (await session.platform.wait_for("j2")).status is Status.COMPLETED
+    await session.ran_in_order("j1", "j2")
+    first, *others = await session.platform.events("j2")
+    assert isinstance(first, e.JobSubmitted)
+    assert first.turn == Turn(number=2, after="j1")
+    kinds = [event.type for event in others]
+    assert kinds[:4] == ["job.routed", "job.parked", "job.claimed", "job.resumed"]
+    await session.platform.wait_until_empty("SUBMIT", "RUN")
+    state = await session.state()
+    assert (state.turns, state.tail_job, state.busy_with) == (2, "j2", None)
+
+
+async def test_a_job_after_an_ended_one_runs_at_once_without_parking(session: Session):
+    await session.submit("j1")
+    await session.platform.wait_for("j1")
+    await session.submit("j2")
+    await session.platform.wait_for("j2")
+
+    assert "job.parked" not in {event.type for event in await session.platform.events("j2")}
+
+
+async def test_fifty_jobs_of_a_session_run_in_the_order_of_their_turns(session: Session):
+    jobs = [f"j{n}" for n in range(50)]
+    await asyncio.gather(*(session.submit(job) for job in jobs))
+    for job in jobs:
+        await session.platform.wait_for(job)
+
+    async def turn(job_id: str) -> int:
+        first = (await session.platform.events(job_id))[0]
+        assert isinstance(first, e.JobSubmitted) and first.turn is not None
+        return first.turn.number
+
+    numbers = {job: await turn(job) for job in jobs}
+    ordered = sorted(jobs, key=numbers.__getitem__)
+    assert sorted(numbers.values()) == [*range(1, 51)]
+    await session.ran_in_order(*ordered)
+
+
+async def test_jobs_of_other_sessions_and_of_none_do_not_wait(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("k1", session="s2")
+    await session.platform.publish({"agent": "talker", "input": "I am p .", "job_id": "p"})
+
+    assert (await session.platform.wait_for("k1")).status is Status.COMPLETED
+    assert (await session.platform.wait_for("p")).status in TERMINAL
+    session.gates["j1"].set()
+
+
+async def test_a_waiting_job_that_is_cancelled_ends_and_its_successor_still_waits(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+    await session.waiting("j2")
+    await session.submit("j3")
+    await session.waiting("j3")
+
+    await session.platform.signal("j2", type="cancel")
+
+    assert (await session.platform.wait_for("j2")).status is Status.CANCELLED
+    await session.waiting("j3")
+    session.gates["j1"].set()
+    assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
+    await session.ran_in_order("j1", "j3")
+    assert "j2" not in session.asked
+
+
+async def test_another_signal_does_not_start_a_job_before_its_turn(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+    await session.waiting("j2")
+
+    await session.platform.signal("j2", type="budget", budget_usd="0.05")
+    await session.submit("j3")
+    await session.waiting("j3")
+    assert session.asked == ["j1"]
+
+    session.gates["j1"].set()
+    await session.platform.wait_for("j3")
+    [raised] = await session.platform.events_of("j2", e.BudgetRaised)
+    assert str(raised.budget_usd) == "0.05"
+    await session.ran_in_order("j1", "j2", "j3")
+
+
+async def test_a_refused_job_in_the_middle_holds_nobody_up_and_lets_nobody_in_early(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2", budget_usd="0")
+    assert (await session.platform.wait_for("j2")).status is Status.FAILED
+    await session.submit("j3")
+    await session.waiting("j3")
+
+    session.gates["j1"].set()
+
+    assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
+    await session.ran_in_order("j1", "j3")
+
+
+async def test_a_failed_or_cancelled_job_wakes_its_successor(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2", held=True)
+    await session.waiting("j2")
+    await session.submit("j3")
+    await session.waiting("j3")
+
+    await session.platform.signal("j1", type="cancel")
+    await session.running("j2")
+    assert (await session.platform.wait_for("j1")).status is Status.CANCELLED
+    await session.platform.signal("j2", type="cancel")
+
+    assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
+
+
+async def test_a_job_that_would_rather_be_refused_is_refused_by_a_busy_session(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2", when_busy="refuse")
+
+    refused = await session.platform.wait_for("j2")
+    assert refused.error is not None and refused.error.code == "session_busy"
+    session.gates["j1"].set()
+    await session.platform.wait_for("j1")
+    # The end is in the log, whatever the tables know of it by now.
+    await session.submit("j3", when_busy="refuse")
+    assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
+
+
+async def test_a_job_that_interrupts_cancels_all_before_it_and_runs(session: Session):
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+    await session.waiting("j2")
+
+    await session.submit("j3", when_busy="interrupt")
+
+    assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
+    ended = [await session.platform.wait_for(job) for job in ("j1", "j2")]
+    assert [(job.status, job.reason) for job in ended] == [(Status.CANCELLED, "interrupted by job j3")] * 2
+    assert session.asked == ["j1", "j3"]
+
+
+async def test_a_busy_session_is_not_forgotten_and_an_idle_one_is(session: Session):
+    bus = session.platform.bus
+    await session.submit("j1", held=True)
+    await session.running("j1")
+
+    with pytest.raises(Refused) as busy:
+        await bus.ask(DeleteSession(tenant="default", session_id="s1"), SessionDeleted)
+    session.gates["j1"].set()
+    await session.platform.wait_for("j1")
+    deleted = await bus.ask(DeleteSession(tenant="default", session_id="s1"), SessionDeleted)
+
+    assert (busy.value.code, busy.value.status, deleted.deleted) == ("session_busy", 409, True)
+    await session.submit("j2")
+    await session.platform.wait_for("j2")
+    first = (await session.platform.events("j2"))[0]
+    assert isinstance(first, e.JobSubmitted)
+    assert first.turn == Turn(number=1)
+
+
+async def test_too_many_waiting_jobs_of_one_session_are_refused(session: Session):
+    await session.platform.stop("router")
+    await session.platform.start("router", router=RouterSettings(turns_waiting_max=2))
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    await session.submit("j2")
+    await session.waiting("j2")
+    await session.submit("j3")
+
+    refused = await session.platform.wait_for("j3")
+
+    assert refused.error is not None and refused.error.code == "session_full"
+    session.gates["j1"].set()
+    await session.platform.wait_for("j2")
+
+
+async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Session):
+    platform = session.platform
+    await platform.start("tracing", "gateway")
+    http = await platform.http()
+    for job in ("j1", "j2"):
+        await session.submit(job, session="a/b c")
+        await platform.wait_for(job)
+    await session.submit("k1", held=True)
+    await session.running("k1")
+
+    listed = (await http.get("/v1/sessions", params={"agent": "talker"})).json()
+    shown = (await http.get("/v1/sessions/a%2Fb%20c", params={"limit": 1})).json()
+    older = (await http.get("/v1/sessions/a%2Fb%20c", params={"before": shown["next_before"]})).json()
+    busy = (await http.get("/v1/sessions/s1")).json()
+    missing = await http.get("/v1/sessions/none")
+
+    assert [(one["session_id"], one["turns"]) for one in listed["sessions"]] == [("s1", 1), ("a/b c", 2)]
+    assert [(turn["number"], turn["after"], turn["job"]["job_id"]) for turn in shown["page"]] == [(2, "j1", "j2")]
+    assert [(turn["number"], turn["job"]["status"]) for turn in older["page"]] == [(1, "completed")]
+    assert older["page"][0]["job"]["usage"]["input"] > 0
+    assert (busy["busy_with"], shown["busy_with"], missing.status_code) == ("k1", None, 404)
+    session.gates["k1"].set()
+
+
+async def test_the_gateway_refuses_what_a_busy_session_would_refuse(session: Session):
+    await session.platform.start("gateway")
+    http = await session.platform.http()
+    await session.submit("j1", held=True)
+    await session.running("j1")
+    body = {"agent": "talker", "input": "I am j2 .", "session_id": "s1", "options": {"when_busy": "refuse"}}
+
+    refused = await http.post("/v1/jobs", json=body)
+    kept = await http.delete("/v1/sessions/s1")
+    session.gates["j1"].set()
+    await session.platform.wait_for("j1")
+    accepted = await http.post("/v1/jobs", json=body)
+    forgotten = await http.delete("/v1/sessions/other")
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "session_busy")
+    assert (kept.status_code, kept.json()["code"]) == (409, "session_busy")
+    assert (accepted.status_code, forgotten.json()) == (202, {"deleted": False})

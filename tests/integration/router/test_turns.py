@@ -1,0 +1,110 @@
+"""The order of a session's jobs is the order of its row, however many routers admit them at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from wayline.contracts.jobs import Turn
+from wayline.router.adapters.tables import Tables
+from wayline.router.admission import Admitted, Wish
+
+from .conftest import TENANT, Office, Offices
+
+
+async def take(
+    office: Office, job_id: str, session: str | None = "s1", *, refuses: bool = False, agent: str = "assistant"
+) -> Admitted:
+    wish = Wish(job_id, agent, session_id=session, refuses=refuses)
+    admitted = await office.tables.admit(TENANT, wish)
+    assert admitted is not None
+    return admitted
+
+
+async def end(office: Office, *job_ids: str) -> None:
+    await office.store.fetch(TENANT, office.store.sql.end_turns, TENANT, [*job_ids])
+
+
+async def test_each_job_comes_after_the_one_before_and_keeps_its_turn(office: Office):
+    first, second = await take(office, "j1"), await take(office, "j2", agent="critic")
+    again, other, plain = await take(office, "j1"), await take(office, "k1", "s2"), await take(office, "p", None)
+
+    assert (first.turn, first.open_job) == (Turn(number=1), None)
+    assert (second.turn, second.open_job) == (Turn(number=2, after="j1"), "j1")
+    assert again.turn == first.turn
+    assert (other.turn, plain.turn) == (Turn(number=1), None)
+
+
+async def test_an_ended_job_leaves_its_session_idle_and_stays_the_one_before(office: Office):
+    await take(office, "j1")
+    await end(office, "j1")
+
+    second = await take(office, "j2")
+
+    assert (second.turn, second.open_job) == (Turn(number=2, after="j1"), None)
+
+
+async def test_who_would_rather_be_refused_gets_no_turn_in_a_busy_session(office: Office):
+    await take(office, "j1")
+
+    refused = await take(office, "j2", refuses=True)
+    third = await take(office, "j3")
+    await end(office, "j1", "j3")
+    idle = await take(office, "j4", refuses=True)
+
+    assert (refused.turn, refused.open_job) == (None, "j1")
+    assert (third.turn, idle.turn) == (Turn(number=2, after="j1"), Turn(number=3, after="j3"))
+
+
+async def test_a_session_takes_no_more_waiting_jobs_than_its_limit(office: Office):
+    office.tables = Tables(
+        office.store, tenants_fresh_s=5, job_budget_usd=office.tables._job_budget_usd, turns_waiting_max=2
+    )
+    taken = [await take(office, f"j{n}") for n in range(3)]
+    await end(office, "j0")
+    later = await take(office, "j3")
+
+    assert [one.turn.number if one.turn else None for one in (*taken, later)] == [1, 2, None, 3]
+
+
+async def test_two_hundred_concurrent_submits_keep_one_order_over_three_routers(offices: Offices):
+    routers = [await offices() for _ in range(3)]
+    jobs = [f"j{n}" for n in range(200)]
+
+    # Each job comes to two routers, as a redelivery does; a second session is between them in every batch.
+    taken = await asyncio.gather(
+        *(take(routers[n % 3], job, "s1" if n % 4 else "s2") for n, job in enumerate(jobs)),
+        *(take(routers[(n + 1) % 3], job, "s1" if n % 4 else "s2") for n, job in reversed([*enumerate(jobs)])),
+    )
+
+    turns = {job: admitted.turn for job, admitted in zip(jobs, taken[:200], strict=True)}
+    assert turns == {job: admitted.turn for job, admitted in zip(reversed(jobs), taken[200:], strict=True)}
+    for session, size in (("s1", 150), ("s2", 50)):
+        chained(turns, [job for n, job in enumerate(jobs) if ("s1" if n % 4 else "s2") == session], size)
+
+
+def chained(turns: dict[str, Turn | None], jobs: Sequence[str], size: int) -> None:
+    ordered = sorted(jobs, key=lambda job: turns[job].number)  # type: ignore[union-attr]
+    assert [turns[job] for job in ordered] == [
+        Turn(number=n + 1, after=ordered[n - 1] if n else None) for n in range(size)
+    ]
+
+
+async def test_a_forgotten_session_begins_anew_and_its_jobs_take_no_second_turn(office: Office):
+    await take(office, "j1")
+    [busy] = await office.store.fetch(TENANT, office.store.sql.forget_session, TENANT, "s1")
+    await end(office, "j1")
+    [idle] = await office.store.fetch(TENANT, office.store.sql.forget_session, TENANT, "s1")
+    [gone] = await office.store.fetch(TENANT, office.store.sql.forget_session, TENANT, "s1")
+
+    again, anew = await take(office, "j1"), await take(office, "j2")
+
+    assert [tuple(row) for row in (busy, idle, gone)] == [(False, "j1"), (True, None), (False, None)]
+    assert (again.turn, anew.turn) == (Turn(number=1), Turn(number=1))
+
+
+async def test_a_job_without_a_session_takes_no_lock_and_no_row_of_one(office: Office):
+    await asyncio.gather(*(take(office, f"p{n}", None) for n in range(20)))
+
+    assert await office.store.fetchval(TENANT, "SELECT count(*) FROM session_turns") == 0
+    assert await office.store.fetchval(TENANT, "SELECT count(*) FROM sessions") == 0
