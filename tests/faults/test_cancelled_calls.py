@@ -164,7 +164,7 @@ async def test_a_call_whose_registry_was_killed_ends_as_unknown_for_good(world: 
     completed = await outcome(world, "killed-registry")
     assert completed.error is not None
     assert (completed.error.code, completed.cost_usd) == ("cancelled", None)
-    assert "nobody knows whether it took effect" in completed.error.message
+    assert "it is not known whether it took effect" in completed.error.message
     await world.until_quiet()
     await world.check("killed-registry")
 

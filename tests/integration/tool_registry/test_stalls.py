@@ -19,6 +19,7 @@ from wayline.tool_registry.bound_tool import BoundTool
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.effect_call import EffectCall
 from wayline.tool_registry.errors import Cut, LedgerUnavailable
+from wayline.tool_registry.tool_servers import ToolRequest
 
 LEASE_S = 0.3
 
@@ -34,11 +35,11 @@ class Tills:
     """Set once a session is open; None: there is none to open."""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def call(self, name: str, arguments: dict[str, Any], *, leaving: Any, **more: Any) -> CallToolResult:
+    async def call(self, request: ToolRequest) -> CallToolResult:
         self.asked.set()
         if self.opening is not None:
             await self.opening.wait()
-        if (stop := await leaving()) is not None:
+        if (stop := await request.stopped()) is not None:
             raise stop
         self.effects += 1
         await self.go.wait()

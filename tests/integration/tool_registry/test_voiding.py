@@ -12,7 +12,7 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.testkit import until
 
-NOBODY_KNOWS = "nobody knows whether it took effect"
+NOBODY_KNOWS = "it is not known whether it took effect"
 
 
 async def begun_by_nobody(platform: Any, effect: Effect, tool: str, *, state: str = "started") -> CallTool:

@@ -20,8 +20,8 @@ class Untouched:
 
     inside = False
 
-    async def call(self, name, arguments, **more):
-        raise AssertionError(f"{name} was called")
+    async def call(self, request):
+        raise AssertionError(f"{request.tool} was called")
 
 
 def reading() -> ReadCall:

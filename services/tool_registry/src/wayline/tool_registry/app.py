@@ -1,4 +1,4 @@
-"""Wiring: the bus, the ledger, the MCP servers, and the handlers bound to what is heard."""
+"""Wiring: the bus, the ledger, the MCP servers, and the handlers bound to their messages."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
-from wayline.tool_registry.tool_servers import Leaving, ToolServer
+from wayline.tool_registry.tool_servers import Leaving, ToolRequest, ToolServer
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
@@ -29,7 +29,7 @@ class BoundTool:
     async def call(self, ask: CallTool, *, attempt: int, leaving: Leaving | None = None) -> ToolReply:
         """Send the request once; an answer that reports a failure is an answer.
 
-        `leaving` is asked last thing before the request leaves. Raises NotBegun, Cut or what `leaving` answers.
+        `leaving` is called last before the request is sent. Raises NotBegun, Cut or the error of `leaving`.
         """
         effect, started = self.tool.effect, time.perf_counter()
         with self._span(self.tool.offered_as, attempt) as span:
@@ -68,7 +68,7 @@ class BoundTool:
         about = {KEY: ask.key, **meta}
         if self.server.inside:
             about[TENANT] = ask.tenant
-        return await self.server.call(
+        request = ToolRequest(
             name,
             ask.arguments,
             meta=about,
@@ -76,6 +76,7 @@ class BoundTool:
             effect=self.tool.effect is not Effect.READ,
             leaving=leaving,
         )
+        return await self.server.call(request)
 
     def _span(self, name: str, attempt: int) -> Any:
         return self.telemetry.calling(

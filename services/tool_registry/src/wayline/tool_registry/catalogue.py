@@ -26,7 +26,7 @@ _PLAIN = ToolSettings()
 
 
 class Hints(Protocol):
-    """What a server says about its own tool (MCP annotations)."""
+    """A server's own hints about its tool (MCP annotations)."""
 
     @property
     def read_only_hint(self) -> bool | None: ...
@@ -56,7 +56,7 @@ class Tool:
     """Its name on its server."""
     retry_after_s: tuple[float, ...]
     reconcile_with: str
-    """The tool of the same server that says what became of a key."""
+    """The tool of the same server that answers what became of a key."""
     trusted: bool
 
     @property

@@ -26,7 +26,7 @@ log = structlog.get_logger()
 JOIN_POLL_FIRST_S = 0.02
 JOIN_POLL_MAX_S = 0.25
 POSTGRES_WAIT_S = 15.0
-"""How long a call waits for a ledger that does not answer before its caller is told to ask again."""
+"""How long a call waits for a ledger that does not answer before its caller must ask again."""
 RECORD_WAIT_S = 900.0
 """How long an outcome is held for a ledger that does not answer, before it is lost and the call is unknown."""
 
@@ -53,7 +53,7 @@ class EffectCall:
         self._attempts_max = attempts_max
         self._join_s = join_s
         self._cancel_wait_s = cancel_wait_s
-        # Of this one run: whoever finds it in the row after a lost answer from Postgres knows the row as its own.
+        # Of this one run: after a lost answer from Postgres, a row with this token is our own.
         self._owner = ids.new_id("run")
         self._stop_reason: StopReason | None = None
         self._request: asyncio.Task[ToolReply | None] | None = None
@@ -67,7 +67,7 @@ class EffectCall:
     def stop(self, reason: StopReason) -> None:
         """End the request to the tool, if it is out; what that means is the ledger's business.
 
-        A cancelled one may end by itself for a while: many tools act all the same, and only their answer says so.
+        A cancelled one gets some time to end by itself: many tools act all the same, and only their answer tells.
         """
         self._stop_reason = self._stop_reason or reason
         if self._request is None:
@@ -172,7 +172,7 @@ class EffectCall:
     async def _stops_before(self, lease: Lease) -> Exception | None:
         """Say last thing before the effect what forbids it.
 
-        A young lease needs no question: nobody takes one that has not run out.
+        A young lease needs no check: only an expired one can be taken over.
         """
         try:
             if lease.age_s > self._ledger.lease_s / 2 and not await self._ledger.renew(lease):
@@ -189,7 +189,7 @@ class EffectCall:
         return await self._request
 
     async def _without_answer(self, bound: BoundTool, lease: Lease, error: BaseException) -> ToolReply | None:
-        """Decide what it means that the tool did not answer: nothing happened, or nobody knows."""
+        """Decide what a missing answer means: nothing happened, or the outcome is unknown."""
         effect = bound.tool.effect
         if isinstance(error, NotBegun) and lease.attempt == 1:
             code = "cancelled" if self._stop_reason is StopReason.CANCELLED else "unavailable"
@@ -224,7 +224,7 @@ class EffectCall:
             keeper.cancel()
 
     async def _keep(self, lease: Lease) -> None:
-        """Extend the lease while the tool works; stop the call when somebody else has it."""
+        """Renew the lease while the tool works; stop the call when another process has taken it."""
         while True:
             await asyncio.sleep(self._ledger.lease_s / 3)
             try:
@@ -241,5 +241,5 @@ async def _once_the_ledger_answers(what: str, do: Callable[[], Awaitable[T]], *,
 
 
 def unknown(effect: Effect, attempts: int) -> ToolReply:
-    """Return the reply of a call of which nobody knows what became of it."""
+    """Return the reply of a call whose outcome is unknown."""
     return ToolReply(status="unknown", effect=effect, attempts=attempts)

@@ -2,12 +2,12 @@
 
 CallError
 ├── NotBegun        the request never reached the tool: nothing happened
-├── Cut             it was sent, no answer came: nobody here knows what happened
+├── Cut             it was sent, no answer came: the outcome is unknown
 │   └── TimedOut        because the tool took too long
-├── Overtaken       our lease was somebody else's before the request left: nothing happened here
+├── Overtaken       another process took our lease before the request was sent: nothing happened here
 └── Unusable        the server refused it, or answered with something that is no result
 
-LedgerUnavailable   an Unavailable: the ledger did not answer, so nothing may be said of the key; ask again
+LedgerUnavailable   an Unavailable: the ledger did not answer, so the key's state is unknown; ask again
 """
 
 from wayline.contracts.errors import Unavailable
@@ -22,7 +22,7 @@ class NotBegun(CallError):
 
 
 class Overtaken(CallError):
-    """The lease was somebody else's before the request left."""
+    """Another process took the lease before the request was sent."""
 
 
 class Cut(CallError):
@@ -43,7 +43,7 @@ class Unusable(CallError):
 class LedgerUnavailable(Unavailable):
     """The ledger did not answer, whatever the reason.
 
-    The tool may have acted under this key, now or earlier, so this is never told as a failed call.
+    The tool may have acted under this key, now or earlier, so this is never reported as a failed call.
     """
 
     def __init__(self, cause: Exception) -> None:

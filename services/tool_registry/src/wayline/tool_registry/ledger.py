@@ -39,7 +39,7 @@ class Row:
 
 @dataclass
 class Lease:
-    """Our hold on a key, and when we last asked the database for it."""
+    """Our lease on a key, and when we last asked the database for it."""
 
     tenant: str
     key: str
@@ -54,7 +54,7 @@ class Lease:
 
 
 class Next(StrEnum):
-    """What may be done with a key that somebody has begun."""
+    """What may be done with a key that was begun before."""
 
     STORED = "stored"
     UNKNOWN = "unknown"

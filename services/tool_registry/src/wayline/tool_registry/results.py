@@ -129,7 +129,7 @@ def _part(block: Any) -> str:
 
 
 def cost_of(meta: Mapping[str, Any]) -> Decimal | None:
-    """Return what the tool says it charged; nonsense is no cost."""
+    """Return the cost that the tool's result states; an unreadable one counts as none."""
     try:
         charged = Decimal(str(meta[COST]))
     except (KeyError, InvalidOperation):

@@ -27,7 +27,7 @@ from wayline.tool_registry.void_call import VoidCall
 log = structlog.get_logger()
 
 KEPT_S = 30.0
-"""How long an answer that nobody waited for is kept for the caller who asks again: a read has no ledger row."""
+"""How long an answer without a waiting caller is kept for a caller that asks again: a read has no ledger row."""
 RECORD_S = 5.0
 """How long stopped calls may take to write down what became of them."""
 
@@ -57,7 +57,7 @@ class Running:
 
 
 class RunningCalls:
-    """Runs each key once in this process, however often it is asked for."""
+    """Runs each key once in this process, however often it is requested."""
 
     def __init__(
         self, *, servers: ToolServers, ledger: Ledger, arguments: Arguments, telemetry: Telemetry, settings: Settings
@@ -101,7 +101,7 @@ class RunningCalls:
             running.stop(StopReason.CANCELLED)
 
     async def void(self, ask: CallTool) -> ToolReply:
-        """End a call for good and say what the ledger says of it; `in_progress` while it runs, here or elsewhere."""
+        """End a call for good and return its state in the ledger; `in_progress` while it runs, here or elsewhere."""
         if self._stopping:
             raise Unavailable("tool-registry", detail="it is being stopped")
         running = self._running.get(ask.key)

@@ -14,7 +14,7 @@ from wayline.contracts.tools import Effect
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
 PROTOCOL_HEADERS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding"})
-"""What the protocol itself says."""
+"""The default of the protocol."""
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
 
@@ -33,7 +33,7 @@ class ToolSettings(BaseModel):
 class ServerSettings(BaseModel):
     """An MCP server: where it is and how far its tools are trusted."""
 
-    # What is wrong in it is said without what it holds: there may be secrets.
+    # Errors are reported without the values, which may be secrets.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")
@@ -45,7 +45,9 @@ class ServerSettings(BaseModel):
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict, repr=False, description="Added to a scratch environment.")
     effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
-    trusted: bool = Field(default=False, description="Believe the server's own hints where `effects` says nothing.")
+    trusted: bool = Field(
+        default=False, description="Believe the server's own hints for tools that `effects` does not name."
+    )
     timeout_s: float = Field(default=60, gt=0)
     in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")
     reconcile_tool: str | None = Field(default=None, description="Asked by key what became of a `reconcile` call.")
@@ -77,8 +79,10 @@ class Settings(EnvironmentSettings):
     model_config = SettingsConfigDict(env_prefix="WAYLINE_TOOL_REGISTRY_")
 
     servers: tuple[ServerSettings, ...] = Field(default=(), description="MCP servers beside the built-in tools.")
-    lease_s: float = Field(default=6, gt=0, description="A call that was not renewed for this long is nobody's.")
-    answer_within_s: float = Field(default=4, gt=0, description="A caller is told `in_progress` after this long.")
+    lease_s: float = Field(
+        default=6, gt=0, description="A call whose lease was not renewed for this long may be taken over."
+    )
+    answer_within_s: float = Field(default=4, gt=0, description="A caller gets `in_progress` after this long.")
     cancel_wait_s: float = Field(
         default=20,
         ge=0,

@@ -7,7 +7,7 @@ class StopReason(StrEnum):
     """Who no longer wants a call that runs."""
 
     CANCELLED = "cancelled"
-    """The job asked for it."""
+    """The job was cancelled."""
     STOPPING = "stopping"
     """This process ends."""
     FENCED = "fenced"

@@ -1,8 +1,9 @@
-"""The servers that tools are called on, whatever each is connected by."""
+"""The servers that tools are called on, however each is connected."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wayline.tool_registry.catalogue import Tool
@@ -11,7 +12,25 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 Leaving = Callable[[], Awaitable[Exception | None]]
-"""Asked last thing before a request leaves: None lets it go, an error is raised in its place."""
+"""Called last before a request is sent: None lets it go, an error is raised instead of sending it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """One call of a tool, ready to be sent to its server."""
+
+    tool: str
+    """The server's own name for it."""
+    arguments: dict[str, Any]
+    meta: dict[str, Any]
+    timeout_s: float
+    effect: bool
+    """Whether a repeat would matter."""
+    leaving: Leaving | None = None
+
+    async def stopped(self) -> Exception | None:
+        """Return the error that stops the request just before it is sent; None: it may be sent."""
+        return await self.leaving() if self.leaving is not None else None
 
 
 class ToolServer(Protocol):
@@ -20,16 +39,7 @@ class ToolServer(Protocol):
     @property
     def inside(self) -> bool: ...
 
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        meta: dict[str, Any],
-        timeout_s: float,
-        effect: bool,
-        leaving: Leaving | None,
-    ) -> CallToolResult: ...
+    async def call(self, request: ToolRequest) -> CallToolResult: ...
 
 
 class NamedServer(ToolServer, Protocol):

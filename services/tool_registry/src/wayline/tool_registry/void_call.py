@@ -1,4 +1,4 @@
-"""The end of a call whose job ends: what has not begun never begins, and what nobody knows stays unknown for good."""
+"""Void a call whose job ends: one that has not begun never begins, and an unknown outcome stays unknown."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wayline.tool_registry.results import failed
 class VoidCall(EffectCall):
     """Leads one key to an outcome in the ledger without ever calling its tool.
 
-    A key without a row gets one that is finished: whoever comes late finds it and does not act. A row that somebody
-    holds is waited for. Of one that nobody holds, a `reconcile` tool is asked; of any other nobody knows.
+    A key without a row gets a finished one: a late request finds it and does not act. A row with a live lease is
+    waited for. For one without, a `reconcile` tool is asked for the outcome; for any other tool it is unknown.
     """
 
     async def _begin(self) -> Lease | ToolReply | None:
@@ -30,7 +30,7 @@ class VoidCall(EffectCall):
     async def _lost(self, row: Row) -> ToolReply | None:
         """Finish a row whose holder is gone; None: an outcome came meanwhile."""
         ask = self._ask
-        lost = failed("cancelled", "nobody knows whether it took effect", effect=row.effect, attempts=row.attempt)
+        lost = failed("cancelled", "it is not known whether it took effect", effect=row.effect, attempts=row.attempt)
         return lost if await self._ledger.lose(ask.tenant, ask.key, lost) else None
 
     async def _execute(self, bound: BoundTool, lease: Lease, *, again: bool) -> ToolReply | None:

@@ -56,7 +56,7 @@ def builtin_server(search: Search) -> Any:
         document_ids: Annotated[list[str] | None, Field(description="Only in these documents.")] = None,
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
-        asked = SearchKnowledge(
+        request = SearchKnowledge(
             tenant=_meta_of_call.get()[TENANT],
             query=query,
             top_k=top_k,
@@ -64,7 +64,7 @@ def builtin_server(search: Search) -> Any:
             caller_pays=True,
         )
         try:
-            found = await search(asked)
+            found = await search(request)
         except Retry as error:
             raise MCPError(AWAY, f"the knowledge base is away: {error}") from error
         except Reject as error:
@@ -105,7 +105,7 @@ def citations(found: SearchResult) -> list[dict[str, Any]]:
 
 
 def cost(found: SearchResult) -> dict[str, Any]:
-    """Return the search's cost as a tool says what it charged: the job's log tells of it."""
+    """Return the search's cost in the form of a tool's charge, which the job's log records."""
     return {} if not found.cost_usd else {COST: str(found.cost_usd)}
 
 

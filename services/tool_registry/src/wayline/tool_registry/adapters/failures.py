@@ -1,4 +1,4 @@
-"""What an exception of the MCP library says about a call: nothing happened, nobody knows, or it was refused."""
+"""What an exception of the MCP library means for a call: nothing happened, the outcome is unknown, or a refusal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AWAY = -32050
 """Our built-in tools' own error code: what they need is away, and nothing was done."""
 
 SESSION_ENDED = "Session terminated"
-"""How the library says that a server does not know our session any more: it restarted, and did not run the call."""
+"""The library's error when a server does not know our session any more: it restarted, and did not run the call."""
 
 
 def call_error(error: BaseException, *, timeout_s: float) -> CallError:

@@ -30,7 +30,7 @@ class PostgresLedger:
         self.lease_s = lease_s
 
     async def begin(self, ask: CallTool, *, effect: Effect, owner: str) -> Lease | None:
-        """Make the row of a key that nobody has begun; None: somebody has, or its deadline has passed."""
+        """Insert the row of a new key; None: the key was begun before, or its deadline has passed."""
         asked_at = time.clock_gettime(LEASE_CLOCK)
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, effect, owner, self.lease_s, ask.deadline)
         attempt = await self._value(ask.tenant, self._sql.begin, *row)
@@ -54,7 +54,7 @@ class PostgresLedger:
             return ToolReply.model_validate_json(text)
 
     async def take(self, ask: CallTool, *, seen: int, owner: str) -> Lease | None:
-        """Take over a key whose lease has run out; None: somebody was faster, or the deadline has passed."""
+        """Take over a key whose lease has expired; None: another process was faster, or the deadline has passed."""
         asked_at = time.clock_gettime(LEASE_CLOCK)
         row = (ask.tenant, ask.key, seen, owner, self.lease_s, ask.deadline)
         attempt = await self._value(ask.tenant, self._sql.take, *row)
@@ -65,7 +65,7 @@ class PostgresLedger:
         return Lease(ask.tenant, ask.key, row.attempt, row.owner, asked_at=float("-inf"))
 
     async def renew(self, lease: Lease) -> bool:
-        """Extend our lease; False: it is not ours any more."""
+        """Renew our lease; return False when it is not ours any more."""
         asked_at = time.clock_gettime(LEASE_CLOCK)
         held = await self._change(self._sql.renew, lease, self.lease_s)
         if held:
@@ -78,11 +78,11 @@ class PostgresLedger:
             return await self._change(self._sql.finish, lease, reply.model_dump_json())
 
     async def disown(self, lease: Lease) -> bool:
-        """Write down that nobody knows what became of our own call."""
+        """Record that the outcome of our own call is unknown."""
         return await self._change(self._sql.disown, lease)
 
     async def give_up(self, tenant: str, key: str, *, seen: int) -> bool:
-        """Write down that nobody knows what became of a call whose holder is gone."""
+        """Record that the outcome of a call whose holder is gone is unknown."""
         return await self._value(tenant, self._sql.give_up, tenant, key, seen) is not None
 
     async def resolve(self, tenant: str, key: str, *, job_id: str, reply: ToolReply) -> bool:
@@ -91,7 +91,7 @@ class PostgresLedger:
         return await self._value(tenant, self._sql.resolve, *row) is not None
 
     async def void(self, ask: CallTool, reply: ToolReply) -> bool:
-        """Make the row of a key that nobody has begun, already finished; False: there is a row."""
+        """Insert the row of a new key as finished; return False when there is a row."""
         row = (ask.tenant, ask.key, ask.job_id, ask.tool, reply.model_dump_json())
         return await self._value(ask.tenant, self._sql.void, *row) is not None
 
@@ -120,7 +120,7 @@ class PostgresLedger:
 
 @contextmanager
 def _answered() -> Iterator[None]:
-    """Turn every error into "not known": also one of a kind that nobody has foreseen says nothing about the tool."""
+    """Turn every error into LedgerUnavailable: none of them says anything about the tool."""
     try:
         yield
     except LedgerUnavailable:

@@ -13,11 +13,12 @@ import structlog
 
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
 from wayline.tool_registry.adapters.mcp_library import load
+from wayline.tool_registry.adapters.server_task import ServerTask
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.catalogue import Tool, admit_all
+from wayline.tool_registry.catalogue import admit_all
 from wayline.tool_registry.errors import NotBegun, TimedOut
 from wayline.tool_registry.settings import ServerSettings, Settings
-from wayline.tool_registry.tool_servers import Leaving
+from wayline.tool_registry.tool_servers import ToolRequest
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -31,7 +32,6 @@ RECONNECT_FIRST_S = 0.2
 CONNECT_S = 10.0
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
-CLOSE_S = 5.0
 LEAVE_S = 15.0
 """How long leaving a server may take: one that hangs does not answer a farewell either."""
 EVENT_MAX_BYTES = 128 * 1024 * 1024
@@ -41,7 +41,7 @@ PAGES_MAX = 100
 
 
 PROBLEM_MAX = 300
-"""Characters of a server's trouble that are told to others."""
+"""The most characters of a server's error that are reported."""
 
 
 class _Stopped(Exception):
@@ -52,78 +52,47 @@ class _Stopped(Exception):
         self.error = error
 
 
-class McpServer:
+class McpServer(ServerTask):
     """Keeps one server connected and its tools known; what it does cannot disturb another server."""
 
     inside = False
 
     def __init__(self, server: ServerSettings, settings: Settings, arguments: Arguments) -> None:
-        self.name = server.name
-        self.tools: dict[str, Tool] = {}
-        self.tried = asyncio.Event()
-        """Set once connecting has succeeded or failed."""
+        super().__init__(server.name)
         self._server = server
         self._settings = settings
         self._arguments = arguments
-        self._connected = asyncio.Event()
         self._lost = asyncio.Event()
         self._client: Client | None = None
         self._http: AsyncClient | None = None
-        self._closing = False
         self._problem = "it is being connected"
         self._under_way = 0
         self._silent = False
-        """The last that was heard of it is that a call got no answer."""
-        self._task: asyncio.Task[None] | None = None
+        """Whether the last call got no answer."""
 
     @property
     def problem(self) -> str | None:
         """Return why it cannot be used now; None while it is connected."""
-        return None if self._connected.is_set() else self._problem[:PROBLEM_MAX]
+        return None if self._usable.is_set() else self._problem[:PROBLEM_MAX]
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._supervise(), name=f"mcp server {self.name}")
-
-    async def stop(self) -> None:
-        # A flag beside the cancellation: the library may raise something else in its place while it connects.
-        self._closing = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task}, timeout=CLOSE_S)
-
-    async def ready(self, within_s: float) -> bool:
-        """Return whether the server is connected, after waiting a little for one that is not."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._connected.wait(), within_s)
-        return self._connected.is_set()
-
-    async def call(
-        self,
-        name: str,
-        arguments: dict[str, Any],
-        *,
-        meta: dict[str, Any],
-        timeout_s: float,
-        effect: bool,
-        leaving: Leaving | None = None,
-    ) -> CallToolResult:
-        """Call a tool by its server's name for it; `effect`: a repeat would matter.
-
-        Raises NotBegun, Cut, TimedOut, Unusable, or what `leaving` answers.
-        """
+    async def call(self, request: ToolRequest) -> CallToolResult:
+        """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
-        params = CallToolRequestParams.model_validate({"name": name, "arguments": arguments, "_meta": meta})
+        params = CallToolRequestParams.model_validate(
+            {"name": request.tool, "arguments": request.arguments, "_meta": request.meta}
+        )
+        timeout_s = request.timeout_s
         self._under_way += 1
         stop: Exception | None = None
         result: CallToolResult | None = None
         try:
             # Twice: it may first be proved that the server answers.
             async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
-                async with self._session(effect=effect, timeout_s=timeout_s) as session:
+                async with self._session(effect=request.effect, timeout_s=timeout_s) as session:
                     # A session may take long to open. What stops the request is raised outside of the session, which
                     # would make a group of it.
-                    stop = await leaving() if leaving is not None else None
+                    stop = await request.stopped()
                     if stop is None:
                         # Not `call_tool`: that would fail a call whose effect took place over its output schema.
                         result = await session.send_request(
@@ -144,7 +113,9 @@ class McpServer:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
             failure = call_error(error, timeout_s=timeout_s)
             self._silent = isinstance(failure, TimedOut)
-            if is_lost(error) and (isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(effect)):
+            if is_lost(error) and (
+                isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
+            ):
                 self._lost.set()
             raise failure from error
         finally:
@@ -184,7 +155,7 @@ class McpServer:
             self._lost.set()
             raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from error
 
-    async def _supervise(self) -> None:
+    async def _run(self) -> None:
         await load()
         async with _http_client(self._settings.calls_max, self._server.headers) as self._http:
             wait_s = RECONNECT_FIRST_S
@@ -198,9 +169,9 @@ class McpServer:
                 if self._closing:
                     return
                 log.warning("mcp server is away", server=self.name, why=self._problem)
-                wait_s = RECONNECT_FIRST_S if self._connected.is_set() else wait_s * 2
+                wait_s = RECONNECT_FIRST_S if self._usable.is_set() else wait_s * 2
                 self._client = None
-                self._connected.clear()
+                self._usable.clear()
                 self.tried.set()
                 wait_s = min(wait_s, self._settings.reconnect_wait_max_s)
                 await asyncio.sleep(wait_s * random.uniform(0.5, 1))
@@ -212,7 +183,7 @@ class McpServer:
         async with _entered(client, within_s=self._settings.connect_timeout_s):
             await self._learn(client)
             self._client = client
-            self._connected.set()
+            self._usable.set()
             self.tried.set()
             log.info("mcp server is connected", server=self.name, tools=len(self.tools))
             while not await self._is_lost(within_s=self._settings.probe_every_s):
@@ -267,7 +238,7 @@ def _http_client(calls_max: int, headers: Mapping[str, SecretStr]) -> AsyncClien
 
     limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
     sent = {name: value.get_secret_value() for name, value in headers.items()}
-    # A redirect is not followed: it could lead to somebody who must not see them.
+    # A redirect is not followed: it could lead to a server that must not see the headers.
     return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits, headers=sent, follow_redirects=False)
 
 
