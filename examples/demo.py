@@ -60,7 +60,7 @@ def free_port() -> int:
 
 @contextmanager
 def platform() -> Iterator[dict[str, str]]:
-    """The environment of a running platform: the caller's own, or one that lives as long as the demo."""
+    """Yield the environment of a running platform: the caller's own, or one that lives as long as the demo."""
     if "WAYLINE_URL" in os.environ and "WAYLINE_NATS_URL" in os.environ:
         yield dict(os.environ)
         return
@@ -114,7 +114,7 @@ def wayline(environment: dict[str, str], *arguments: str) -> None:
 
 
 def write_documents(directory: Path) -> int:
-    """Each pydoc page as a text file; returns how many pages of PAGE_CHARS they are."""
+    """Write each pydoc page as a text file, and return how many pages of PAGE_CHARS they are."""
     modules = {name: pydoc.plain(pydoc.render_doc(name)) for name in MODULES}
     documents = {**topics, **modules}
     for name, text in documents.items():

@@ -35,7 +35,7 @@ class Channel:
     message: str
     """Its name in the tables."""
     schema: str | None
-    """Its file in proto/; None: the body is somebody else's."""
+    """Its file in proto/; None: the body is not ours."""
     about: str
     kind: str
     """`queue`, `log`, `stream`, `request` or `core`."""
@@ -69,7 +69,7 @@ BESIDES = (
 
 
 def channels() -> list[Channel]:
-    """Every subject of the bus, sorted."""
+    """Return every subject of the bus, sorted."""
     return sorted([*map(_channel, OURS.values()), *BESIDES], key=lambda one: one.subject)
 
 
@@ -88,13 +88,13 @@ def _channel(kind: type[Message]) -> Channel:
 
 
 def about(kind: type[BaseModel]) -> str:
-    """The first sentence of a model's docstring, where it has one of its own."""
-    said = kind.__dict__.get("__doc__") or ""
-    return " ".join(said.split("\n\n", 1)[0].split())
+    """Return the first sentence of a model's own docstring; empty where it has none."""
+    docstring = kind.__dict__.get("__doc__") or ""
+    return " ".join(docstring.split("\n\n", 1)[0].split())
 
 
 def meets(pattern: str, subject: str) -> bool:
-    """Whether a NATS pattern and a subject with `*` in it have a literal subject in common."""
+    """Return whether a NATS pattern and a subject with `*` have a literal subject in common."""
     wanted, given = pattern.split("."), subject.split(".")
     for n, token in enumerate(wanted):
         if token == ">":
@@ -105,7 +105,7 @@ def meets(pattern: str, subject: str) -> bool:
 
 
 def stream_of(subject: str) -> str | None:
-    """The stream that stores a subject."""
+    """Return the stream that stores a subject."""
     for stream in topology.streams(topology.Limits()):
         if any(meets(pattern, subject) for pattern in stream.subjects or []):
             return stream.name
@@ -117,18 +117,20 @@ def consumers_of(subject: str) -> list[topology.Consumer]:
 
 
 def who_says(channel: Channel) -> list[str]:
-    """The identities whose allow-list covers publishing here; the bus itself republishes and schedules."""
-    said = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
+    """Return the identities that may publish here; the bus itself republishes and schedules."""
+    publishers = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in i.publish)]
     if any(meets(p, channel.listens) for p in ANONYMOUS.may_publish()):
-        said.append("client")
+        publishers.append("client")
     by_bus = {"live.{tenant}.{job_id}": "the bus", "due.{tenant}.{job_id}.{wait_id}": "the bus"}
-    return [by_bus[channel.subject]] if channel.subject in by_bus else said
+    return [by_bus[channel.subject]] if channel.subject in by_bus else publishers
 
 
 def who_hears(channel: Channel) -> list[str]:
-    """The identities that subscribe here or are bound to a consumer of it."""
-    heard = [i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in (*i.answers, *i.subscribe))]
-    heard += [c.service for c in consumers_of(channel.listens)]
+    """Return the identities that subscribe here or are bound to a consumer of it."""
+    subscribers = [
+        i.name for i in IDENTITIES.values() if any(meets(p, channel.listens) for p in (*i.answers, *i.subscribe))
+    ]
+    subscribers += [c.service for c in consumers_of(channel.listens)]
     if any(meets(p, channel.listens) for p in ANONYMOUS.may_subscribe()):
-        heard.append("client")
-    return list(dict.fromkeys(heard))
+        subscribers.append("client")
+    return list(dict.fromkeys(subscribers))

@@ -11,7 +11,7 @@ USED, LIMIT = 'wayline_budget_usd{figure!="limit"}', 'wayline_budget_usd{figure=
 
 
 def over_time(what: str) -> Sql:
-    """Dollars by day and something else."""
+    """Return a panel of dollars by day and something else."""
     return Sql(
         f"""SELECT $__timeGroupAlias(at, '1d'), {what} AS metric, coalesce(sum(cost_usd), 0)::float8 AS cost
             FROM tracing.ledger WHERE NOT open AND $__timeFilter(at) GROUP BY 1, 2 ORDER BY 1, 2""",
@@ -20,12 +20,12 @@ def over_time(what: str) -> Sql:
 
 
 def dollars(title: str, description: str, ask: Sql | Metric) -> Panel:
-    """Dollars of each of several, side by side."""
+    """Return a panel of dollars of several series, side by side."""
     return Panel(title, description, [ask], unit=DOLLARS, kind="bargauge", width=8, decimals=CENTS_OF_CENTS)
 
 
 def figure(title: str, description: str, gauge: str, *, unit: str = DOLLARS) -> Panel:
-    """One number of the whole ledger, whatever the window (400 days)."""
+    """Return a panel of one number of the whole ledger, whatever the window (400 days)."""
     ask = Metric(f"sum({newest(gauge, 'model', 'agent')})", title.lower())
     decimals = CENTS_OF_CENTS if unit == DOLLARS else None
     return Panel(title, description, [ask], unit=unit, kind="stat", width=4, height=5, decimals=decimals)
@@ -63,7 +63,7 @@ LEDGER = Row(
         ),
         figure(
             "Unpriced calls",
-            "Calls that no sum of dollars contains, because nobody knows their price.",
+            "Calls that no sum of dollars contains, because their price is unknown.",
             "wayline_ledger_unpriced_calls",
             unit="short",
         ),

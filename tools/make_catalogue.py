@@ -1,6 +1,6 @@
 """Write the catalogue's prices.json: `python tools/make_catalogue.py` writes, `--check` fails when it is stale.
 
-It says of every bundled model what the price list and overrides.toml say; a model that neither knows is left out.
+It has the prices of every bundled model from the price list and overrides.toml, and no model that neither knows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PRICES = FOLDER / "prices.json"
 
 
 def text() -> str:
-    """What must be in prices.json."""
+    """Return the text that prices.json must have."""
     overrides = tomllib.loads((FOLDER / "overrides.toml").read_text(), parse_float=Decimal)
-    listed_as = {f"{provider}/{model}": said.get("priced_as") for provider, model, said in facts()}
+    listed_as = {f"{provider}/{model}": fact.get("priced_as") for provider, model, fact in facts()}
     listed_as |= dict.fromkeys(overrides["also"])
     found = {name: _listed(known_as or name, overrides) for name, known_as in listed_as.items()}
-    found |= {name: Prices.model_validate(said, extra="forbid") for name, said in overrides["prices"].items()}
-    said = {name: prices.model_dump(mode="json", exclude_defaults=True) for name, prices in found.items() if prices}
-    return json.dumps(said, indent=1, sort_keys=True) + "\n"
+    found |= {name: Prices.model_validate(prices, extra="forbid") for name, prices in overrides["prices"].items()}
+    encoded = {name: prices.model_dump(mode="json", exclude_defaults=True) for name, prices in found.items() if prices}
+    return json.dumps(encoded, indent=1, sort_keys=True) + "\n"
 
 
 def _listed(name: str, overrides: dict[str, Any]) -> Prices | None:

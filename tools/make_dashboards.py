@@ -1,4 +1,4 @@
-"""Write deploy/grafana/dashboards: `python tools/make_dashboards.py` writes, `--check` says what is stale and fails."""
+"""Write deploy/grafana/dashboards: `python tools/make_dashboards.py` writes, `--check` lists stale files and fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1] / "deploy" / "grafana" / "dashboards"
 
 
 def files() -> dict[Path, str]:
-    """Every generated file and what must be in it."""
+    """Return every generated file with the text it must have."""
     return {
         ROOT / f"{page.uid.removeprefix('wayline-')}.json": json.dumps(page.json(), indent=1) + "\n"
         for page in (OVERVIEW, COST)
@@ -22,10 +22,12 @@ def files() -> dict[Path, str]:
 
 
 def stale() -> list[str]:
-    """What is missing, differs, or should not be there."""
+    """Return the names of files that are missing, differ, or should not exist."""
     wanted = files()
-    said = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
-    return said + [f"{path.name} (nothing makes it any more)" for path in set(ROOT.glob("*.json")) - wanted.keys()]
+    stale_names = [path.name for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    return stale_names + [
+        f"{path.name} (nothing makes it any more)" for path in set(ROOT.glob("*.json")) - wanted.keys()
+    ]
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ SHOWN_MAX = 20
 
 
 def quantiles(histogram: str, *by: str, where: str = "") -> list[Metric]:
-    """The median and the 95th percentile of a histogram, by some of its labels."""
+    """Return the median and the 95th percentile of a histogram, by some of its labels."""
     legend = " ".join(f"{{{{{label}}}}}" for label in by)
     return [
         Metric(
@@ -29,7 +29,7 @@ def quantiles(histogram: str, *by: str, where: str = "") -> list[Metric]:
 
 
 def newest(gauge: str, *labels: str) -> str:
-    """A gauge that every replica of tracing reads from the same place, once."""
+    """Return a gauge once, which every replica of tracing reads from the same place."""
     return f"max by ({', '.join(labels)}) ({gauge})"
 
 
@@ -66,7 +66,7 @@ JOBS = Row(
         ),
         Panel(
             "In flight",
-            "Jobs that executors hold right now. A parked job is held by nobody.",
+            "Jobs that executors hold right now. No executor holds a parked job.",
             [Metric("sum(wayline_jobs_in_flight)", "jobs")],
             unit="short",
             kind="stat",
@@ -165,7 +165,7 @@ MONEY = Row(
         ),
         Panel(
             "Calls of unknown price",
-            "Calls in the ledger that no sum of dollars contains, because nobody knows their price.",
+            "Calls in the ledger that no sum of dollars contains, because their price is unknown.",
             [Metric(f"sum({newest('wayline_ledger_unpriced_calls', 'model', 'agent')})", "calls")],
             unit="short",
             kind="stat",

@@ -156,22 +156,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Setting:
-    """A text that whoever looks may change at the top of the dashboard."""
+    """A text field at the top of the dashboard, which its user may change."""
 
     name: str
     label: str
     value: str
 
     def json(self) -> Json:
-        said = {"text": self.value, "value": self.value}
+        current = {"text": self.value, "value": self.value}
         return {
             "name": self.name,
             "label": self.label,
             "type": "textbox",
             "hide": 0,
             "query": self.value,
-            "current": said,
-            "options": [{**said, "selected": True}],
+            "current": current,
+            "options": [{**current, "selected": True}],
         }
 
 

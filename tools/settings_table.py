@@ -29,7 +29,7 @@ CLASSES = (
 
 
 def variables() -> dict[str, FieldInfo]:
-    """Every setting by its environment variable."""
+    """Return every setting by its environment variable."""
     return {name: field for _, module, kind in CLASSES for name, field in _fields(module, kind).items()}
 
 
@@ -42,12 +42,12 @@ def _fields(module: str, kind: str) -> dict[str, FieldInfo]:
 
 
 def tables() -> str:
-    """One table for each class; what a table above has said is not said again."""
+    """Return one table for each class, without the settings of the tables above it."""
     parts: list[str] = []
-    said: set[str] = set()
+    listed: set[str] = set()
     for title, module, kind in CLASSES:
-        fields = {name: field for name, field in _fields(module, kind).items() if name not in said}
-        said |= fields.keys()
+        fields = {name: field for name, field in _fields(module, kind).items() if name not in listed}
+        listed |= fields.keys()
         rows = [f"| `{name}` | {_default(field)} | {field.description or ''} |" for name, field in fields.items()]
         parts.append("\n".join([f"### {title}", "", "| variable | default | what it is |", "|---|---|---|", *rows]))
     return "\n\n".join(parts)
@@ -61,7 +61,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def page(text: str) -> str:
-    """The page with its tables as they must be."""
+    """Return the page with its tables as they must be."""
     between = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     return between.sub(lambda _: f"{BEGIN}\n\n{tables()}\n\n{END}", text)
 

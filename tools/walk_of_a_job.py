@@ -65,7 +65,7 @@ class Walk:
 
     @property
     def files(self) -> list[str]:
-        """The walk: a file once for all that is entered in it before the next one."""
+        """Return the walk: each file once for all functions entered in it before the next file."""
         return [name for name, _ in groupby(self.entered)]
 
 

@@ -27,4 +27,4 @@ def test_a_long_list_of_unknown_names_is_cut_and_counted():
     said = unknown_tools([f"zz{n}" for n in range(WARNINGS_MAX + 5)], THERE)
 
     assert len(said) == WARNINGS_MAX + 1
-    assert said[-1] == "5 more are not there either"
+    assert said[-1] == "5 more tools do not exist either"

@@ -1,4 +1,4 @@
-"""Where the gateway is, and the key to it."""
+"""The gateway's address, and the API key for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MACHINE_KEY = "machine-key"
 
 @dataclass(frozen=True)
 class Address:
-    """Where the gateway is, and the key to it."""
+    """The gateway's address, and the API key for it."""
 
     url: str
     key: str | None = None
@@ -57,7 +57,7 @@ def _data_dir() -> Path:
 
 
 def _machine_key() -> str | None:
-    """Read the key that `wayline up` keeps for anyone who may read its data directory."""
+    """Read the key that `wayline up` writes for users who may read its data directory."""
     try:
         return (_data_dir() / "credentials" / MACHINE_KEY).read_text().strip() or None
     except OSError:
@@ -65,7 +65,7 @@ def _machine_key() -> str | None:
 
 
 def _running_here() -> str | None:
-    """Read the address that a running `wayline up` has noted in its data directory."""
+    """Read the address that a running `wayline up` has written in its data directory."""
     try:
         note = json.loads((_data_dir() / "up.json").read_text())
         # One that was killed leaves its note behind.

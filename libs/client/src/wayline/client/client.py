@@ -24,12 +24,12 @@ TERMINAL = frozenset({"job.completed", "job.failed", "job.cancelled"})
 
 
 class Client:
-    """A connected client. Every method raises ApiError with what the gateway answered."""
+    """A connected client. Every method raises ApiError with the gateway's answer."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
         headers = {"Authorization": f"Bearer {address.key}"} if address.key else {}
-        # Nothing of the environment's proxies: the gateway is where the address says.
+        # Without the environment's proxies: the address is the gateway's own.
         self._http = httpx2.AsyncClient(base_url=address.url, headers=headers, timeout=TIMEOUT_S, trust_env=False)
 
     async def __aenter__(self) -> Self:

@@ -1,9 +1,9 @@
-"""What can go wrong between a client and the gateway.
+"""Errors between a client and the gateway.
 
 ApiError
 ├── NotReachable     nothing answers at the address
 ├── NotWayline       what answers is no gateway of Wayline
-└── WrongVariable    a variable that says where the gateway is cannot be used
+└── WrongVariable    a variable with the gateway's address cannot be used
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class NotReachable(ApiError):
 
 
 class NotWayline(ApiError):
-    """What answers is no gateway of Wayline."""
+    """The program at the address is not a gateway of Wayline."""
 
     def __init__(self, *, url: str, status: int) -> None:
         super().__init__(f"{url} answered {status}, not as Wayline does: is WAYLINE_URL right?", status=status)
 
 
 class WrongVariable(ApiError):
-    """A variable that says where the gateway is cannot be used."""
+    """A variable with the gateway's address cannot be used."""
 
     def __init__(self, variable: str, problem: str) -> None:
         super().__init__(f"{variable}: {problem}", code="wrong_setting")

@@ -13,7 +13,7 @@ from wayline.client.errors import ApiError
 LEAVES_AFTER_S = 1.5
 """Spans of services are stored this long after they ended: one export interval, and the way there."""
 LEAVES_WAIT_S = 3.0
-"""What is missing then is said and not waited for."""
+"""Spans missing after that are reported as missing and not waited for."""
 AGAIN_S = 0.2
 NOT_FOUND = 404
 ENDED = frozenset({"completed", "failed", "cancelled"})

@@ -32,7 +32,7 @@ class File:
 
     @property
     def document_id(self) -> str:
-        """The same for the same name: ingesting a file again replaces its document."""
+        """Return an id that depends on the name only: ingesting a file again replaces its document."""
         return f"file_{sha256(self.name.encode()).hexdigest()[:24]}"
 
 
@@ -53,7 +53,7 @@ class Found:
 
 
 def find_files(paths: Iterable[Path]) -> Found:
-    """Return the files named, and those in the folders named that can be read; what is hidden is passed over."""
+    """Return the named files, and the readable files of the named folders without hidden ones."""
     found = Found([], [])
     for path in paths:
         if not path.is_dir():
@@ -100,7 +100,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _label(path: Path) -> str:
-    """Return a path as it was given, where that says something to others; its last part otherwise."""
+    """Return a relative path as it was given, and only the last part of any other path."""
     given = path.as_posix()
     return path.resolve().name if path.is_absolute() or ".." in path.parts or given == "." else given
 

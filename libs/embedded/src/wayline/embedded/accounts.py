@@ -42,7 +42,7 @@ def give(path: Path, *, account: Account) -> None:
 
 
 def _allowed(of: os.stat_result, account: Account, *, others: int) -> bool:
-    """Return whether the account has the rights that `others` names by their bits for everybody else."""
+    """Return whether the account has the rights that `others` names by their bits for other users."""
     if of.st_uid == account.uid:
         wanted = others << 6
     elif of.st_gid == account.gid:

@@ -6,7 +6,7 @@ import socket
 from wayline.embedded.errors import PortTaken
 
 LOOPBACK = "127.0.0.1"
-# Below the range the kernel gives to outgoing connections, so that nobody's client takes the port across a restart.
+# Below the range the kernel gives to outgoing connections, so that no client takes the port during a restart.
 FREE_PORTS = range(20_000, 32_000)
 FREE_PORT_TRIES_MAX = 100
 

@@ -123,7 +123,7 @@ class PostgresServer(EmbeddedServer):
         )
 
     async def _is_ready(self, child: Child) -> bool:
-        # Its last line is how the server itself says that it accepts connections; a TCP probe would only add noise.
+        # The server writes in its last line that it accepts connections; a TCP probe would only add noise to its log.
         lines = self._pid_file_lines()
         return len(lines) >= 8 and lines[0] == str(child.pid) and lines[7].strip() == "ready"
 

@@ -80,7 +80,7 @@ def readable_copy(programs: Programs, *, account: Account) -> ProgramCopy:
 
 
 def _make_place(place: Path, *, account: Account) -> None:
-    """Make the directory, and refuse one that somebody else prepared or nobody could run a program in."""
+    """Make the directory; refuse one that another user made or in which no program can run."""
     place.mkdir(mode=0o755, parents=True, exist_ok=True)
     found = place.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
@@ -140,7 +140,7 @@ def _copy(programs: Programs, target: Path) -> None:
 
 
 def _copy_one(source: Path, target: Path) -> None:
-    """Copy a file or make a directory, open to everybody whatever the umask and the source are."""
+    """Copy a file or make a directory, readable by every user whatever the umask and the source are."""
     for directory in reversed(target.parents):
         if not directory.exists():
             directory.mkdir()

@@ -1,4 +1,4 @@
-"""Say which errors of Postgres pass by themselves: one list for every service.
+"""The errors of Postgres that pass by themselves: one list for every service.
 
 A statement that met one of them may succeed later, unchanged. Whether it took effect is not known where the connection
 was lost, so what is repeated must bear it.
@@ -23,8 +23,8 @@ STATES = frozenset(
         "25P04",  # the transaction took too long, its connection is gone
         "40001",  # another transaction came first
         "40P01",  # deadlock: this one was chosen to give way
-        "55006",  # somebody else uses the object
-        "55P03",  # the lock was not to be had in time
+        "55006",  # another session uses the object
+        "55P03",  # the lock was not granted in time
     }
 )
 REASONS = {
@@ -35,7 +35,7 @@ REASONS = {
     "53200": "it is out of memory",
     "53300": "it takes no more connections",
     "53400": "one of its limits is reached",
-    "55P03": "a lock was not to be had in time",
+    "55P03": "a lock was not granted in time",
     "57014": "a statement took too long",
     "57P01": "it is being shut down",
     "57P02": "it crashed",

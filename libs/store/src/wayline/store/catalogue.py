@@ -1,4 +1,4 @@
-"""What every schema has, and whether all its tables are guarded, as Postgres's own catalogue says."""
+"""Queries of Postgres's catalogue: whether every table keeps tenants apart."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ ORDER BY 1
 
 
 async def rls_gaps(conn: Any) -> list[str]:
-    """The tables with a `tenant` column that a role could read across tenants, each with what is missing."""
+    """Return the tables with a `tenant` column that a role could read across tenants, each with what is missing."""
     gaps: list[str] = []
     for row in await conn.fetch(_GAPS):
         if not row["enabled"]:

@@ -37,7 +37,7 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
 
 
 async def connect_admin(dsn: str) -> asyncpg.Connection:
-    """One connection for migrations, to a server that is new enough."""
+    """Open one connection for migrations, to a server that is new enough."""
     conn = await reach(dsn, lambda: asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S))
     try:
         require_version(conn)
@@ -67,6 +67,6 @@ def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0) -> P
 
 
 def address(dsn: str) -> str:
-    """Where an address points, without the password in it."""
+    """Return an address without its password."""
     parts = urlsplit(dsn)
     return f"{parts.hostname or 'the local socket'}:{parts.port or 5432}{parts.path}"

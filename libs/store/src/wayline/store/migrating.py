@@ -120,7 +120,7 @@ async def _forget(conn: Any, versions: list[str], *, schema: str) -> None:
 async def _close_functions(conn: Any, *, schema: str, role: str) -> None:
     """Leave functions to the service alone.
 
-    Postgres lets everybody call a new function, also one that runs with its owner's rights.
+    Postgres lets every role call a new function, also one that runs with its owner's rights.
     """
     name, grantee = _quote(schema), _quote(role)
     await conn.execute(f"""
@@ -130,7 +130,7 @@ async def _close_functions(conn: Any, *, schema: str, role: str) -> None:
 
 
 def _line(error: asyncpg.PostgresError, file: SqlFile) -> int | None:
-    """Return the line of the file that Postgres objects to, when it says where."""
+    """Return the line of the file that Postgres's error points to, where it points to one."""
     position = getattr(error, "position", None)
     if not position:
         return None
@@ -144,7 +144,7 @@ async def _create_vector(conn: Any) -> None:
 
 
 async def _create_role(conn: Any, *, role: str, password: str) -> None:
-    """A role that may log in and nothing else; its attributes are Postgres's defaults, checked, not trusted."""
+    """Create a role that may log in and nothing else, and check its attributes, even where they are the defaults."""
     # CREATE ROLE takes no parameters, so Postgres itself quotes the words.
     found = await conn.fetchrow("SELECT rolsuper OR rolbypassrls AS powerful FROM pg_roles WHERE rolname = $1", role)
     if found and found["powerful"]:
@@ -158,7 +158,7 @@ async def _create_role(conn: Any, *, role: str, password: str) -> None:
 
 
 async def _create_schema(conn: Any, *, schema: str, role: str) -> None:
-    """The schema and what the role may do in it: read and write rows, nothing more, and nothing elsewhere."""
+    """Create the schema, and let the role read and write rows in it and nothing else."""
     name, grantee = _quote(schema), _quote(role)
     async with conn.transaction():
         await conn.execute(f"""

@@ -1,4 +1,4 @@
-"""A service's own tables: every statement runs for one tenant, or says that it acts for all."""
+"""A service's own tables: every statement runs for one tenant, or explicitly for all."""
 
 import json
 import re
@@ -94,33 +94,33 @@ class Store:
 
     @asynccontextmanager
     async def tenant(self, tenant: str) -> AsyncIterator[Connection]:
-        """A transaction that sees and writes the rows of one tenant only."""
+        """Open a transaction that sees and writes the rows of one tenant only."""
         async with self._transaction(_slug(tenant)) as conn:
             yield conn
 
     @asynccontextmanager
     async def system(self) -> AsyncIterator[Connection]:
-        """A transaction in which the service acts for all tenants."""
+        """Open a transaction in which the service acts for all tenants."""
         async with self._transaction(EVERY_TENANT) as conn:
             yield conn
 
     async def check(self) -> None:
-        """See that rows can be written, and that there is room for more. Raises PostgresUnavailable."""
+        """Check that rows can be written, and that there is room for more. Raises PostgresUnavailable."""
         async with self.system() as conn:
             await conn.execute(CHECK)
 
     async def fetch(self, tenant: str, sql: str, *args: Any) -> list[Record]:
-        """The rows of one statement run for a tenant."""
+        """Return the rows of one statement run for a tenant."""
         async with self._connection(_slug(tenant)) as conn:
             return await conn.fetch(sql, *args)
 
     async def fetchrow(self, tenant: str, sql: str, *args: Any) -> Record | None:
-        """The first row of one statement run for a tenant."""
+        """Return the first row of one statement run for a tenant."""
         async with self._connection(_slug(tenant)) as conn:
             return await conn.fetchrow(sql, *args)
 
     async def fetchval(self, tenant: str, sql: str, *args: Any) -> Any:
-        """The first value of one statement run for a tenant."""
+        """Return the first value of one statement run for a tenant."""
         async with self._connection(_slug(tenant)) as conn:
             return await conn.fetchval(sql, *args)
 
@@ -184,10 +184,10 @@ class _Connection(asyncpg.Connection):
         self._acts_for = ""
 
     async def act_for(self, tenant: str) -> None:
-        """Have single statements act for a tenant from here on."""
+        """Make single statements act for a tenant from now on."""
         if self._acts_for == tenant:
             return
-        # Until the server has answered nobody knows for whom: a cancellation may have come before or after it.
+        # Unknown until the server has answered: a cancellation may come before or after the change.
         self._acts_for = ""
         await self.execute(_set_context(tenant, local=False))
         self._acts_for = tenant
@@ -207,7 +207,7 @@ def _is_lost(conn: Connection) -> bool:
 
 
 async def _reset(conn: Any) -> None:
-    """Nothing: asyncpg has rolled back what was open, and whom the session acts for is set before it is used."""
+    """Do nothing: asyncpg has rolled back open transactions, and the tenant is set before each use."""
     # Its own reset of session state would cost every statement one more round trip.
 
 

@@ -1,4 +1,4 @@
-"""One statement for what is asked at the same time."""
+"""Batch the questions of one tenant that are asked at the same time into one statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 class Together(Generic[Q, A]):
-    """Gathers a tenant's questions while the statement before them is under way, and asks them as one.
+    """Collects a tenant's questions while an earlier statement is under way, and asks them in one statement.
 
     A question that comes alone is asked at once; a burst becomes a few statements, each with one round trip and one
     commit. Two statements of a tenant begin at least `apart_s` apart. The answers come in the order of the questions.
@@ -35,14 +35,14 @@ class Together(Generic[Q, A]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, tenant: str, question: Q) -> A:
-        """The answer to one question; raises what the statement raised for it."""
+        """Return the answer to one question. Raises the statement's error for it."""
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.get(tenant)
         if waiting is not None:
             waiting.append((question, answer))
         else:
             self._waiting[tenant] = deque([(question, answer)])
-            # A task of its own: whoever asked first may be cancelled, and the others' answers must come all the same.
+            # A task of its own: the first caller may be cancelled, and the others still need their answers.
             task = asyncio.create_task(self._go(tenant))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -63,25 +63,25 @@ class Together(Generic[Q, A]):
             for _, answer in waiting:
                 answer.cancel()
 
-    async def _answer(self, tenant: str, asked: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
+    async def _answer(self, tenant: str, batch: Sequence[tuple[Q, asyncio.Future[A]]]) -> None:
         try:
-            answers = await self._run(tenant, [question for question, _ in asked])
-            if len(answers) != len(asked):
-                raise Bug(f"{len(asked)} questions have {len(answers)} answers")
+            answers = await self._run(tenant, [question for question, _ in batch])
+            if len(answers) != len(batch):
+                raise Bug(f"{len(batch)} questions have {len(answers)} answers")
         except Exception as error:
-            if len(asked) == 1 or isinstance(error, PostgresUnavailable):
-                for _, future in asked:
-                    _tell(future, error)
+            if len(batch) == 1 or isinstance(error, PostgresUnavailable):
+                for _, future in batch:
+                    _fail(future, error)
                 return
             # One of them may be at fault: each gets its own statement, and its own error.
-            for one in asked:
+            for one in batch:
                 await self._answer(tenant, [one])
             return
-        for (_, future), answer in zip(asked, answers, strict=True):
+        for (_, future), answer in zip(batch, answers, strict=True):
             if not future.done():
                 future.set_result(answer)
 
 
-def _tell(future: asyncio.Future[A], error: Exception) -> None:
+def _fail(future: asyncio.Future[A], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)

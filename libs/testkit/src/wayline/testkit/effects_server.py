@@ -2,7 +2,7 @@
 
 `python -m wayline.testkit.effects_server --port P --file PATH --delay-ms 200` serves `http://127.0.0.1:P/mcp`. A tool
 waits the delay, appends `<tool> <key>` to the file, syncs it, and only then answers: whatever happened to the answer,
-the file says how often the effect took place.
+the file's lines are the effects that took place.
 """
 
 import argparse
@@ -65,18 +65,18 @@ class EffectsServer:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the server as a crash would."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     def pause(self) -> None:
-        """Freeze it: a tool that is at work has no effect until it goes on."""
+        """Freeze the server: a running tool has no effect until it is resumed."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume the paused server."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
@@ -92,11 +92,11 @@ class EffectsServer:
 
     def count(self, tool: str, key: str | None = None) -> int:
         """Count how often a tool acted, for one key or for all."""
-        return sum(1 for said, by in self.calls() if said == tool and key in {None, by})
+        return sum(1 for called, by in self.calls() if called == tool and key in {None, by})
 
     def repeated(self, tool: str) -> dict[str, int]:
         """Return the keys under which a tool acted more than once."""
-        counted = Counter(key for said, key in self.calls() if said == tool)
+        counted = Counter(key for called, key in self.calls() if called == tool)
         return {key: n for key, n in counted.items() if n > 1}
 
 
@@ -121,7 +121,7 @@ def _append(file: Path, line: bytes) -> None:
 
 
 class Effects:
-    """What the tools do: wait, write the line, and remember which keys are under way."""
+    """The work of the tools: wait, write the line, and remember which keys are under way."""
 
     def __init__(self, file: Path, delay_s: float) -> None:
         self._file = file
@@ -157,7 +157,7 @@ def serve(file: Path, *, port: int, delay_ms: int) -> None:
     effects = Effects(file, delay_ms / 1000)
     server = MCPServer("effects", log_level="WARNING")
 
-    def said(text: str, **meta: Any) -> CallToolResult:
+    def result(text: str, **meta: Any) -> CallToolResult:
         return CallToolResult(content=[TextContent(type="text", text=text)], _meta=meta or None)
 
     def meta(ctx: Context) -> dict[str, Any]:
@@ -165,22 +165,22 @@ def serve(file: Path, *, port: int, delay_ms: int) -> None:
 
     async def pay_once(ctx: Context, amount: int = 1) -> CallToolResult:
         """Pay an amount; paying twice is paying twice."""
-        return said(await effects.act("pay_once", meta(ctx).get(KEY, "-")), **{COST: "0.01"})
+        return result(await effects.act("pay_once", meta(ctx).get(KEY, "-")), **{COST: "0.01"})
 
     async def put_idempotent(ctx: Context, value: str = "") -> CallToolResult:
         """Put a value; the same key again changes nothing."""
-        return said(await effects.act("put_idempotent", meta(ctx).get(KEY, "-")))
+        return result(await effects.act("put_idempotent", meta(ctx).get(KEY, "-")))
 
     async def book_reconcile(ctx: Context, what: str = "") -> CallToolResult:
         """Book something; the key tells later whether it was booked."""
         key = meta(ctx).get(KEY, "-")
         if meta(ctx).get(RECONCILE):
-            return said(json.dumps(await effects.outcome("book_reconcile", key)))
-        return said(await effects.act("book_reconcile", key))
+            return result(json.dumps(await effects.outcome("book_reconcile", key)))
+        return result(await effects.act("book_reconcile", key))
 
     async def look_read(ctx: Context, query: str = "") -> CallToolResult:
         """Look something up; changes nothing but the count."""
-        return said(await effects.act("look_read", meta(ctx).get(KEY, "-")))
+        return result(await effects.act("look_read", meta(ctx).get(KEY, "-")))
 
     for tool, hints in (
         (pay_once, ToolAnnotations(destructive_hint=True)),
@@ -198,8 +198,8 @@ def main() -> None:
     arguments.add_argument("--port", type=int, required=True)
     arguments.add_argument("--file", type=Path, required=True)
     arguments.add_argument("--delay-ms", type=int, default=200)
-    said = arguments.parse_args()
-    serve(said.file, port=said.port, delay_ms=said.delay_ms)
+    options = arguments.parse_args()
+    serve(options.file, port=options.port, delay_ms=options.delay_ms)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ async def bus(nats_factory: NatsFactory) -> AsyncIterator[Bus]:
 async def platform(
     guarded_nats: Guarded, database: Database, request: pytest.FixtureRequest
 ) -> AsyncIterator[Platform]:
-    """A bus and a database on which the test starts the services it needs; a parameter is the streams' limits."""
+    """Make a bus and a database, on which the test starts services; a parameter gives the streams' limits."""
     async with Platform.open(guarded_nats, database, limits=getattr(request, "param", QUICK)) as platform:
         yield platform
 

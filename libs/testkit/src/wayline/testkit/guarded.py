@@ -15,12 +15,12 @@ from wayline.chassis.permissions import IDENTITIES
 from wayline.embedded import NatsServer, minimal_config
 
 ADMIN = "admin"
-"""Who may do everything: the test itself, which declares streams and plays whoever is not there."""
+"""The identity that may do everything: the test, which declares streams and plays absent services."""
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A running server, and the seed of everybody it knows."""
+    """A running server, and the seed of every identity it knows."""
 
     server: NatsServer
     seeds: Mapping[str, str] = field(repr=False)

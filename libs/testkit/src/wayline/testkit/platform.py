@@ -84,7 +84,7 @@ class Platform:
 
     @property
     def database(self) -> Database:
-        """The test's database; a platform of services without tables has none."""
+        """Return the test's database; a platform of services without tables has none."""
         assert self._database is not None, "this platform was opened without a database"
         return self._database
 
@@ -117,7 +117,7 @@ class Platform:
 
     @property
     def services(self) -> dict[str, Service]:
-        """The running services by name; of several of one name, the newest."""
+        """Return the running services by name; of several of one name, the newest."""
         return {service.name: service for service in self.running}
 
     async def stop(self, name: str, grace_s: float | None = None) -> None:
@@ -159,7 +159,7 @@ class Platform:
 
     @property
     def http_port(self) -> int:
-        """Where the newest gateway listens."""
+        """Return the port of the newest gateway."""
         return next(part.port for part in self.services["gateway"].parts if hasattr(part, "port"))  # type: ignore[attr-defined]
 
     async def http(self, *, timeout_s: float = 60) -> httpx2.AsyncClient:

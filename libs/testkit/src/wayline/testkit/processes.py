@@ -66,14 +66,14 @@ class ServiceProcess:
         self.tell(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze it: its connections stay open and nothing answers (SIGSTOP)."""
+        """Freeze the process: its connections stay open and nothing answers (SIGSTOP)."""
         self.tell(signal.SIGSTOP)
 
     def resume(self) -> None:
         self.tell(signal.SIGCONT)
 
     def drain(self) -> None:
-        """Ask it to end (SIGTERM); asked again, it ends at once."""
+        """Send SIGTERM: the first drains the process, a second one ends it at once."""
         self.tell(signal.SIGTERM)
 
     def tell(self, what: signal.Signals) -> None:
@@ -81,7 +81,7 @@ class ServiceProcess:
             self.child.process.send_signal(what)
 
     async def ended(self, within: float = END_WITHIN_S) -> int:
-        """Wait for its end; returns its status."""
+        """Wait for the end of the process, and return its status."""
         await until(lambda: self.exited, within=within, why=f"{self.name} ends")
         assert self.child.process.returncode is not None
         return self.child.process.returncode
@@ -96,7 +96,7 @@ class Fleet:
     env: dict[str, dict[str, str]] = field(default_factory=dict)
     """More environment, by service name."""
     seeds: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Who each service is, on a bus that knows them; else everybody is nobody."""
+    """The identity of each service, on a bus that knows identities."""
     processes: list[ServiceProcess] = field(default_factory=list)
 
     async def migrate(self, database: Database, *names: str) -> None:

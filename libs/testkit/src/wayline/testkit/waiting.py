@@ -17,8 +17,8 @@ async def until(predicate: Callable[[], T | Awaitable[T]], *, within: float = WI
     """Return the predicate's first true answer, or fail saying `why` we waited for it; `within` is in seconds."""
     deadline = time.monotonic() + within
     while True:
-        said = predicate()
-        answer = cast("T", await said if inspect.isawaitable(said) else said)
+        result = predicate()
+        answer = cast("T", await result if inspect.isawaitable(result) else result)
         if answer:
             return answer
         if time.monotonic() > deadline:

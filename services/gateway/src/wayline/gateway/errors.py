@@ -1,10 +1,10 @@
-"""What can go wrong at the front gateway, beside what the contracts already name.
+"""Errors of the gateway, beside those of the contracts.
 
 Exception
 └── WaylineError
     ├── PortTaken          something else listens on the port
     ├── WrongSetting
-    │   └── NoKeys             asked to listen beyond this machine while nobody would have to show a key
+    │   └── NoKeys             it would listen beyond this machine without any API key
     ├── Retry
     │   ├── TooManyStreams     as many clients follow jobs as this process serves
     │   ├── TooManySignals     the bus holds as many signals of the tenant as it may have (it is Full)
@@ -38,7 +38,7 @@ class PortTaken(WaylineError):
 
 
 class NoKeys(WrongSetting):
-    """Asked to listen beyond this machine while nobody would have to show a key."""
+    """The gateway would listen beyond this machine without any API key."""
 
     def __init__(self, *, host: str) -> None:
         super().__init__(

@@ -17,7 +17,7 @@ from wayline.telemetry import metrics
 
 
 class EventStreams:
-    """The open streams of this process: bounded, and let go of when the process ends."""
+    """The open streams of this process: bounded in number, and ended with the process."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -38,7 +38,7 @@ class EventStreams:
             task.cancel()
 
     async def events(self, feed: News) -> AsyncIterator[bytes]:
-        """Return a job's news as server-sent events, written no faster than the client reads."""
+        """Return a job's events as server-sent events, written no faster than the client reads."""
         with self._holding() as task:
             try:
                 async with aclosing(feed) as news:

@@ -61,7 +61,7 @@ def mint() -> NewKey:
 
 
 def digest(secret: str) -> bytes:
-    """Return what is stored of a key. A plain hash is enough: nobody guesses 256 random bits."""
+    """Return the hash that is stored of a key. A plain one is enough: 256 random bits cannot be guessed."""
     return sha256(secret.encode()).digest()
 
 

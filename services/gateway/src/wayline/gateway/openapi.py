@@ -42,15 +42,15 @@ def describe(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            said = made()
-            schemas = said.setdefault("components", {}).setdefault("schemas", {})
+            description = made()
+            schemas = description.setdefault("components", {}).setdefault("schemas", {})
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
             problem = HttpProblem.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(problem.pop("$defs", {}))
             schemas["HttpProblem"] = problem
             _add_events(schemas)
-            app.openapi_schema = said
+            app.openapi_schema = description
         return app.openapi_schema
 
     app.openapi = openapi  # pyright: ignore[reportAttributeAccessIssue]
@@ -59,7 +59,7 @@ def describe(app: FastAPI) -> None:
 def _add_events(schemas: dict[str, Any]) -> None:
     """Add what streams carry; FastAPI sees the models of requests and answers only."""
     for name, kind in (("Event", TypeAdapter(AnyEvent)), ("Delta", TypeAdapter(Delta))):
-        said = kind.json_schema(ref_template="#/components/schemas/{model}")
-        for part, schema in said.pop("$defs", {}).items():
+        described = kind.json_schema(ref_template="#/components/schemas/{model}")
+        for part, schema in described.pop("$defs", {}).items():
             schemas.setdefault(part, schema)
-        schemas[name] = said
+        schemas[name] = described

@@ -1,4 +1,4 @@
-"""What the addresses of several kinds of things have in common: ids in a path, waiting, paging."""
+"""Parameters that several routes share: ids in a path, waiting, paging."""
 
 from __future__ import annotations
 

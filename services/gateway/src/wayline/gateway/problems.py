@@ -59,13 +59,13 @@ class HttpProblem(Problem):
 def problem_response(
     problem: Problem, *, errors: Sequence[WrongField] = (), headers: dict[str, str] | None = None
 ) -> Response:
-    """Return a problem as an HTTP answer; one that may be retried says when in `Retry-After`."""
-    said = HttpProblem(
+    """Return a problem as an HTTP response, with `Retry-After` where the request may be retried."""
+    body = HttpProblem(
         **problem.model_dump(), type=f"urn:wayline:problem:{problem.code}", errors=tuple(errors[:ERRORS_MAX])
     )
     retry = {} if problem.retry_after_s is None else {"Retry-After": str(math.ceil(problem.retry_after_s))}
     return Response(
-        said.model_dump_json(exclude_none=True),
+        body.model_dump_json(exclude_none=True),
         status_code=problem.status,
         headers={**retry, **(headers or {})},
         media_type=MEDIA_TYPE,
@@ -89,7 +89,7 @@ def _wrong_field(error: Any, *, within: str = "") -> WrongField:
 
 
 def _no_json(error: Any) -> WrongField:
-    """Return whether a body is no JSON: FastAPI says where it breaks as if that were a field."""
+    """Return whether a body is not JSON: FastAPI reports the position as if it were a field."""
     return WrongField(field="body", message=f"this is not JSON from character {error['loc'][-1]} on")
 
 
@@ -101,7 +101,7 @@ def invalid(errors: Sequence[WrongField]) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Answer every exception with a problem."""
+    """Make the application answer every exception with a problem."""
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -147,5 +147,5 @@ async def _on_postgres(_: Request, error: Exception) -> Response:
 
 async def _on_anything(_: Request, error: Exception) -> Response:
     # Starlette raises the error again once this is sent, and the server logs it.
-    detail = f"the gateway failed: {type(error).__name__}; its log says more"
+    detail = f"the gateway failed: {type(error).__name__}; see its log"
     return problem_response(Problem(code="bug", title="Internal Server Error", detail=detail, status=500))

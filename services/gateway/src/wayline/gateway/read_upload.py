@@ -1,4 +1,4 @@
-"""Reading an uploaded document out of a request, whichever way it was sent."""
+"""Read an uploaded document from a request, sent as JSON or as a form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FILE_TYPES = {
     ".gif": "image/gif",
     ".webp": "image/webp",
 }
-_SAYS_NOTHING = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+_UNKNOWN_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
 async def read_document(request: Request, tenant: str) -> IndexDocument:
@@ -60,10 +60,10 @@ async def read_document(request: Request, tenant: str) -> IndexDocument:
 
 def _from_json(body: bytes, tenant: str) -> IndexDocument:
     try:
-        said = orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise HTTPException(422, f"the body is not JSON: {error}") from None
-    document = _fit(DocumentBody, said)
+    document = _fit(DocumentBody, value)
     if not document.text.strip():
         raise Empty
     return IndexDocument(
@@ -82,8 +82,8 @@ async def _from_form(request: Request, tenant: str) -> IndexDocument:
         if not isinstance(file, UploadFile):
             raise Empty
         content = await file.read()
-        said = {name: value for name, value in form.items() if name != "file"}
-        fields = _fit(FileFields, {"name": file.filename or "document", **said})
+        others = {name: value for name, value in form.items() if name != "file"}
+        fields = _fit(FileFields, {"name": file.filename or "document", **others})
     if not content:
         raise Empty
     stated = (file.content_type or "").partition(";")[0].strip().lower()
@@ -91,7 +91,7 @@ async def _from_form(request: Request, tenant: str) -> IndexDocument:
         tenant=tenant,
         document_id=fields.document_id or same_id(fields.name, content),
         name=fields.name,
-        media_type=type_of_file(fields.name, content) if stated in _SAYS_NOTHING else stated,
+        media_type=type_of_file(fields.name, content) if stated in _UNKNOWN_TYPES else stated,
         content_base64=b64encode(content).decode(),
         metadata=fields.metadata,
     )
@@ -105,7 +105,7 @@ def same_id(name: str, content: bytes) -> str:
 def type_of_file(name: str, content: bytes) -> str:
     """Return a media type by a file's name, else by its bytes.
 
-    The machine's own table of endings is not asked: there Booking.com is a program and main.rs a web service.
+    The machine's own table of endings is not used: in it Booking.com is a program and main.rs a web service.
     """
     known = (_TEXT_TYPES | _FILE_TYPES).get(_ending(name))
     return known or ("text/plain" if _is_text(content) else "application/octet-stream")
@@ -131,7 +131,7 @@ def size_bytes(document: IndexDocument) -> int:
 
 
 def content_sha256(document: IndexDocument) -> str:
-    """Return what the bytes that are kept of a document are known by."""
+    """Return the hash by which the stored bytes of a document are known."""
     content = document.text.encode() if document.text is not None else b64decode(document.content_base64 or "")
     return sha256(content).hexdigest()
 
@@ -141,8 +141,8 @@ def index_id(document: IndexDocument) -> str:
     return f"{document.tenant}/{document.document_id}:{sha256(document.to_wire()).hexdigest()[:32]}"
 
 
-def _fit(model: type[B], said: Any) -> B:
+def _fit(model: type[B], value: Any) -> B:
     try:
-        return model.model_validate(said)
+        return model.model_validate(value)
     except ValidationError as error:
         raise InvalidBody(error) from None

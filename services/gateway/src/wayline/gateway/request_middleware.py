@@ -1,4 +1,4 @@
-"""What happens to every request before FastAPI sees it, and to every answer after."""
+"""Middleware: what every request passes before FastAPI, and every answer after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _W3C = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
 
 class RequestMiddleware:
-    """Keeps a caller's trace out of ours, says 413 as a problem, counts."""
+    """Middleware that keeps a caller's trace out of ours, answers 413 with a problem, and counts requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

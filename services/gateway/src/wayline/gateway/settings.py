@@ -1,4 +1,4 @@
-"""Every knob of the gateway."""
+"""The gateway's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 
 class Settings(EnvironmentSettings):
-    """`WAYLINE_HTTP_…` is shared with whoever looks for the gateway, `WAYLINE_GATEWAY_…` is its own."""
+    """Settings of the gateway: `WAYLINE_HTTP_…` is shared with its clients, `WAYLINE_GATEWAY_…` is its own."""
 
     model_config = SettingsConfigDict(env_prefix="WAYLINE_GATEWAY_", populate_by_name=True)
 

@@ -1,4 +1,4 @@
-"""What HTTP takes and gives where the contracts have no shape for it. No body names a tenant: the key does."""
+"""Bodies of HTTP requests and answers that the contracts do not define; the tenant comes from the key only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class Body(BaseModel):
-    """A request body: an unknown field is a mistake, and is said to be one."""
+    """A request body; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -118,7 +118,7 @@ class CancelBody(Body):
 
 
 class AnswerBody(Body):
-    """What became of a tool call whose outcome nobody knew."""
+    """The outcome of a tool call that could not be learned."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"outcome": "succeeded", "content": "The mail was sent."}]}
@@ -221,7 +221,7 @@ class DeadLetter(BaseModel):
 
 
 class DeadLetterBody(DeadLetter):
-    """The same with what it said."""
+    """A dead letter with its headers and its body."""
 
     headers: dict[str, str]
     text: str | None = Field(description="The body, where it is text.")
@@ -245,7 +245,7 @@ class TenantBody(Body):
 
 
 class DisableBody(Body):
-    """Why a tenant is disabled: its callers are told."""
+    """The reason why a tenant is disabled, shown to its callers."""
 
     reason: Annotated[str, StringConstraints(max_length=REASON_MAX, pattern=ONE_LINE)] = ""
 

@@ -1,4 +1,4 @@
-"""How a request's JSON is read: strictly, so that what was let in can always be written again."""
+"""Read a request's JSON strictly, so that every accepted value can be written again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 
 
 class StrictRequest(Request):
-    """No NaN, no half of a surrogate pair, no nesting without end: all of which Python's own reader lets through."""
+    """A request whose JSON has no NaN, no half surrogate pair and no endless nesting, which Python's reader accepts."""
 
     async def json(self) -> Any:
         return orjson.loads(await self.body())

@@ -17,9 +17,9 @@ def unknown_tools(patterns: Iterable[str], there: ToolList) -> tuple[str, ...]:
     names = [tool.name for tool in there.tools]
     away = f"; not reached at the moment: {', '.join(server.name for server in there.away)}" if there.away else ""
     missing = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
-    said = [f"no tool is called {pattern!r}{_nearest(pattern, names)}{away}" for pattern in missing[:WARNINGS_MAX]]
-    more = len(missing) - len(said)
-    return (*said, f"{more} more are not there either") if more else tuple(said)
+    warnings = [f"no tool is called {pattern!r}{_nearest(pattern, names)}{away}" for pattern in missing[:WARNINGS_MAX]]
+    more = len(missing) - len(warnings)
+    return (*warnings, f"{more} more tools do not exist either") if more else tuple(warnings)
 
 
 def _nearest(pattern: str, names: list[str]) -> str:

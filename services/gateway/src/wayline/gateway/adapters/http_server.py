@@ -1,4 +1,4 @@
-"""The HTTP server as a part of the service: says plainly when it cannot listen, and lets go of followers first."""
+"""The HTTP server as a part of the service: a clear error when it cannot listen, and followers are ended first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HttpServer:
                 await self._serving
             await asyncio.sleep(0.005)
         if open_door:
-            log.warning("no API key exists: whoever reaches this port acts as tenant `default`", url=self.url)
+            log.warning("no API key exists: every caller of this port acts as tenant `default`", url=self.url)
         log.info("listening", url=self.url)
 
     async def stop(self, grace_s: float) -> None:

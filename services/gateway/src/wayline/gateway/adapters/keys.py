@@ -17,7 +17,7 @@ from wayline.store import PostgresUnavailable, Record, Store
 FRESH_S = 5.0
 """How long a revoked key may still work."""
 STALE_MAX_S = 300.0
-"""While Postgres is away nobody can revoke a key either: what is remembered stays good this long."""
+"""How long a cached key is accepted while Postgres is away: meanwhile no key can be revoked either."""
 REMEMBERED_MAX = 10_000
 LISTED_MAX = 1_000
 """Keys in one list, the newest."""

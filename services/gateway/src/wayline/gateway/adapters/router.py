@@ -1,4 +1,4 @@
-"""What the router says of tenants and of jobs to come, remembered for a few seconds."""
+"""Questions to the router about tenants and new jobs, with answers cached for a few seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wayline.gateway.errors import SessionBusy, TenantDisabled, TenantFull, Unkn
 FRESH_S = 5.0
 """How long a good answer is believed without asking again."""
 AWAY_S = 2.0
-"""How long nobody is asked after the router did not answer."""
+"""How long the router is not asked again after it did not answer."""
 ASK_TIMEOUT_S = 1.0
 REMEMBERED_MAX = 10_000
 
@@ -86,7 +86,7 @@ class RouterAnswers:
             return
         try:
             if names_files or job.options.model is not None:
-                # It may wait for others than the router, so its silence says nothing of the router.
+                # The answer may depend on other services, so a timeout does not mean that the router is away.
                 await self._bus.ask(PlanJob(tenant=job.tenant, job=job), Planned, timeout_s=ASK_TIMEOUT_S)
             else:
                 await self._ask(GetAgent(tenant=job.tenant, name=job.agent), Agent)
@@ -95,7 +95,7 @@ class RouterAnswers:
         except Reject as error:
             if error.code != NotFound.code:
                 raise
-            # A router of the version before says so of an unknown agent.
+            # An older router answers this for an unknown agent.
             raise Reject(str(error), code="unknown_agent", status=NotFound.status) from None
         self._remember(combination)
 

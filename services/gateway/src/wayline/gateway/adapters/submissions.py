@@ -36,8 +36,10 @@ class Submissions:
         The key decides where both are known: the same key always means the same job.
         """
         tenant, job_id = job.tenant, str(job.job_id)
-        said = await self._store.execute(tenant, self._sql.claim_submission, tenant, job_id, key, job.content_hash())
-        if said == "INSERT 0 1":
+        command_tag = await self._store.execute(
+            tenant, self._sql.claim_submission, tenant, job_id, key, job.content_hash()
+        )
+        if command_tag == "INSERT 0 1":
             return Submission(job_id, job.content_hash(), accepted=False)
         while True:
             held = await self._held(tenant, job_id, key)

@@ -22,8 +22,8 @@ class UploadRoom:
         """Pass for an object that its tenant may store. Raises TenantFull or Unavailable."""
         tenant = name.partition("/")[0]
         try:
-            asked = ReserveUpload(tenant=tenant, name=name, size_bytes=size)
-            answer = await self._bus.ask(asked, UploadReserved)
+            request = ReserveUpload(tenant=tenant, name=name, size_bytes=size)
+            answer = await self._bus.ask(request, UploadReserved)
         except (Retry, Bug):
             # A Bug is a bus whose permissions are older than this build.
             self._let_through(tenant, size)
@@ -36,5 +36,5 @@ class UploadRoom:
         """Count what retrieval will count only when it reads the document. Raises Unavailable where it is too much."""
         uncounted = self._uncounted.get(tenant, 0) + size
         if uncounted > UNCOUNTED_MAX_BYTES:
-            raise Unavailable("retrieval", detail=f"nobody counts the uploads of tenant {tenant!r}", after_s=5.0)
+            raise Unavailable("retrieval", detail=f"the uploads of tenant {tenant!r} cannot be counted", after_s=5.0)
         self._uncounted[tenant] = uncounted

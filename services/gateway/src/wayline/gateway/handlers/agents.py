@@ -63,7 +63,7 @@ async def _about_tools(config: AgentConfig, gateway: GatewayDependency, tenant: 
 
 @router.delete("/agents/{name}", responses=fails(404, 409))
 async def delete_agent(name: AgentPath, gateway: GatewayDependency, caller: Admin) -> Deleted:
-    """Retire an agent: jobs that began with it go on, new ones are refused."""
+    """Delete an agent: jobs that began with it go on, new ones are refused."""
     deleted = await gateway.bus.ask(DeleteAgent(tenant=caller.tenant, name=name), Deleted)
     gateway.router.forget_agent(caller.tenant, name)
     return deleted

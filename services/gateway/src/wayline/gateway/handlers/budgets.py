@@ -30,7 +30,7 @@ NewBudgetPath: TypeAlias = Annotated[BudgetName, Path(examples=["month"])]
 
 @router.get("", responses=fails())
 async def list_budgets(gateway: GatewayDependency, caller: Reader) -> BudgetList:
-    """Return every budget: its limit, what is spent, held and left of it, and what it has alerted of in its window."""
+    """Return every budget: its limit, what is spent, held and left of it, and the alerts of its window."""
     return await gateway.bus.ask(ListBudgets(tenant=caller.tenant), BudgetList)
 
 
@@ -51,5 +51,5 @@ async def put_budget(name: NewBudgetPath, config: BudgetConfig, gateway: Gateway
 
 @router.delete("/{name}", responses=fails(404))
 async def delete_budget(name: BudgetPath, gateway: GatewayDependency, caller: Admin) -> BudgetDeleted:
-    """Take a budget away: jobs that waited for it go on."""
+    """Delete a budget: jobs that waited for it go on."""
     return await gateway.bus.ask(DeleteBudget(tenant=caller.tenant, name=name), BudgetDeleted)

@@ -1,4 +1,4 @@
-"""Dead letters: what could not be handled, to list and to read."""
+"""Dead letters: list, read and dismiss messages that could not be handled."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def list_dismissed_letters(
 async def get_dead_letter(
     sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], gateway: GatewayDependency, caller: Admin
 ) -> DeadLetterBody:
-    """Return one of them with its headers and what it said."""
+    """Return one dead letter with its headers and its body."""
     return await _letters(gateway, caller).get(sequence)
 
 
@@ -60,7 +60,7 @@ async def dismiss_dead_letter(
     gateway: GatewayDependency,
     caller: Admin,
 ) -> DismissedLetter:
-    """Dismiss one that needs nothing more: it is listed no longer, and no metric or alert counts it."""
+    """Dismiss a dead letter: it is listed no longer, and no metric or alert counts it."""
     return await _letters(gateway, caller).dismiss(sequence, reason=body.reason, by=caller.name)
 
 

@@ -1,4 +1,4 @@
-"""What every handler may ask for: the gateway's parts, and who is calling with which rights."""
+"""Dependencies of the handlers: the gateway's parts, and the caller with its rights."""
 
 from __future__ import annotations
 
@@ -86,18 +86,18 @@ def _is_large(request: Request) -> bool:
 
 
 def _require_local(headers: Mapping[str, str]) -> None:
-    """Refuse what a browser sends for other sites: without keys any page could talk to this port, or take our name."""
+    """Refuse requests that a browser sends for other sites: without keys, any web page could use this port."""
     for header, scheme in (("host", "http://"), ("origin", "")):
-        said = headers.get(header)
-        if said is None:
+        value = headers.get(header)
+        if value is None:
             continue
         try:
-            name = urlsplit(scheme + said).hostname
+            name = urlsplit(scheme + value).hostname
         except ValueError:
             name = None
         if name not in LOCAL_NAMES:
             raise Forbidden(
-                f"{header} {said[:200]!r} is not this machine: while no API key exists, only what runs on this "
+                f"{header} {value[:200]!r} is not this machine: while no API key exists, only programs on this "
                 "machine are served. Create a key to allow others"
             )
 

@@ -1,4 +1,4 @@
-"""Documents in, passages out."""
+"""Documents and search."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def _queue(gateway: Gateway, document: IndexDocument) -> int:
 
 
 async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
-    """Return whether what can be searched is this very document; one that waits could as well be another version."""
+    """Return whether the searchable document is this very version."""
     try:
         known = await gateway.bus.ask(GetDocument(tenant=document.tenant, document_id=document.document_id), Document)
     except (Refused, Retry):
@@ -123,8 +123,8 @@ async def _is_in_place(gateway: Gateway, document: IndexDocument) -> bool:
 
 
 async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> Document:
-    """Tell retrieval, so that the document can be asked for before its turn; it may be away."""
-    said = {
+    """Announce a document to retrieval, if it answers, so that it is listed before it is indexed."""
+    fields = {
         "document_id": document.document_id,
         "name": document.name,
         "media_type": document.media_type,
@@ -132,8 +132,8 @@ async def _note(gateway: Gateway, document: IndexDocument, *, sequence: int) -> 
         "metadata": document.metadata,
     }
     with suppress(Retry):
-        return await gateway.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **said), Document)
-    return Document(**said)
+        return await gateway.bus.ask(AcceptDocument(tenant=document.tenant, sequence=sequence, **fields), Document)
+    return Document(**fields)
 
 
 async def _settled(gateway: Gateway, known: Document, tenant: str, *, wait_s: float) -> Document:
@@ -159,8 +159,8 @@ async def list_documents(
     status: Annotated[DocumentStatus | None, Query(description="Only documents that are so far.")] = None,
 ) -> DocumentPage:
     """Page through the documents, newest first; `next_cursor` is there while there are more."""
-    asked = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status)
-    return await gateway.bus.ask(asked, DocumentPage)
+    request = ListDocuments(tenant=caller.tenant, limit=limit, cursor=cursor, name=name, status=status)
+    return await gateway.bus.ask(request, DocumentPage)
 
 
 @router.get("/documents/{document_id:path}", responses=fails(404))
@@ -178,5 +178,5 @@ async def delete_document(document_id: DocumentPath, gateway: GatewayDependency,
 @router.post("/search", responses=fails(400, 413))
 async def search(body: SearchBody, gateway: GatewayDependency, caller: Reader) -> SearchResult:
     """Find the best passages for a query by words, by vector, or by both."""
-    asked = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
-    return await gateway.bus.ask(asked, SearchResult)
+    search = SearchKnowledge(tenant=caller.tenant, **{name: getattr(body, name) for name in SearchBody.model_fields})
+    return await gateway.bus.ask(search, SearchResult)

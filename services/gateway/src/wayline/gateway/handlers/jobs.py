@@ -79,7 +79,7 @@ async def submit_job(
 
 
 async def _current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
-    """Answer 200 with the job once it has ended, else 202; a fresh one was queued a moment ago and is not looked at."""
+    """Answer 200 with the job once it has ended, else 202; a new job is not read without a wait."""
     status = Status.QUEUED
     if wait_s or not fresh:
         try:
@@ -130,7 +130,7 @@ async def get_job(job_id: JobPath, gateway: GatewayDependency, caller: Reader) -
 async def cancel_job(
     job_id: JobPath, gateway: GatewayDependency, caller: Writer, body: CancelBody | None = None
 ) -> Signalled:
-    """Ask a job to stop. 202: the wish is stored; the job's `job.cancelled` event says that it was followed."""
+    """Ask a job to stop. 202: the request is stored; the event `job.cancelled` follows when the job has stopped."""
     head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
         raise Ended(job_id=job_id)
@@ -146,7 +146,7 @@ async def answer_decision(
     gateway: GatewayDependency,
     caller: Writer,
 ) -> Signalled:
-    """Say what became of a tool call whose outcome nobody knew, so that the job can go on."""
+    """Give a waiting job the outcome of a tool call that could not be learned, so that it can go on."""
     job = await read_job(gateway, caller.tenant, job_id)
     if has_ended(job):
         raise Ended(job_id=job_id)
@@ -160,7 +160,7 @@ async def answer_decision(
 
 @router.post("/{job_id}/budget", status_code=202, responses=fails(404, 409, 429))
 async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDependency, caller: Writer) -> Signalled:
-    """Change what a job may spend; one that is parked at its cap goes on. Its `budget.raised` event says so."""
+    """Change what a job may spend; one that is parked at its cap goes on, with the event `budget.raised`."""
     head = await find_log(gateway, caller.tenant, job_id)
     if head is not None and head.state == State.ENDED:
         raise Ended(job_id=job_id)
@@ -168,8 +168,8 @@ async def change_budget(job_id: JobPath, body: BudgetBody, gateway: GatewayDepen
     return Signalled(job_id=job_id, signal="budget", links=links(job_id))
 
 
-async def _signal(gateway: Gateway, tenant: str, job_id: str, said: Cancel | Answer | RaiseBudget) -> None:
-    await gateway.signals.send(Signal(tenant=tenant, job_id=job_id, signal=said))
+async def _signal(gateway: Gateway, tenant: str, job_id: str, signal: Cancel | Answer | RaiseBudget) -> None:
+    await gateway.signals.send(Signal(tenant=tenant, job_id=job_id, signal=signal))
 
 
 def _answer(status: int, body: BaseModel, **headers: str) -> Response:

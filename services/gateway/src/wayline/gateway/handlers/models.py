@@ -42,7 +42,7 @@ EXAMPLE = {
 
 
 def _strictly(value: Any) -> Any:
-    """Refuse fields that nobody knows, however deep: a mistyped part of a price would be a wrong cost."""
+    """Refuse unknown fields at every depth: a mistyped part of a price would be a wrong cost."""
     try:
         return ModelCard.model_validate(value, extra="forbid")
     except ValidationError as error:
@@ -66,7 +66,7 @@ CardBody: TypeAlias = Annotated[ModelCard, BeforeValidator(_strictly), Body(exam
 
 @router.get("/models", responses=fails())
 async def list_models(gateway: GatewayDependency, caller: Reader) -> ModelList:
-    """Return every model: the bundled ones and the tenant's own, those first that their tier means first."""
+    """Return every model, bundled ones and the tenant's own, in each tier the preferred ones first."""
     return await gateway.bus.ask(ListModels(tenant=caller.tenant), ModelList)
 
 
@@ -104,5 +104,5 @@ async def put_model(
 async def delete_model(
     provider: ProviderPath, model: ModelPath, gateway: GatewayDependency, caller: Admin
 ) -> ModelDeleted:
-    """Take a card of the tenant's own back; a bundled model of that name is visible again."""
+    """Remove a model card of the tenant's own; a bundled model of that name is visible again."""
     return await gateway.bus.ask(DeleteModel(tenant=caller.tenant, provider=provider, model=model), ModelDeleted)

@@ -22,7 +22,7 @@ async def live() -> dict[str, str]:
 
 @router.get("/health/ready", responses={503: {"description": "Something it needs is away"}})
 async def ready(gateway: GatewayDependency) -> Response:
-    """Say how everything is that the gateway needs."""
+    """Return the state of everything that the gateway needs."""
     needs = await gateway.ready()
     well = all(state == "ok" for state in needs.values())
     return JSONResponse({"status": "ok" if well else "unavailable", "needs": needs}, status_code=200 if well else 503)

@@ -22,16 +22,16 @@ from wayline.telemetry import Home, names, remote
 log = structlog.get_logger()
 
 SUBMIT_WITHIN_S = 5.0
-"""How long a submission is tried before its sender is told to come back: somebody waits for the answer."""
+"""How long a submission is tried before its sender must try again: the sender waits for the answer."""
 DUPLICATE_TRIES = 20
 DUPLICATE_WAIT_S = 0.05
-"""Longer together than the stream's duplicate window."""
+"""Together longer than the stream's duplicate window."""
 
 
 async def submit(
     gateway: Gateway, job: SubmitJob, *, own_id: bool, key: str | None, caller: Mapping[str, str] | None
 ) -> str:
-    """Put a job on the bus unless it is there already; the answer is the id it has.
+    """Put a job on the bus unless it is there already, and return its id.
 
     `own_id`: the client chose the job's id. Raises what the router refuses jobs with, TenantFull, SessionBusy,
     JobIdConflict, KeyReused, Full or Unavailable.
@@ -65,7 +65,7 @@ async def submit(
 
 
 async def _require_runnable(gateway: Gateway, job: SubmitJob, key: str | None) -> None:
-    """Refuse a new job that the router would refuse; one that was accepted before stays accepted."""
+    """Refuse a new job that the router would refuse; an already accepted one stays accepted."""
     try:
         await gateway.router.require_runnable(job)
         await gateway.router.require_room(job.tenant)

@@ -22,7 +22,7 @@ _GROUP = f"({'|'.join(_GROUPS)})"
 
 
 def _known(group_by: str) -> str:
-    """Refuse what costs are not grouped by with what they are: a pattern would be no answer for a person."""
+    """Refuse an unknown grouping with the list of known ones, which is clearer than a pattern."""
     wrong = [name for name in group_by.split(",") if name not in _GROUPS]
     if wrong:
         raise ValueError(f"{wrong[0][:64]!r} is none of {', '.join(_GROUPS)}; several are joined by commas")
@@ -65,7 +65,7 @@ async def get_costs(
     since: Annotated[datetime | None, Query(description="From when on; UTC where no offset is given.")] = None,
     tz: Annotated[TimeZone, Query(description="Whose days are meant: an IANA name.")] = "UTC",
 ) -> CostTable:
-    """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and what nobody knows."""
+    """Return what was spent, grouped: dollars, tokens, what prompt caches saved, and which costs are unknown."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
     groups: Any = tuple(dict.fromkeys(group_by.split(",")))
