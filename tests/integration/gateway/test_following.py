@@ -28,10 +28,12 @@ class Heard:
     data: dict
 
 
-async def listen(client: httpx2.AsyncClient, job_id: str, *, after: str | None = None) -> AsyncGenerator[Heard, None]:
+async def listen(
+    client: httpx2.AsyncClient, job_id: str, *, after: str | None = None, query: str = ""
+) -> AsyncGenerator[Heard, None]:
     """Follow a job as an EventSource does, once."""
     headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-    async with client.stream("GET", f"/v1/jobs/{job_id}/events", headers=headers) as answer:
+    async with client.stream("GET", f"/v1/jobs/{job_id}/events{query}", headers=headers) as answer:
         assert answer.status_code in (200, 204)
         assert answer.headers["content-type"].startswith("text/event-stream")
         fields: dict[str, str] = {}
@@ -189,3 +191,18 @@ async def test_a_gateway_that_stops_lets_its_followers_go_at_once(gateway: Runni
 
     # Ended as a whole answer, not cut: the client comes back with Last-Event-ID to whoever listens next.
     await asyncio.wait_for(following, 30)
+
+
+async def test_progress_comes_without_an_id_where_it_is_asked_for(gateway: Running, bus: Bus):
+    await Story(bus, "default", "j1").tell(steps=3)
+    plain = [event async for event in listen(gateway.client, "j1")]
+
+    heard = [event async for event in listen(gateway.client, "j1", query="?progress=true")]
+    later = [event async for event in listen(gateway.client, "j1", after="5", query="?progress=true")]
+
+    assert [event for event in heard if event.event != "progress"] == plain
+    progress = [event for event in heard if event.event == "progress"]
+    assert {event.id for event in progress} == {None}
+    assert (progress[0].data["state"], progress[0].data["phase"]) == ("analyzing", "started")
+    assert progress[-1].data["phase"] == "completed" and heard[-1].event == "job.completed"
+    assert later == heard[heard.index(plain[4]) + 1 :]

@@ -166,6 +166,7 @@ async def test_a_cancelled_job_closes_what_is_open(platform: TracingPlatform, st
     assert trace.root.attributes["wayline.job.status"] == "cancelled"
     steps = await platform.bus.ask(GetSteps(tenant="acme", job_id="j1"), StepList)
     assert [call.status for call in steps.steps[0].calls] == ["success", "skipped"]
+    assert [call.observation for call in steps.steps[0].calls] == ["search: 5 bytes", ""]
     assert steps.steps[0].status == "skipped"
 
 

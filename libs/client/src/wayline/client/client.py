@@ -95,12 +95,15 @@ class Client:
         """Get the events of a job so far."""
         return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})
 
-    async def events(self, job_id: str, after: int = 0) -> AsyncGenerator[dict[str, Any]]:
-        """Yield a job's events until its end, each once, over as many connections as it takes; deltas have no `seq`."""
+    async def events(self, job_id: str, after: int = 0, *, progress: bool = False) -> AsyncGenerator[dict[str, Any]]:
+        """Yield a job's events until its end, each once, over as many connections as it takes.
+
+        Deltas have no `seq`, and neither has `progress`, which comes where it is asked for and may come twice.
+        """
         last, failures = after, 0
         while True:
             try:
-                async with aclosing(self._events_of_one_connection(job_id, last)) as events:
+                async with aclosing(self._events_of_one_connection(job_id, last, progress)) as events:
                     async for event in events:
                         failures, last = 0, event.get("seq", last)
                         yield event
@@ -126,12 +129,13 @@ class Client:
                         return job
         return await self.job(job_id)
 
-    async def _events_of_one_connection(self, job_id: str, after: int) -> AsyncGenerator[dict[str, Any]]:
+    async def _events_of_one_connection(
+        self, job_id: str, after: int, progress: bool
+    ) -> AsyncGenerator[dict[str, Any]]:
         timeout = httpx2.Timeout(TIMEOUT_S, read=SILENCE_MAX_S)
         headers = {"Last-Event-ID": str(after)}
-        async with self._http.sse(
-            f"/v1/jobs/{job_id}/events", headers=headers, timeout=timeout, max_event_size=None
-        ) as source:
+        path = f"/v1/jobs/{job_id}/events{'?progress=true' if progress else ''}"
+        async with self._http.sse(path, headers=headers, timeout=timeout, max_event_size=None) as source:
             if source.response.status_code >= 400:
                 await source.response.aread()
                 raise _refused(source.response)

@@ -71,6 +71,7 @@ class StepCall(Frozen):
     output: str | None = None
     duration_ms: float | None = None
     status: Literal["running", "success", "failed", "skipped"]
+    observation: str = Field(default="", description="What it came to, in one line.")
 
 
 class Step(Frozen):
@@ -88,6 +89,7 @@ class Step(Frozen):
     duration_ms: float | None = None
     status: Literal["running", "success", "failed", "skipped"]
     calls: tuple[StepCall, ...] = ()
+    observation: str = Field(default="", description="What its calls came to, in one line.")
 
 
 class StepList(Frozen):

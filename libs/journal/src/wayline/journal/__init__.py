@@ -5,6 +5,7 @@ from wayline.journal.folding import evolve, fold
 from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
+from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.repeats import Repeated
 from wayline.journal.sharing import Shared
@@ -26,6 +27,8 @@ __all__ = [
     "Money",
     "News",
     "NotAnExport",
+    "ProgressNews",
+    "ProgressReader",
     "Repeated",
     "Routing",
     "Shared",
@@ -50,4 +53,5 @@ __all__ = [
     "signals_held",
     "unknown_types",
     "view",
+    "with_progress",
 ]

@@ -11,8 +11,9 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import Delta
+from wayline.contracts.progress import Progress
 from wayline.gateway.errors import TooManyStreams
-from wayline.journal import News
+from wayline.journal import News, ProgressNews
 from wayline.telemetry import metrics
 
 
@@ -37,7 +38,7 @@ class EventStreams:
         for task in self._held:
             task.cancel()
 
-    async def events(self, feed: News) -> AsyncIterator[bytes]:
+    async def events(self, feed: News | ProgressNews) -> AsyncIterator[bytes]:
         """Return a job's events as server-sent events, written no faster than the client reads."""
         with self._holding() as task:
             try:
@@ -63,13 +64,15 @@ class EventStreams:
             metrics.event_streams.dec()
 
 
-def encode(item: Event | Delta | None) -> bytes:
-    """Return one event with its `seq` as id, a delta without one, or a heartbeat."""
+def encode(item: Event | Delta | Progress | None) -> bytes:
+    """Return one event with its `seq` as id, a delta or progress without one, or a heartbeat."""
     if item is None:
         return KEEPALIVE_COMMENT
     data = item.__pydantic_serializer__.to_json(item).decode()
     if isinstance(item, Delta):
         return format_sse_event(event="delta", data_str=data)
+    if isinstance(item, Progress):
+        return format_sse_event(event="progress", data_str=data)
     return format_sse_event(event=item.type, data_str=data, id=str(item.seq))
 
 

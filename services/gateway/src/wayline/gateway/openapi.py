@@ -10,11 +10,12 @@ from pydantic import TypeAdapter
 
 from wayline.contracts.events import AnyEvent
 from wayline.contracts.jobs import Delta
+from wayline.contracts.progress import Progress
 from wayline.gateway.problems import MEDIA_TYPE, HttpProblem
 
 EVENT = {"$ref": "#/components/schemas/Event"}
 """An event of a job's log."""
-STREAMED = {"anyOf": [EVENT, {"$ref": "#/components/schemas/Delta"}]}
+STREAMED = {"anyOf": [EVENT, {"$ref": "#/components/schemas/Delta"}, {"$ref": "#/components/schemas/Progress"}]}
 """What an event stream of a job carries."""
 _PROBLEM = {"$ref": "#/components/schemas/HttpProblem"}
 _EVERYWHERE = (401, 403, 422, 500, 503)
@@ -58,7 +59,11 @@ def describe(app: FastAPI) -> None:
 
 def _add_events(schemas: dict[str, Any]) -> None:
     """Add what streams carry; FastAPI sees the models of requests and answers only."""
-    for name, kind in (("Event", TypeAdapter(AnyEvent)), ("Delta", TypeAdapter(Delta))):
+    for name, kind in (
+        ("Event", TypeAdapter(AnyEvent)),
+        ("Delta", TypeAdapter(Delta)),
+        ("Progress", TypeAdapter(Progress)),
+    ):
         described = kind.json_schema(ref_template="#/components/schemas/{model}")
         for part, schema in described.pop("$defs", {}).items():
             schemas.setdefault(part, schema)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from datetime import datetime
+from typing import Any
 
 import orjson
 
 from wayline.contracts import ids
 from wayline.contracts.jobs import Failure, JobView, Route, Status
 from wayline.contracts.money import Usage
+from wayline.contracts.observation import joined, observation
 from wayline.contracts.traces import CostRow, Step, StepCall
 from wayline.store import Record
 from wayline.telemetry import names
@@ -55,6 +57,7 @@ _SAME = (
 
 def step(row: Record) -> Step:
     """Return a step as the console shows it."""
+    calls = tuple(_step_call(call) for call in row["calls"])
     return Step(
         step=row["step"],
         thought=row["thought"],
@@ -63,8 +66,18 @@ def step(row: Record) -> Step:
         output=row["output"],
         duration_ms=row["duration_ms"],
         status=row["status"],
-        calls=tuple(StepCall.model_validate(call) for call in row["calls"]),
+        calls=calls,
+        observation=joined(call.observation for call in calls if call.observation),
     )
+
+
+def _step_call(values: dict[str, Any]) -> StepCall:
+    call = StepCall.model_validate(values)
+    if call.status not in ("success", "failed") or call.output is None:
+        return call
+    arguments = call.input if isinstance(call.input, dict) else None
+    observed = observation(call.tool, arguments, call.output, failed=call.status == "failed")
+    return call.model_copy(update={"observation": observed})
 
 
 def cost_row(row: Record, group_by: tuple[str, ...]) -> CostRow:

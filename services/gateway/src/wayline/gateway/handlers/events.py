@@ -14,7 +14,7 @@ from wayline.gateway.handlers.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
 from wayline.gateway.strict_json import StrictRoute
-from wayline.journal import JobLog, State, follow
+from wayline.journal import JobLog, State, follow, with_progress
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -22,7 +22,8 @@ SEQ_MAX = 2**53
 UNBUFFERED = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The events; `data` of each is JSON: an `Event`, or a `Delta` where the event is `delta`",
+        "description": "The events; `data` of each is JSON: an `Event`, a `Delta` where the event "
+        "is `delta`, and a `Progress` where it is `progress`",
         "content": {
             "text/event-stream": {
                 "schema": {"type": "string", "contentMediaType": "application/json", "contentSchema": STREAMED},
@@ -46,12 +47,17 @@ async def get_events(
     last_event_id: Annotated[
         int | None, Header(ge=0, le=SEQ_MAX, description="The same, as an EventSource sends it when it comes back.")
     ] = None,
+    progress: Annotated[
+        bool, Query(description="Say between the events also what the job does, for a user interface.")
+    ] = False,
 ) -> Response:
     """Follow a job: what has happened, then what happens, until its end; `id` is the event's `seq`.
 
     Pieces of text come as `delta` events without an id, and are not repeated; each names the `step` and the `attempt`
     of the model call that writes it. `model.failed` takes back all text of its `step` and `attempt` (`retracted_chars`
     of it): show a call's text under its step and attempt, drop it at that event, and nothing is shown twice.
+    With `progress=true` there are `progress` events too, without an id, each before the event that it is derived from:
+    a state that begins or is over, the step, its tools, and what they came to in one line.
     `Accept: application/json` gives the events so far as a list.
     """
     after = last_event_id if last_event_id is not None else after
@@ -64,5 +70,7 @@ async def get_events(
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
         return Response(status_code=204, headers={**UNBUFFERED, "Content-Type": EventSourceResponse.media_type})
     gateway.streams.require_room()
-    news = gateway.streams.events(follow(gateway.bus, caller.tenant, job_id, after))
-    return EventSourceResponse(news, headers=UNBUFFERED)
+    # What a job does follows from all its events, also from those that this client has seen.
+    news = follow(gateway.bus, caller.tenant, job_id, 0 if progress else after)
+    feed = gateway.streams.events(with_progress(news, after) if progress else news)
+    return EventSourceResponse(feed, headers=UNBUFFERED)

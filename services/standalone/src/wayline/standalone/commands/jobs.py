@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,9 +37,21 @@ def list_jobs(
 @app.command()
 def show(job: JobId, as_json: AsJson = False) -> None:
     """Show everything about one job."""
+    from wayline.client import ApiError
     from wayline.standalone.terminal.job_views import job_details
 
-    answer(lambda client: client.job(job), as_json=as_json, draw=job_details)
+    async def steps(client: Client) -> Any:
+        try:
+            return (await client.get(f"/v1/jobs/{job}/steps"))["steps"]
+        except ApiError:
+            # The job is known also where its trace is not, or not yet.
+            return []
+
+    async def work(client: Client) -> Any:
+        found = await client.job(job)
+        return found if as_json else (found, await steps(client))
+
+    answer(work, as_json=as_json, draw=lambda found: job_details(*found))
 
 
 @app.command()
@@ -52,9 +64,9 @@ def tail(
     import json
     from contextlib import aclosing
 
-    from wayline.standalone.terminal.job_progress import event_line
+    from wayline.standalone.terminal.job_progress import EventLines
 
-    screen = console()
+    screen, lines = console(), EventLines()
 
     async def work(client: Client) -> None:
         # Closed also when the reader of a pipe is gone.
@@ -63,7 +75,7 @@ def tail(
                 if as_json:
                     print(json.dumps(event, ensure_ascii=not speaks_utf8()), flush=True)
                 elif event["type"] != "delta":
-                    line = event_line(event)
+                    line = lines.line(event)
                     screen.print(f"{event['seq']:>5}  {event['at'][:19]}  {event['type']}", soft_wrap=True)
                     if line is not None:
                         screen.print(line, soft_wrap=True, style="dim")

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from wayline.contracts.observation import observation
 from wayline.standalone.terminal.job_views import ms, tokens
 from wayline.standalone.terminal.money_views import usd
 
@@ -25,6 +26,7 @@ class Progress:
         self._console = console
         self._live = Live(console=console, transient=True, refresh_per_second=8) if console.is_terminal else None
         self._text = ""
+        self._lines = EventLines()
         self._call = (0, 0)
         """The step and attempt that `_text` is of."""
 
@@ -43,7 +45,7 @@ class Progress:
             self._add(event)
             return
         self._text = ""
-        printed = event_line(event)
+        printed = self._lines.line(event)
         if printed is not None:
             self._console.print(printed, soft_wrap=True)
         self._show_activity(_activity(event))
@@ -60,6 +62,21 @@ class Progress:
     def _show_activity(self, what: str) -> None:
         if self._live is not None:
             self._live.update(Spinner("line", text=Text(what)) if what else Text(""))
+
+
+class EventLines:
+    """Draws a job's events one after another; a tool's result is said with what the tool was asked."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[int, str], dict[str, Any]] = {}
+
+    def line(self, event: dict[str, Any]) -> Text | None:
+        """Draw an event as one line; None for events that only the log needs."""
+        if event["type"] == "tool.requested":
+            self._asked[event["step"], event["call"]] = event["arguments"]
+        if event["type"] == "tool.completed":
+            return _tool_line(event, self._asked.pop((event["step"], event["call"]), {}))
+        return event_line(event)
 
 
 def event_line(event: dict[str, Any]) -> Text | None:
@@ -87,7 +104,7 @@ def event_line(event: dict[str, Any]) -> Text | None:
         case "task.classified":
             return _type_line(event)
         case "tool.completed":
-            return _tool_line(event)
+            return _tool_line(event, {})
         case "job.completed" if event.get("reason"):
             return Text(f"  {event['reason']}", style="yellow")
         case "job.parked":
@@ -104,12 +121,15 @@ def _type_line(event: dict[str, Any]) -> Text:
     return Text(f"  classified as {event['task_type'].replace('_', ' ')}")
 
 
-def _tool_line(event: dict[str, Any]) -> Text:
+def _tool_line(event: dict[str, Any], arguments: dict[str, Any]) -> Text:
     took = f"{ms(event['duration_ms'])}, {event['size_bytes']} bytes"
     line = Text.assemble(f"  step {event['step']}  ", (event["tool"], "cyan"), "  ", (took, "dim"))
     if event["status"] != "success":
         why = event["error"]["message"] if event["error"] else ""
         line.append(f"  {event['status']} {why}", style="red")
+    else:
+        content = event.get("full") or event.get("content", "")
+        line.append(f"  {observation(event['tool'], arguments, content, failed=False)}")
     return line
 
 

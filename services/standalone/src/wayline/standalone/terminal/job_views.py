@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -103,8 +103,8 @@ def planned(plan: dict[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
-def job_details(job: dict[str, Any]) -> RenderableType:
-    """Draw everything about one job."""
+def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> RenderableType:
+    """Draw everything about one job; of its steps what each came to."""
     route = job["route"] or {}
     rows = [
         ("job", job["job_id"]),
@@ -121,7 +121,8 @@ def job_details(job: dict[str, Any]) -> RenderableType:
         ("cost", job_costs(job)),
         ("waits for", escape(_waiting(job)) if job["waiting_for"] else None),
     ]
-    return Group(details((name, value) for name, value in rows if value), job_end(job))
+    came_to = [f"  step {step['step']}  {step['observation']}" for step in steps if step.get("observation")]
+    return Group(details((name, value) for name, value in rows if value), *map(Text, came_to), job_end(job))
 
 
 def _waiting(job: dict[str, Any]) -> str:

@@ -1,0 +1,123 @@
+"""What a user interface shows of a job is derived from its events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import AssistantMessage, ToolCall
+from wayline.contracts.jobs import Failure, Route, SubmitJob
+from wayline.contracts.money import Usage
+from wayline.contracts.progress import Progress
+from wayline.contracts.tools import Effect, ToolError
+from wayline.journal import ProgressReader, with_progress
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+TRACE = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
+
+
+class Story:
+    """The events of a job, numbered."""
+
+    def __init__(self) -> None:
+        self.events: list[e.Event] = []
+        job = SubmitJob(tenant="t", agent="a", input="why?")
+        self.add(e.JobSubmitted, tenant="t", job=job, content_hash="c")
+        route = Route(provider="p", model="m", tier="standard", reason="r")
+        limits = e.Limits(max_steps=4, max_seconds=60, max_output_tokens=9)
+        self.add(e.JobRouted, agent="a", agent_version=1, config=AgentConfig(), route=route, limits=limits)
+
+    def add(self, kind: type[e.Event], **fields: Any) -> Story:
+        self.events.append(kind(job_id="j", seq=len(self.events) + 1, at=AT, trace=TRACE, **fields))
+        return self
+
+    def model(self, step: int, *tools: str) -> Story:
+        named = {"step": step, "attempt": 1, "attempt_id": "x"}
+        calls = tuple(ToolCall(call=str(n), tool=tool) for n, tool in enumerate(tools, 1))
+        self.add(e.ModelRequested, **named, provider="p", model="m")
+        done = {"message": AssistantMessage(text="hm", tool_calls=calls), "usage": Usage(), "stop_reason": "end"}
+        return self.add(e.ModelCompleted, **named, **done, cost_usd=Decimal(0), duration_ms=1)
+
+    def asks(self, step: int, call: str, tool: str, **arguments: Any) -> Story:
+        key = f"{step}/{call}"
+        return self.add(
+            e.ToolRequested, step=step, call=call, tool=tool, arguments=arguments, effect=Effect.READ, key=key
+        )
+
+    def gets(self, step: int, call: str, tool: str, content: str = "", error: str | None = None) -> Story:
+        why = ToolError(code="tool_failed", message=error) if error else None
+        status = "failed" if error else "success"
+        return self.add(e.ToolCompleted, step=step, call=call, tool=tool, status=status, content=content, error=why)
+
+    @property
+    def progress(self) -> list[Progress]:
+        reader = ProgressReader()
+        return [made for event in self.events for made in reader.read(event)]
+
+
+def searched() -> Story:
+    story = Story().model(1, "web_search")
+    story.asks(1, "1", "web_search", query="tides").gets(1, "1", "web_search", '{"results": [1, 2]}')
+    return story.model(2).add(e.JobCompleted, answer="because")
+
+
+def test_states_follow_each_other_one_at_a_time():
+    states = [(made.state, made.phase, made.iteration) for made in searched().progress]
+
+    assert states == [
+        ("analyzing", "started", 0),
+        ("analyzing", "completed", 0),
+        ("reasoning", "started", 1),
+        ("reasoning", "completed", 1),
+        ("searching_web", "started", 1),
+        ("searching_web", "completed", 1),
+        ("observing_results", "started", 1),
+        ("observing_results", "completed", 1),
+        ("reasoning", "started", 2),
+        ("reasoning", "completed", 2),
+        ("generating_response", "started", 2),
+        ("generating_response", "completed", 2),
+    ]
+
+
+def test_a_finished_step_says_what_its_calls_came_to():
+    story = Story().model(1, "web_search", "pay")
+    story.asks(1, "1", "web_search", query="tides").asks(1, "2", "pay")
+    story.gets(1, "2", "pay", error="no money").gets(1, "1", "web_search", "[1, 2]")
+
+    began, finished = (made for made in story.progress if made.state == "executing_tools")
+    tools = ("web_search", "pay")
+    assert began == Progress(
+        state="executing_tools", phase="started", message="Using tools", iteration=1, of=4, tools=tools, total=2
+    )
+    assert finished == began.model_copy(
+        update={"phase": "completed", "message": "2 found for “tides”; pay failed: no money", "ok": 1}
+    )
+
+
+def test_every_state_that_begins_is_finished():
+    failed = Story().model(1, "a", "b").asks(1, "1", "a").add(e.JobFailed, error=Failure(code="x", message="y"))
+    for story in (searched(), failed):
+        begun = [made for made in story.progress if made.phase == "started"]
+        ended = [made for made in story.progress if made.phase == "completed"]
+        assert [made.state for made in begun] == [made.state for made in ended]
+
+
+async def test_progress_is_told_only_of_events_after_the_last_id():
+    story = searched()
+
+    async def news() -> AsyncGenerator[e.Event | None, None]:
+        for event in story.events:
+            yield event
+        yield None
+
+    seen = len(story.events) - 2
+    told = [item async for item in with_progress(news(), after_seq=seen)]
+
+    assert [item for item in told if not isinstance(item, Progress)] == [*story.events[seen:], None]
+    first = told[0]
+    assert isinstance(first, Progress) and (first.state, first.phase, first.of) == ("reasoning", "completed", 4)
