@@ -13,7 +13,7 @@ from wayline.contracts import ids
 from wayline.contracts.money import NANO_USD
 from wayline.simulator import Charge
 
-from .world import TENANT, World
+from .platform import TENANT, FaultPlatform
 
 NOTHING = Decimal(0)
 UNSEEN = frozenset({e.LOST, "cancelled", "time_limit", "open"})
@@ -127,24 +127,24 @@ class Books:
             if not bounds.lower_usd <= billed <= bounds.upper_usd:
                 yield f"{name} ({self.calls[name].code}): {billed} is not in {bounds.lower_usd}..{bounds.upper_usd}"
 
-    async def against_tracing(self, world: World) -> None:
+    async def against_tracing(self, platform: FaultPlatform) -> None:
         """The log and what is read from tracing: the ledger and the spans, call by call."""
-        rows = await world.sql("SELECT * FROM tracing.ledger WHERE kind IN ('model', 'aux')")
+        rows = await platform.sql("SELECT * FROM tracing.ledger WHERE kind IN ('model', 'aux')")
         assert {row["attempt_id"]: row["cost_usd"] for row in rows if row["settled"]} == self.settled
         bounds = {row["attempt_id"]: (row["lower_usd"], row["upper_usd"]) for row in rows if not row["settled"]}
         assert bounds == {name: (b.lower_usd, b.upper_usd) for name, b in self.unsettled.items()}
         assert [row["attempt_id"] for row in rows if row["open"]] == []
-        spans = await world.sql("SELECT span_id, cost_usd FROM tracing.spans WHERE cost_usd IS NOT NULL")
+        spans = await platform.sql("SELECT span_id, cost_usd FROM tracing.spans WHERE cost_usd IS NOT NULL")
         priced = {self.calls[name].span_id: usd for name, usd in self.settled.items() if usd}
         assert {row["span_id"]: row["cost_usd"] for row in spans if row["cost_usd"]} == priced
-        jobs = await world.sql("SELECT job_id, cost_usd FROM tracing.jobs")
+        jobs = await platform.sql("SELECT job_id, cost_usd FROM tracing.jobs")
         assert {row["job_id"]: row["cost_usd"] for row in jobs} | self.by_job(self.settled) == {
             row["job_id"]: row["cost_usd"] for row in jobs
         }
 
-    async def against_the_reservations(self, world: World) -> None:
+    async def against_the_reservations(self, platform: FaultPlatform) -> None:
         """The log and what budgets were settled with, job by job and in sum."""
-        rows = {row["job_id"]: row for row in await world.sql("SELECT * FROM router.reservations")}
+        rows = {row["job_id"]: row for row in await platform.sql("SELECT * FROM router.reservations")}
         assert {row["state"] for row in rows.values()} == {"settled"}
         nothing = dict.fromkeys(rows, NOTHING)
         settled, upper = nothing | self.by_job(self.settled), nothing | self.by_job(self.upper())
@@ -157,7 +157,7 @@ class Books:
         assert {job_id: usd for job_id, usd in held.items() if usd < settled[job_id] + upper[job_id]} == {}, (
             "less is held for a job that was given up than it may have cost"
         )
-        [window] = await world.sql("SELECT * FROM router.budget_windows")
+        [window] = await platform.sql("SELECT * FROM router.budget_windows")
         spent = sum((settled[job_id] for job_id in known), NOTHING)
         unsure = sum((upper[job_id] for job_id in known), sum(held.values(), NOTHING))
         assert (window["spent_usd"], window["reserved_usd"], window["unsettled_usd"]) == (spent, NOTHING, unsure)

@@ -10,8 +10,8 @@ from wayline.contracts.agents import Agent, AgentConfig, PutAgent, Routing
 from wayline.contracts.models import ModelCard, PutModel, Tier
 from wayline.testkit import until
 
-from .conftest import MakeWorld
-from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, World, calls, says
+from .conftest import MakePlatform
+from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, FaultPlatform, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -20,66 +20,66 @@ POINTS = [point for point in Failpoint if point.startswith("executor.") and poin
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld) -> World:
-    world = await make_world()
-    await world.fleet.ensure("router", "tool_registry")
+async def platform(make_platform: MakePlatform) -> FaultPlatform:
+    platform = await make_platform()
+    await platform.fleet.ensure("router", "tool_registry")
     # A type of task is asked for only where the answer can change the model.
     tiers: dict[str, Tier] = {"sorter": "flash", "plain": "standard", "dear": "premium"}
     for model, tier in tiers.items():
         card = ModelCard(provider="chat", model=model, tier=tier)
-        await world.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+        await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
     routing = Routing(fast="chat/sorter", primary="chat/plain", escalation="chat/dear")
     sorter = AgentConfig(routing=routing, classify=True)
-    await world.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
-    return world
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
+    return platform
 
 
 @pytest.mark.parametrize("point", POINTS)
-async def test_after_a_kill_there_another_executor_ends_every_job_once(world: World, point: Failpoint):
+async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
-        await world.forget_outcome(asking, 1, call)
+        await platform.forget_outcome(asking, 1, call)
 
-    doomed = await world.fleet.start("executor", point)
-    await world.submit(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
-    await world.submit(asking, calls(ONCE, ONCE), says("decided"))
-    await world.submit(sorted_, says("negotiation"), agent="sorter", model=None)
-    await world.until_dead(doomed, both, asking)
+    doomed = await platform.fleet.start("executor", point)
+    await platform.submit_plan(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
+    await platform.submit_plan(asking, calls(ONCE, ONCE), says("decided"))
+    await platform.submit_plan(sorted_, says("negotiation"), agent="sorter", model=None)
+    await platform.until_dead(doomed, both, asking)
 
-    fresh = await world.fleet.start("executor")
-    await world.until_ended(both, asking, sorted_)
-    await world.until_quiet()
-    await world.fleet.stop("executor")
+    fresh = await platform.fleet.start("executor")
+    await platform.until_ended(both, asking, sorted_)
+    await platform.until_quiet()
+    await platform.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await world.check(both, asking, sorted_)
+    await platform.check(both, asking, sorted_)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
-        ran = [key for said, key in world.effects.calls() if said == tool and f"/{both}/1/" in key]
+        ran = [key for said, key in platform.effects.calls() if said == tool and f"/{both}/1/" in key]
         assert len(ran) == 1, (tool, ran)
-    assert {(await world.job(job)).life.status for job in (both, asking, sorted_)} == {"completed"}
-    asked = [attempt for attempt, _ in world.chat.calls if f"/{sorted_}/0/a" in attempt]
+    assert {(await platform.job(job)).life.status for job in (both, asking, sorted_)} == {"completed"}
+    asked = [attempt for attempt, _ in platform.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"
-    assert await world.dead_letters() == []
+    assert await platform.dead_letters() == []
 
 
 @pytest.mark.parametrize("point", HAND_BACKS)
-async def test_a_job_ends_after_its_executor_was_killed_handing_it_back(world: World, point: Failpoint):
+async def test_a_job_ends_after_its_executor_was_killed_handing_it_back(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
-    doomed = await world.fleet.start("executor", point)
-    await world.submit(name, calls(ONCE, hold=name), says("done"))
-    await until(lambda: name in world.holds, within=60, why="the model call is under way")
+    doomed = await platform.fleet.start("executor", point)
+    await platform.submit_plan(name, calls(ONCE, hold=name), says("done"))
+    await until(lambda: name in platform.holds, within=60, why="the model call is under way")
     doomed.drain()
-    world.holds[name].set()
-    await world.until_dead(doomed)
+    platform.holds[name].set()
+    await platform.until_dead(doomed)
 
-    await world.fleet.start("executor")
-    await world.until_ended(name)
-    await world.until_quiet()
-    await world.fleet.stop("executor")
+    await platform.fleet.start("executor")
+    await platform.until_ended(name)
+    await platform.until_quiet()
+    await platform.fleet.stop("executor")
 
-    await world.check(name)
-    assert (await world.job(name)).life.status == "completed"
-    assert await world.dead_letters() == []
+    await platform.check(name)
+    assert (await platform.job(name)).life.status == "completed"
+    assert await platform.dead_letters() == []

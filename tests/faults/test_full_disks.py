@@ -24,8 +24,8 @@ from wayline.testkit.databases import make_template
 from wayline.testkit.disks import SmallDisk, small_disk
 from wayline.testkit.fixtures import FAST
 
-from .conftest import ACK_WAIT_S, MakeWorld
-from .world import EVERY_EFFECT, ONCE, TENANT, World, calls, says
+from .conftest import ACK_WAIT_S, MakePlatform
+from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, encode_plan, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
 
@@ -60,39 +60,41 @@ async def postgres(postgres_disk: SmallDisk) -> AsyncIterator[PostgresServer]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(nats_disk: SmallDisk, postgres: PostgresServer, make_world: MakeWorld) -> AsyncIterator[World]:
+async def platform(
+    nats_disk: SmallDisk, postgres: PostgresServer, make_platform: MakePlatform
+) -> AsyncIterator[FaultPlatform]:
     """A platform whose servers are watched as `wayline up` does; the disks stay until it is gone."""
-    world = await make_world("gateway", "tracing", postgres=postgres, nats_disk=nats_disk.path)
-    world.port = free_port()
-    world.fleet.set("gateway", WAYLINE_HTTP_PORT=str(world.port))
-    world.fleet.set("tracing", WAYLINE_TRACING_DRIFT_EVERY_S=1)
-    await world.fleet.ensure(*SERVICES)
+    platform = await make_platform("gateway", "tracing", postgres=postgres, nats_disk=nats_disk.path)
+    platform.port = free_port()
+    platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(platform.port))
+    platform.fleet.set("tracing", WAYLINE_TRACING_DRIFT_EVERY_S=1)
+    await platform.fleet.ensure(*SERVICES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watch, "STORES_EVERY_S", 0.5)
         patch.setattr(watch, "ROOM_MIN_BYTES", 24 * 1024 * 1024)
-        servers = watch.Watch([world.nats, postgres], print_line=lambda _: None, check=world.bus.check)
+        servers = watch.Watch([platform.nats.server, postgres], print_line=lambda _: None, check=platform.bus.check)
         watching = asyncio.create_task(servers.run())
-        yield world
+        yield platform
         watching.cancel()
         await asyncio.wait({watching})
 
 
-async def begin(world: World, name: str) -> list[str]:
+async def begin(platform: FaultPlatform, name: str) -> list[str]:
     """Jobs in the middle of their work: at least one has had an effect, none has ended."""
     jobs = [f"{name}-{n}" for n in range(JOBS)]
     for job_id in jobs:
-        await world.submit(job_id, calls(*EVERY_EFFECT), calls(*EVERY_EFFECT), calls(ONCE), says("done"))
+        await platform.submit_plan(job_id, calls(*EVERY_EFFECT), calls(*EVERY_EFFECT), calls(ONCE), says("done"))
 
     def acted() -> bool:
-        return any(f"/{name}-" in key for _, key in world.effects.calls())
+        return any(f"/{name}-" in key for _, key in platform.effects.calls())
 
     await until(acted, within=60, why="the jobs are at work")
     return jobs
 
 
-async def until_told(world: World, need: str, words: str) -> None:
+async def until_told(platform: FaultPlatform, need: str, words: str) -> None:
     """Wait until the gateway's probe says what is wrong."""
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{world.port}", timeout=20) as http:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.port}", timeout=20) as http:
 
         async def told() -> bool:
             answer = await http.get("/health/ready")
@@ -101,8 +103,8 @@ async def until_told(world: World, need: str, words: str) -> None:
         await until(told, within=60, why=f"the probe says of {need}: {words}")
 
 
-async def until_ready(world: World) -> None:
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{world.port}", timeout=20) as http:
+async def until_ready(platform: FaultPlatform) -> None:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.port}", timeout=20) as http:
 
         async def ready() -> bool:
             return (await http.get("/health/ready")).status_code == 200
@@ -110,12 +112,12 @@ async def until_ready(world: World) -> None:
         await until(ready, within=60, why="the gateway is ready again")
 
 
-async def submit_until_refused(world: World, name: str) -> tuple[list[str], dict[str, Any]]:
+async def submit_until_refused(platform: FaultPlatform, name: str) -> tuple[list[str], dict[str, Any]]:
     """Submit over HTTP until the first refusal; returns the jobs that were accepted, and the problem."""
     accepted: list[str] = []
     for number in range(SUBMISSIONS_MAX):
         job_id = f"{name}-http-{number}"
-        answer = await post(world, job_id)
+        answer = await post(platform, job_id)
         if answer.status_code != 202:
             assert answer.headers["content-type"] == "application/problem+json"
             assert "retry-after" in answer.headers
@@ -124,29 +126,29 @@ async def submit_until_refused(world: World, name: str) -> tuple[list[str], dict
     raise AssertionError(f"{SUBMISSIONS_MAX} jobs were accepted")
 
 
-async def post(world: World, job_id: str) -> httpx2.Response:
-    body = {"job_id": job_id, "agent": "assistant", "input": world.written([says("done")])}
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{world.port}", timeout=REFUSED_WITHIN_S) as http:
+async def post(platform: FaultPlatform, job_id: str) -> httpx2.Response:
+    body = {"job_id": job_id, "agent": "assistant", "input": encode_plan([says("done")])}
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.port}", timeout=REFUSED_WITHIN_S) as http:
         return await http.post("/v1/jobs", json={**body, "options": {"model": "chat/x"}})
 
 
-async def end_well(world: World, jobs: list[str]) -> None:
+async def end_well(platform: FaultPlatform, jobs: list[str]) -> None:
     """Every job ends once, completed; nothing was put aside, and tracing's tables equal the logs."""
-    await world.until_ended(*jobs, within=120)
-    await world.until_quiet(within=60)
-    await world.check(*jobs)
-    assert {(await world.job(job_id)).life.status for job_id in jobs} == {"completed"}
-    assert await world.dead_letters() == []
-    await world.until_traced(*jobs, within=60)
+    await platform.until_ended(*jobs, within=120)
+    await platform.until_quiet(within=60)
+    await platform.check(*jobs)
+    assert {(await platform.job(job_id)).life.status for job_id in jobs} == {"completed"}
+    assert await platform.dead_letters() == []
+    await platform.until_traced(*jobs, within=60)
     ledger = "SELECT job_id, count(*) AS calls, coalesce(sum(cost_usd), 0) AS usd FROM tracing.ledger GROUP BY 1"
-    booked = {row["job_id"]: (row["calls"], row["usd"]) for row in await world.sql(ledger)}
-    assert {job_id: booked[job_id] for job_id in jobs} == {job_id: await paid(world, job_id) for job_id in jobs}
-    assert [len(world.fleet.running(name)) for name in SERVICES] == [1] * len(SERVICES)
+    booked = {row["job_id"]: (row["calls"], row["usd"]) for row in await platform.sql(ledger)}
+    assert {job_id: booked[job_id] for job_id in jobs} == {job_id: await paid(platform, job_id) for job_id in jobs}
+    assert [len(platform.fleet.running(name)) for name in SERVICES] == [1] * len(SERVICES)
 
 
-async def paid(world: World, job_id: str) -> tuple[int, Decimal]:
+async def paid(platform: FaultPlatform, job_id: str) -> tuple[int, Decimal]:
     """What a job's log says was paid for: how often, and what of it has a price."""
-    events = [event async for event in JobLog(world.bus, TENANT, job_id).read()]
+    events = [event async for event in JobLog(platform.bus, TENANT, job_id).read()]
     calls = [event for event in events if isinstance(event, e.ModelCompleted)]
     costs = [event.cost_usd for event in events if isinstance(event, e.ToolCompleted) and event.cost_usd is not None]
     return len(calls) + len(costs), sum((call.cost_usd or Decimal(0) for call in calls), sum(costs, Decimal(0)))
@@ -158,38 +160,42 @@ async def lasts(seconds: float) -> None:
     await until(lambda: time.monotonic() - begun > seconds, within=seconds + 5, why=f"{seconds} s are over")
 
 
-async def test_jobs_go_on_after_the_disk_of_postgres_was_full(world: World, postgres_disk: SmallDisk):
-    jobs = await begin(world, "postgres-full")
+async def test_jobs_go_on_after_the_disk_of_postgres_was_full(platform: FaultPlatform, postgres_disk: SmallDisk):
+    jobs = await begin(platform, "postgres-full")
 
     postgres_disk.fill()
-    jobs += [await world.submit(f"postgres-full-bus-{n}", calls(ONCE), says("done")) for n in range(JOBS)]
-    accepted, problem = await submit_until_refused(world, "postgres-full")
-    await until_told(world, "postgres", "Postgres")
+    jobs += [await platform.submit_plan(f"postgres-full-bus-{n}", calls(ONCE), says("done")) for n in range(JOBS)]
+    accepted, problem = await submit_until_refused(platform, "postgres-full")
+    await until_told(platform, "postgres", "Postgres")
     await lasts(3 * ACK_WAIT_S)
     postgres_disk.free()
 
     assert (problem["status"], problem["code"]) == (503, "unavailable")
     assert problem["detail"].startswith("the database does not answer")
-    await until_ready(world)
-    assert (await post(world, problem["job_id"])).status_code in {200, 202}
-    await end_well(world, [*jobs, *accepted, problem["job_id"]])
+    await until_ready(platform)
+    assert (await post(platform, problem["job_id"])).status_code in {200, 202}
+    await end_well(platform, [*jobs, *accepted, problem["job_id"]])
 
 
-async def test_jobs_go_on_after_the_disk_of_nats_was_full(world: World, nats_disk: SmallDisk):
-    jobs = await begin(world, "nats-full")
-    first = world.nats.pid
+async def test_jobs_go_on_after_the_disk_of_nats_was_full(platform: FaultPlatform, nats_disk: SmallDisk):
+    jobs = await begin(platform, "nats-full")
+    first = platform.nats.server.pid
 
     nats_disk.fill()
-    accepted, problem = await submit_until_refused(world, "nats-full")
-    await until_told(world, "bus", "its disk may be full")
+    accepted, problem = await submit_until_refused(platform, "nats-full")
+    await until_told(platform, "bus", "its disk may be full")
     await lasts(3 * ACK_WAIT_S)
-    assert world.nats.pid == first, "nothing is gained by a restart while there is no room"
+    assert platform.nats.server.pid == first, "nothing is gained by a restart while there is no room"
     nats_disk.free()
 
     assert (problem["status"], problem["code"]) == (503, "unavailable")
     assert "its disk may be full" in problem["detail"]
-    await until(lambda: world.nats.running and world.nats.pid != first, within=60, why="the bus is started again")
-    await until_ready(world)
+    await until(
+        lambda: platform.nats.server.running and platform.nats.server.pid != first,
+        within=60,
+        why="the bus is started again",
+    )
+    await until_ready(platform)
     # Told to come again, its sender may: whether the bus has kept it or not, it is one job.
-    assert (await post(world, problem["job_id"])).status_code in {200, 202}
-    await end_well(world, [*jobs, *accepted, problem["job_id"]])
+    assert (await post(platform, problem["job_id"])).status_code in {200, 202}
+    await end_well(platform, [*jobs, *accepted, problem["job_id"]])

@@ -14,8 +14,8 @@ import pytest_asyncio
 from wayline.embedded.ports import free_port
 from wayline.testkit import until
 
-from .conftest import MakeWorld
-from .world import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, World, calls, says
+from .conftest import MakePlatform
+from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, FaultPlatform, calls, encode_plan, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -25,11 +25,11 @@ RECORDS_APART = 3
 REPLICAS = {"executor": 2, "router": 1, "tool_registry": 1, "tracing": 1, "gateway": 1, "retrieval": 1}
 
 
-class Mayhem:
+class RandomKills:
     """Kills what the seed says, each time after so many more records of the jobs' logs, and starts it again."""
 
-    def __init__(self, world: World, *, seed: int, kills: dict[str, int], records: int) -> None:
-        self._world = world
+    def __init__(self, platform: FaultPlatform, *, seed: int, kills: dict[str, int], records: int) -> None:
+        self._world = platform
         self._random = random.Random(seed)
         victims = [name for name, n in kills.items() for _ in range(n)]
         self._random.shuffle(victims)
@@ -43,8 +43,8 @@ class Mayhem:
 
     async def go_on(self, *, hurry: bool = False) -> bool:
         """Kill what is due, replace what is dead; whether the plan is used up."""
-        world = self._world
-        written = world.records_seen
+        platform = self._world
+        written = platform.records_seen
         # Live messages are lost while NATS is away: the count may end short of the last kill.
         if hurry and self.plan:
             written = max(written, self.plan[0][0], self._apart())
@@ -52,21 +52,21 @@ class Mayhem:
             _, victim = self.plan.pop(0)
             self.done.append((written, victim))
             if victim == NATS:
-                await world.nats.kill()
-                await world.nats.start()
+                await platform.nats.server.kill()
+                await platform.nats.server.start()
                 continue
-            running = world.fleet.running(victim)
+            running = platform.fleet.running(victim)
             if running:
                 self._random.choice(running).kill()
         for name, n in REPLICAS.items():
-            while name in world.served and len(world.fleet.running(name)) < n:
-                world.fleet.spawn(name)
+            while name in platform.served and len(platform.fleet.running(name)) < n:
+                platform.fleet.spawn(name)
         return not self.plan
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld, request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    yield await make_world("tracing", "gateway", "retrieval", delay_ms=request.param)
+async def platform(make_platform: MakePlatform, request: pytest.FixtureRequest) -> AsyncIterator[FaultPlatform]:
+    yield await make_platform("tracing", "gateway", "retrieval", delay_ms=request.param)
 
 
 def plan(n: int) -> list[dict]:
@@ -78,15 +78,15 @@ def plan(n: int) -> list[dict]:
     return [first, *([calls(ONCE, IDEMPOTENT)] if n % 2 else []), says("done")]
 
 
-async def submit_over_http(world: World, job_id: str, n: int) -> None:
+async def submit_over_http(platform: FaultPlatform, job_id: str, n: int) -> None:
     """Ask until the gateway has said that it is accepted, as any client would."""
-    job = {"agent": "assistant", "input": World.written(plan(n)), "job_id": job_id}
+    job = {"agent": "assistant", "input": encode_plan(plan(n)), "job_id": job_id}
     body = {**job, "options": {"model": "chat/x", "max_steps": 20}}
 
     async def accepted() -> bool:
         try:
             async with httpx2.AsyncClient() as client:
-                answer = await client.post(f"http://127.0.0.1:{world.port}/v1/jobs", json=body, timeout=10)
+                answer = await client.post(f"http://127.0.0.1:{platform.port}/v1/jobs", json=body, timeout=10)
         except httpx2.HTTPError:
             return False
         assert answer.status_code in {200, 202, 429, 503}, answer.text
@@ -95,67 +95,67 @@ async def submit_over_http(world: World, job_id: str, n: int) -> None:
     await until(accepted, within=60, why=f"{job_id} is accepted")
 
 
-async def run(world: World, *, seed: int, jobs: int, kills: dict[str, int], over_http: int = 0) -> None:
+async def run(platform: FaultPlatform, *, seed: int, jobs: int, kills: dict[str, int], over_http: int = 0) -> None:
     print(f"random kills: WAYLINE_FAULT_SEED={seed}")
-    world.served = tuple(name for name in REPLICAS if name in kills)
-    for name in world.served:
+    platform.served = tuple(name for name in REPLICAS if name in kills)
+    for name in platform.served:
         for _ in range(REPLICAS[name]):
-            world.fleet.spawn(name)
-    for process in world.fleet.processes:
+            platform.fleet.spawn(name)
+    for process in platform.fleet.processes:
         await process.ready()
     # Every job writes at least six records: the kills fall into the first two thirds of the work.
-    mayhem = Mayhem(world, seed=seed, kills=kills, records=jobs * 4)
+    random_kills = RandomKills(platform, seed=seed, kills=kills, records=jobs * 4)
     names = [f"j{n}" for n in range(jobs)]
     left = set(names)
 
     async def live() -> None:
         for n, job_id in enumerate(names):
             if n < jobs - over_http:
-                await world.submit(job_id, *plan(n))
+                await platform.submit_plan(job_id, *plan(n))
             else:
-                await submit_over_http(world, job_id, n)
+                await submit_over_http(platform, job_id, n)
 
         async def all_ended() -> bool:
-            left.difference_update(await world.led_on(*left))
+            left.difference_update(await platform.advance(*left))
             return not left
 
         await until(all_ended, within=420, why="every job ends")
 
     async def used_up() -> bool:
-        return await mayhem.go_on(hurry=not left) and not left
+        return await random_kills.go_on(hurry=not left) and not left
 
     try:
         await asyncio.gather(live(), until(used_up, within=480, why="everybody was killed"))
     except AssertionError as error:
-        raise AssertionError(f"{error}; {len(left)} left: {sorted(left)[:5]}; killed: {mayhem.done}") from None
-    await mayhem.go_on()
-    await world.until_quiet(60)
-    print(f"killed, after so many records: {mayhem.done}")
+        raise AssertionError(f"{error}; {len(left)} left: {sorted(left)[:5]}; killed: {random_kills.done}") from None
+    await random_kills.go_on()
+    await platform.until_quiet(60)
+    print(f"killed, after so many records: {random_kills.done}")
 
-    await world.check(*names)
+    await platform.check(*names)
     for job_id in names:
-        job = await world.job(job_id)
+        job = await platform.job(job_id)
         assert job.life.status == "completed", (job_id, job.life.error)
-    rows = await world.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")
+    rows = await platform.sql("SELECT count(*) AS n, count(DISTINCT job_id) AS jobs FROM router.reservations")
     assert tuple(rows[0]) == (jobs, jobs)
-    await world.until_traced(*names, within=90)
-    assert await world.dead_letters() == []
+    await platform.until_traced(*names, within=90)
+    assert await platform.dead_letters() == []
 
 
 def seed_of_this_run() -> int:
     return int(os.environ.get("WAYLINE_FAULT_SEED") or random.SystemRandom().randrange(1_000_000))
 
 
-@pytest.mark.parametrize("world", [30], indirect=True)
-async def test_fifteen_jobs_end_exactly_once_though_every_service_is_killed(world: World):
+@pytest.mark.parametrize("platform", [30], indirect=True)
+async def test_fifteen_jobs_end_exactly_once_though_every_service_is_killed(platform: FaultPlatform):
     kills = {"executor": 3, "router": 1, "tool_registry": 1, "tracing": 1, NATS: 1}
-    await run(world, seed=seed_of_this_run(), jobs=15, kills=kills)
+    await run(platform, seed=seed_of_this_run(), jobs=15, kills=kills)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("world", [200], indirect=True)
-async def test_a_hundred_jobs_end_once_though_services_are_killed(world: World):
-    world.port = free_port()
-    world.fleet.set("gateway", WAYLINE_HTTP_PORT=str(world.port))
-    await run(world, seed=seed_of_this_run(), jobs=100, kills={**dict.fromkeys(REPLICAS, 5), NATS: 2}, over_http=20)
+@pytest.mark.parametrize("platform", [200], indirect=True)
+async def test_a_hundred_jobs_end_once_though_services_are_killed(platform: FaultPlatform):
+    platform.port = free_port()
+    platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(platform.port))
+    await run(platform, seed=seed_of_this_run(), jobs=100, kills={**dict.fromkeys(REPLICAS, 5), NATS: 2}, over_http=20)

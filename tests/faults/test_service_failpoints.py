@@ -17,8 +17,8 @@ from wayline.embedded.ports import free_port
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
-from .conftest import MakeWorld
-from .world import EVERY_EFFECT, ONCE, TENANT, World, calls, says
+from .conftest import MakePlatform
+from .platform import EVERY_EFFECT, ONCE, TENANT, FaultPlatform, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -58,63 +58,67 @@ async def test_every_failpoint_belongs_to_a_service_that_is_killed():
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld) -> World:
-    world = await make_world("gateway", "retrieval", "tracing")
-    world.port = free_port()
-    world.fleet.set("gateway", WAYLINE_HTTP_PORT=str(world.port))
-    return world
+async def platform(make_platform: MakePlatform) -> FaultPlatform:
+    platform = await make_platform("gateway", "retrieval", "tracing")
+    platform.port = free_port()
+    platform.fleet.set("gateway", WAYLINE_HTTP_PORT=str(platform.port))
+    return platform
 
 
-async def armed(world: World, point: Failpoint, nth: int) -> ServiceProcess:
+async def armed(platform: FaultPlatform, point: Failpoint, nth: int) -> ServiceProcess:
     """The only process of its service, which will die there; the others live."""
     service = point.split(".")[0]
-    await world.fleet.stop(service)
-    await world.fleet.ensure(*(name for name in OTHERS if name != service))
-    return await world.fleet.start(service, point, nth=nth)
+    await platform.fleet.stop(service)
+    await platform.fleet.ensure(*(name for name in OTHERS if name != service))
+    return await platform.fleet.start(service, point, nth=nth)
 
 
 @pytest.mark.parametrize(("point", "nth"), points("router"))
-async def test_a_router_killed_there_repeats_no_log_ticket_or_settlement(world: World, point: Failpoint, nth: int):
+async def test_a_router_killed_there_repeats_no_log_ticket_or_settlement(
+    platform: FaultPlatform, point: Failpoint, nth: int
+):
     plain, asking, after = (f"{point}-{name}".replace(".", "-") for name in ("plain", "asking", "after"))
-    await world.forget_outcome(asking, 1, "1")
+    await platform.forget_outcome(asking, 1, "1")
 
-    doomed = await armed(world, point, nth)
-    await world.submit(plain, says("done"))
-    await world.submit(asking, calls(ONCE), says("decided"), session=point)
+    doomed = await armed(platform, point, nth)
+    await platform.submit_plan(plain, says("done"))
+    await platform.submit_plan(asking, calls(ONCE), says("decided"), session=point)
     if point in WAKES | TURNS:
         # An executor that hears the answer before it has parked the job goes on, and nobody is woken.
-        await world.until_parked_and_acked(asking)
-    await world.submit(after, says("after"), session=point)
+        await platform.wait_until_parked(asking)
+    await platform.submit_plan(after, says("after"), session=point)
     if point in TURNS:
-        await world.until_parked_and_acked(after)
-    await world.until_dead(doomed, plain, asking)
-    await world.fleet.start("router")
-    await world.until_ended(plain, asking, after)
-    await world.until_quiet()
+        await platform.wait_until_parked(after)
+    await platform.until_dead(doomed, plain, asking)
+    await platform.fleet.start("router")
+    await platform.until_ended(plain, asking, after)
+    await platform.until_quiet()
 
-    await world.check(plain, asking, after)
-    await world.check_turns(asking, after)
-    rows = await world.sql("SELECT state, cap_usd FROM router.reservations WHERE job_id = $1", plain)
+    await platform.check(plain, asking, after)
+    await platform.check_turns(asking, after)
+    rows = await platform.sql("SELECT state, cap_usd FROM router.reservations WHERE job_id = $1", plain)
     assert [(row["state"], row["cap_usd"]) for row in rows] == [("settled", Decimal("0.10"))]
-    assert await world.dead_letters() == []
+    assert await platform.dead_letters() == []
 
 
 @pytest.mark.parametrize(("point", "nth"), points("tool_registry"))
-async def test_a_registry_killed_there_never_lets_a_once_tool_act_twice(world: World, point: Failpoint, nth: int):
+async def test_a_registry_killed_there_never_lets_a_once_tool_act_twice(
+    platform: FaultPlatform, point: Failpoint, nth: int
+):
     job_id = f"{point}-{nth}".replace(".", "-")
 
-    doomed = await armed(world, point, nth)
-    await world.submit(job_id, calls(*EVERY_EFFECT), says("done"))
-    await world.until_dead(doomed, job_id)
-    await world.fleet.start("tool_registry")
-    await world.until_ended(job_id)
-    await world.until_quiet()
+    doomed = await armed(platform, point, nth)
+    await platform.submit_plan(job_id, calls(*EVERY_EFFECT), says("done"))
+    await platform.until_dead(doomed, job_id)
+    await platform.fleet.start("tool_registry")
+    await platform.until_ended(job_id)
+    await platform.until_quiet()
 
-    await world.check(job_id)
-    rows = await world.sql("SELECT tool, key, state, attempt FROM tools.calls WHERE job_id = $1", job_id)
+    await platform.check(job_id)
+    rows = await platform.sql("SELECT tool, key, state, attempt FROM tools.calls WHERE job_id = $1", job_id)
     assert {row["state"] for row in rows} == {"finished"}
     for row in rows:
-        acted = world.effects.count(row["tool"].removeprefix("effects__"), row["key"])
+        acted = platform.effects.count(row["tool"].removeprefix("effects__"), row["key"])
         # Every execution had the lease; the human's word stands for at most one that nobody saw.
         assert acted <= row["attempt"], dict(row)
         if row["tool"] != ONCE:
@@ -122,23 +126,25 @@ async def test_a_registry_killed_there_never_lets_a_once_tool_act_twice(world: W
 
 
 @pytest.mark.parametrize(("point", "nth"), points("gateway"))
-async def test_a_gateway_killed_there_and_asked_again_has_made_one_job(world: World, point: Failpoint, nth: int):
+async def test_a_gateway_killed_there_and_asked_again_has_made_one_job(
+    platform: FaultPlatform, point: Failpoint, nth: int
+):
     own = {"agent": "assistant", "input": '[{"text": "done"}]', "options": {"model": "chat/x"}}
     job_id, key = f"{point}-{nth}".replace(".", "-"), {"Idempotency-Key": f"key-{point}"}
-    jobs = f"http://127.0.0.1:{world.port}/v1/jobs"
+    jobs = f"http://127.0.0.1:{platform.port}/v1/jobs"
 
-    before = await reservations(world)
-    doomed = await armed(world, point, nth)
+    before = await reservations(platform)
+    doomed = await armed(platform, point, nth)
     async with httpx2.AsyncClient() as client:
         with pytest.raises(httpx2.TransportError):
             await client.post(jobs, json={**own, "job_id": job_id})
-        await world.until_dead(doomed)
-        again = await world.fleet.start("gateway", point)
+        await platform.until_dead(doomed)
+        again = await platform.fleet.start("gateway", point)
         with pytest.raises(httpx2.TransportError):
             await client.post(jobs, json=own, headers=key)
-        await world.until_dead(again)
+        await platform.until_dead(again)
 
-        await world.fleet.start("gateway")
+        await platform.fleet.start("gateway")
         first = await client.post(jobs, json={**own, "job_id": job_id})
         second = await client.post(jobs, json=own, headers=key)
         third = await client.post(jobs, json=own, headers=key)
@@ -146,53 +152,57 @@ async def test_a_gateway_killed_there_and_asked_again_has_made_one_job(world: Wo
     assert {first.status_code, second.status_code, third.status_code} <= {200, 202}
     assert first.json()["job_id"] == job_id
     assert second.json()["job_id"] == third.json()["job_id"] != job_id
-    await world.until_ended(job_id, second.json()["job_id"])
-    await world.until_quiet()
+    await platform.until_ended(job_id, second.json()["job_id"])
+    await platform.until_quiet()
 
-    await world.check(job_id, second.json()["job_id"])
-    assert await reservations(world) == before + 2
+    await platform.check(job_id, second.json()["job_id"])
+    assert await reservations(platform) == before + 2
 
 
-async def reservations(world: World) -> int:
-    return (await world.sql("SELECT count(*) AS n FROM router.reservations"))[0]["n"]
+async def reservations(platform: FaultPlatform) -> int:
+    return (await platform.sql("SELECT count(*) AS n FROM router.reservations"))[0]["n"]
 
 
 @pytest.mark.parametrize(("point", "nth"), points("retrieval"))
-async def test_a_document_whose_indexer_is_killed_there_is_indexed_once(world: World, point: Failpoint, nth: int):
+async def test_a_document_whose_indexer_is_killed_there_is_indexed_once(
+    platform: FaultPlatform, point: Failpoint, nth: int
+):
     document_id = f"{point}-{nth}".replace(".", "-")
     text = "\n\n".join(f"Passage {n} tells of the sea and of its {n} tides." for n in range(PASSAGES))
 
-    doomed = await armed(world, point, nth)
+    doomed = await armed(platform, point, nth)
     message = IndexDocument(tenant=TENANT, document_id=document_id, name="sea.txt", text=text)
-    await world.bus.publish(message, msg_id=document_id)
-    await world.until_dead(doomed)
-    await world.fleet.start("retrieval")
+    await platform.bus.publish(message, msg_id=document_id)
+    await platform.until_dead(doomed)
+    await platform.fleet.start("retrieval")
 
     async def indexed() -> Document | None:
         try:
-            document = await world.bus.ask(GetDocument(tenant=TENANT, document_id=document_id), Document)
+            document = await platform.bus.ask(GetDocument(tenant=TENANT, document_id=document_id), Document)
         except WaylineError:
             return None
         return document if document.status == "ready" else None
 
     async def acked() -> bool:
-        return (await world.bus.js.stream_info("INDEX")).state.messages == 0
+        return (await platform.bus.js.stream_info("INDEX")).state.messages == 0
 
     document = await until(indexed, within=60, why="the document is ready")
     await until(acked, within=60, why="its message is acked")
-    (row,) = await world.sql("SELECT count(*) AS n FROM retrieval.chunks WHERE document_id = $1", document_id)
+    (row,) = await platform.sql("SELECT count(*) AS n FROM retrieval.chunks WHERE document_id = $1", document_id)
     assert row["n"] == document.chunks_total == document.chunks_done > 1
-    assert await world.dead_letters() == []
+    assert await platform.dead_letters() == []
 
 
 @pytest.mark.parametrize(("point", "nth"), points("tracing"))
-async def test_tracing_killed_there_still_comes_to_the_logs_own_totals(world: World, point: Failpoint, nth: int):
+async def test_tracing_killed_there_still_comes_to_the_logs_own_totals(
+    platform: FaultPlatform, point: Failpoint, nth: int
+):
     job_id = f"{point}-{nth}".replace(".", "-")
 
-    doomed = await armed(world, point, nth)
-    await world.submit(job_id, calls(*EVERY_EFFECT), says("done"))
-    await asyncio.gather(world.until_dead(doomed), world.until_ended(job_id))
-    await world.fleet.start("tracing")
+    doomed = await armed(platform, point, nth)
+    await platform.submit_plan(job_id, calls(*EVERY_EFFECT), says("done"))
+    await asyncio.gather(platform.until_dead(doomed), platform.until_ended(job_id))
+    await platform.fleet.start("tracing")
 
-    await world.until_traced(job_id)
-    await world.check(job_id)
+    await platform.until_traced(job_id)
+    await platform.check(job_id)

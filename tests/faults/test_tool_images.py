@@ -19,8 +19,8 @@ from wayline.contracts.models import ModelCard, PutModel
 from wayline.testkit import until
 from wayline.testkit.media import png
 
-from .conftest import MakeWorld
-from .world import TENANT, World, says
+from .conftest import MakePlatform
+from .platform import TENANT, FaultPlatform, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -63,23 +63,23 @@ def camera(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld, camera: Path) -> World:
+async def platform(make_platform: MakePlatform, camera: Path) -> FaultPlatform:
     assert len(SMALL) < MESSAGE_MAX < len(LARGE)
-    world = await make_world()
+    platform = await make_platform()
     server = {"name": "camera", "command": sys.executable, "args": [str(camera / "camera.py")]}
-    world.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[{**server, "effects": {"shot": "once"}}])
+    platform.fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=[{**server, "effects": {"shot": "once"}}])
     # The card of a model is pinned only where its provider is configured.
-    world.fleet.set("router", WAYLINE_CHAT_BASE_URL=world.chat.url)
-    await world.fleet.ensure("router", "tool_registry")
+    platform.fleet.set("router", WAYLINE_CHAT_BASE_URL=platform.chat.url)
+    await platform.fleet.ensure("router", "tool_registry")
     card = ModelCard(provider="chat", model="seer", tier="standard", images=True)
-    await world.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
-    return world
+    await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+    return platform
 
 
-async def submit(world: World, job_id: str, last: dict[str, Any]) -> None:
+async def submit(platform: FaultPlatform, job_id: str, last: dict[str, Any]) -> None:
     """A job that takes a small picture, then a large one, and then says something."""
     shots = [{"tools": [["camera__shot", {"of": of}]]} for of in ("small.png", "large.png")]
-    await world.submit(job_id, *shots, last, model="chat/seer")
+    await platform.submit_plan(job_id, *shots, last, model="chat/seer")
 
 
 def seen_in(messages: list[dict[str, Any]]) -> list[bytes]:
@@ -89,13 +89,13 @@ def seen_in(messages: list[dict[str, Any]]) -> list[bytes]:
     return [base64.b64decode(url.rpartition(",")[2]) for url in urls]
 
 
-async def check(world: World, camera: Path, job_id: str) -> None:
+async def check(platform: FaultPlatform, camera: Path, job_id: str) -> None:
     """The job has ended, each picture was taken once, and no call was shown others than its conversation has."""
-    assert (await world.job(job_id)).life.status == "completed"
-    await world.check(job_id)
+    assert (await platform.job(job_id)).life.status == "completed"
+    await platform.check(job_id)
     shots = [key for key in (camera / "shots").read_text().splitlines() if f"/{job_id}/" in key]
     assert shots == [f"{TENANT}/{job_id}/1/1", f"{TENANT}/{job_id}/2/1"]
-    calls = [body["messages"] for attempt, body in world.chat.calls if attempt.startswith(f"{TENANT}/{job_id}/")]
+    calls = [body["messages"] for attempt, body in platform.chat.calls if attempt.startswith(f"{TENANT}/{job_id}/")]
     steps = [sum(message["role"] == "assistant" for message in messages) for messages in calls]
     assert Counter(steps).keys() == {0, 1, 2}
     assert [seen_in(messages) for messages in calls] == [[[], [SMALL], [SMALL, LARGE]][step] for step in steps]
@@ -116,33 +116,35 @@ async def check(world: World, camera: Path, job_id: str) -> None:
     ],
 )
 async def test_after_a_kill_there_the_next_executor_shows_the_same_images(
-    world: World, camera: Path, point: Failpoint, nth: int
+    platform: FaultPlatform, camera: Path, point: Failpoint, nth: int
 ):
     name = point.replace(".", "-")
-    doomed = await world.fleet.start("executor", point, nth=nth)
-    await submit(world, name, says("A wall."))
-    await world.until_dead(doomed, name)
+    doomed = await platform.fleet.start("executor", point, nth=nth)
+    await submit(platform, name, says("A wall."))
+    await platform.until_dead(doomed, name)
 
-    await world.fleet.start("executor")
-    await world.until_ended(name)
-    await world.until_quiet()
-    await world.fleet.stop("executor")
+    await platform.fleet.start("executor")
+    await platform.until_ended(name)
+    await platform.until_quiet()
+    await platform.fleet.stop("executor")
 
-    await check(world, camera, name)
+    await check(platform, camera, name)
 
 
-async def test_a_model_call_cut_by_a_kill_repeats_every_image_byte(world: World, camera: Path):
-    doomed = await world.fleet.start("executor")
-    await submit(world, "cut", says("A wall, and a door.", hold="cut"))
-    await until(lambda: "cut" in world.holds, within=60, why="the model has seen both and is answering")
+async def test_a_model_call_cut_by_a_kill_repeats_every_image_byte(platform: FaultPlatform, camera: Path):
+    doomed = await platform.fleet.start("executor")
+    await submit(platform, "cut", says("A wall, and a door.", hold="cut"))
+    await until(lambda: "cut" in platform.holds, within=60, why="the model has seen both and is answering")
     doomed.kill()
 
-    await world.fleet.start("executor")
-    await world.until_ended("cut")
-    await world.until_quiet()
-    await world.fleet.stop("executor")
+    await platform.fleet.start("executor")
+    await platform.until_ended("cut")
+    await platform.until_quiet()
+    await platform.fleet.stop("executor")
 
-    await check(world, camera, "cut")
-    first, second = [body["messages"] for attempt, body in world.chat.calls if attempt.startswith(f"{TENANT}/cut/3/")]
+    await check(platform, camera, "cut")
+    first, second = [
+        body["messages"] for attempt, body in platform.chat.calls if attempt.startswith(f"{TENANT}/cut/3/")
+    ]
     assert first == second
     assert seen_in(second) == [SMALL, LARGE]

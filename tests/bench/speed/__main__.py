@@ -20,8 +20,8 @@ import uvloop
 from .. import page
 from . import cold, measures, model_call
 from .load import ENGINES, OURS, Client
+from .platform import BenchPlatform, set_up, start_all
 from .report import Results, report
-from .stage import Stage, set_up, start_all
 
 ROOT = Path(__file__).parents[3]
 PARTS = ("load", "model", "most", "memory", "recovery", "cold", "up")
@@ -37,11 +37,11 @@ async def run(parts: set[str], rounds: int) -> Results:
     try:
         async with AsyncExitStack() as stack:
             say("Starting the servers and one process a service ...")
-            stage = await set_up(root, stack)
-            await start_all(stage)
-            results.boot_s = {process.name: process.boot_s for process in stage.processes.values()}
-            client = await stack.enter_async_context(Client.connect(stage.nats.url))
-            await _measure(stage, client, results, parts, rounds)
+            platform = await set_up(root, stack)
+            await start_all(platform)
+            results.boot_s = {process.name: process.boot_s for process in platform.processes.values()}
+            client = await stack.enter_async_context(Client.connect(platform.nats.url))
+            await _measure(platform, client, results, parts, rounds)
         if "up" in parts:
             say("wayline up ...")
             if (seconds := await measures.up_boot_s(root)) is not None:
@@ -59,40 +59,40 @@ def _own_directory() -> Path:
     return root
 
 
-async def _measure(stage: Stage, client: Client, results: Results, parts: set[str], rounds: int) -> None:
+async def _measure(platform: BenchPlatform, client: Client, results: Results, parts: set[str], rounds: int) -> None:
     for engine in ENGINES:
         await client.keep(engine, 16, seconds=2)
     for number in range(1, rounds + 1):
         say(f"round {number} of {rounds}")
         if "load" in parts:
-            await _load(stage, client, results)
+            await _load(platform, client, results)
         if "model" in parts:
-            results.model_calls.append(await model_call.measure(stage, client))
+            results.model_calls.append(await model_call.measure(platform, client))
             say(f"{results.model_calls[-1]}")
         if "most" in parts:
             for engine, most in (await measures.most_in_flight(client, results.most)).items():
                 results.most[engine].append(most)
                 say(f"{engine}: {most} in flight at 200 ms")
-    results.rss_mb = {name: stage.rss_mb(name) for name in (*stage.processes, "nats", "postgres")}
+    results.rss_mb = {name: platform.rss_mb(name) for name in (*platform.processes, "nats", "postgres")}
     if "memory" in parts:
         for engine in ENGINES:
-            results.memory[engine].append(await measures.memory(stage, client, engine))
+            results.memory[engine].append(await measures.memory(platform, client, engine))
             say(f"memory {engine}: {results.memory[engine][-1]}")
     if "recovery" in parts:
-        results.recovery.append(await measures.recovery(stage, client))
+        results.recovery.append(await measures.recovery(platform, client))
         say(f"{results.recovery[-1]}")
     if "cold" in parts:
-        results.cold = await cold.resume(stage)
+        results.cold = await cold.resume(platform)
         say(f"{results.cold}")
 
 
-async def _load(stage: Stage, client: Client, results: Results) -> None:
+async def _load(platform: BenchPlatform, client: Client, results: Results) -> None:
     for engine in ENGINES:
-        alone = await measures.alone(stage, client, engine)
+        alone = await measures.alone(platform, client, engine)
         results.alone[engine].append(alone)
         claimed = f"; claimed {alone.claimed_p50_ms:.1f} p50, {alone.claimed_p99_ms:.1f} p99" if engine == OURS else ""
         say(f"{engine}: {alone.p50_ms:.1f} ms p50, {alone.p99_ms:.1f} p99{claimed}")
-    for engine, sustained in (await measures.sustained(stage, client)).items():
+    for engine, sustained in (await measures.sustained(platform, client)).items():
         results.sustained[engine].append(sustained)
         cpu = ", ".join(f"{name} {ms:.2f}" for name, ms in sustained.cpu_ms.items())
         say(f"{engine}: {sustained.jobs_per_s:.0f} jobs/s, {sustained.total_cpu_ms:.2f} ms CPU a job: {cpu}")

@@ -17,7 +17,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import Head, JobLog, bulk_read, fold
 
-from .stage import Stage
+from .platform import BenchPlatform
 
 STEPS = 300
 RESULT_BYTES = 5_000
@@ -36,18 +36,18 @@ class Cold:
     tokens: int
 
 
-async def resume(stage: Stage) -> Cold:
+async def resume(platform: BenchPlatform) -> Cold:
     """Write the log of a job of 300 tool calls, then take it up as an executor that never saw it."""
-    log = JobLog(stage.bus, "default", JOB_ID)
+    log = JobLog(platform.bus, "default", JOB_ID)
     await _write(log)
-    asked, started = stage.bus.nc.stats["out_msgs"], time.perf_counter()
+    asked, started = platform.bus.nc.stats["out_msgs"], time.perf_counter()
     head = await log.last()
     assert head is not None
     records = await log.records(head.sequence)
     job = fold(e.read_event(value) for record in records for value in record)
-    seconds, requests = time.perf_counter() - started, stage.bus.nc.stats["out_msgs"] - asked
+    seconds, requests = time.perf_counter() - started, platform.bus.nc.stats["out_msgs"] - asked
     size = 0
-    async for message in bulk_read(stage.bus, "EVENTS", log.subject, upto=head.sequence):
+    async for message in bulk_read(platform.bus, "EVENTS", log.subject, upto=head.sequence):
         size += len(message.data)
     said = sum(len(message.model_dump_json()) for message in job.conversation.messages)
     return Cold(size / 1024**2, len(records), requests, seconds, said // BYTES_PER_TOKEN)

@@ -16,7 +16,7 @@ from nats.aio.client import Client as NATS
 from nats.aio.msg import Msg
 
 from . import floor
-from .stage import AGENT
+from .platform import AGENT
 
 TASK = "Tell me the time twice, please."
 OURS, FLOOR = "ours", "floor"

@@ -19,7 +19,7 @@ from wayline.embedded import free_port
 from wayline.journal import JobLog
 
 from .load import ENGINES, FLOOR, OURS, Client, percentile
-from .stage import Process, Stage, get
+from .platform import BenchPlatform, Process, get
 
 ALONE_S = 3.0
 SLICES, SLICE_S, RAMP_S = 4, 3.0, 1.0
@@ -44,7 +44,7 @@ class Alone:
     claimed_p99_ms: float = 0.0
 
 
-async def alone(stage: Stage, client: Client, engine: str) -> Alone:
+async def alone(platform: BenchPlatform, client: Client, engine: str) -> Alone:
     """One job at a time, the model answering at once: all the time there is, is the engine's own."""
     load = await client.keep(engine, 1, seconds=ALONE_S)
     whole = Alone(load.percentile(0.5), load.percentile(0.99))
@@ -52,7 +52,7 @@ async def alone(stage: Stage, client: Client, engine: str) -> Alone:
         return whole
     waits_ms = []
     for job_id, published in load.published.items():
-        first, *_ = await _claims(stage, job_id)
+        first, *_ = await _claims(platform, job_id)
         waits_ms.append((first.at - published).total_seconds() * 1_000)
     return replace(whole, claimed_p50_ms=percentile(waits_ms, 0.5), claimed_p99_ms=percentile(waits_ms, 0.99))
 
@@ -70,7 +70,7 @@ class Sustained:
         return sum(self.cpu_ms.values())
 
 
-async def sustained(stage: Stage, client: Client) -> dict[str, Sustained]:
+async def sustained(platform: BenchPlatform, client: Client) -> dict[str, Sustained]:
     """By engine: 64 jobs in flight; the CPU counts until the last span of the last job is stored.
 
     A few seconds of each in turn, and the mean of them: the machine may be half as fast from one minute to the next.
@@ -78,16 +78,16 @@ async def sustained(stage: Stage, client: Client) -> dict[str, Sustained]:
     slices: dict[str, list[Sustained]] = {engine: [] for engine in ENGINES}
     for _ in range(SLICES):
         for engine in ENGINES:
-            slices[engine].append(await _slice(stage, client, engine))
+            slices[engine].append(await _slice(platform, client, engine))
     return {engine: _mean(found) for engine, found in slices.items()}
 
 
-async def _slice(stage: Stage, client: Client, engine: str) -> Sustained:
-    before = stage.cpu_ms()
+async def _slice(platform: BenchPlatform, client: Client, engine: str) -> Sustained:
+    before = platform.cpu_ms()
     load = await client.keep(engine, IN_FLIGHT, seconds=SLICE_S)
     ended = time.perf_counter()
-    told = await _told(stage) if engine == OURS else ended
-    after, jobs = stage.cpu_ms(), len(load.done_at)
+    told = await _told(platform) if engine == OURS else ended
+    after, jobs = platform.cpu_ms(), len(load.done_at)
     mine = [FLOOR, "nats"] if engine == FLOOR else [name for name in after if name not in OUTSIDE]
     cpu = {name: (after[name] - before.get(name, 0)) / jobs for name in mine}
     return Sustained(load.rate(RAMP_S), cpu, max(0.0, told - ended))
@@ -101,12 +101,12 @@ def _mean(slices: Sequence[Sustained]) -> Sustained:
     )
 
 
-async def _told(stage: Stage) -> float:
+async def _told(platform: BenchPlatform) -> float:
     """Wait until tracing has stored all there is; return when it had, not when that was certain."""
     seen: tuple[int, ...] = ()
     quiet_since = time.perf_counter()
     while time.perf_counter() - quiet_since < SPANS_LEAVE_S:
-        infos = [await stage.bus.js.consumer_info(c.stream, c.name) for c in (EVENTS_TRACING, TELEMETRY_TRACING)]
+        infos = [await platform.bus.js.consumer_info(c.stream, c.name) for c in (EVENTS_TRACING, TELEMETRY_TRACING)]
         stored = tuple(info.ack_floor.stream_seq if info.ack_floor else 0 for info in infos)
         if stored != seen or any((info.num_pending or 0) + (info.num_ack_pending or 0) for info in infos):
             seen, quiet_since = stored, time.perf_counter()
@@ -162,23 +162,23 @@ class Memory:
         return (self.crowded_mb - self.idle_mb) * 1_000 / CROWD
 
 
-async def memory(stage: Stage, client: Client, engine: str) -> Memory:
+async def memory(platform: BenchPlatform, client: Client, engine: str) -> Memory:
     """A fresh process, a few jobs to warm it, then 1,000 jobs that all wait for their first model call."""
     name = FLOOR if engine == FLOOR else "executor"
-    port = urlsplit(stage.model_url).port
+    port = urlsplit(platform.model_url).port
     assert port is not None
-    await stage.restart(name)
+    await platform.restart(name)
     await client.keep(engine, 8, seconds=1.0)
     if others := await _open_requests(port):
         raise SystemExit(f"{others} model calls of other jobs would be counted as this crowd's")
-    idle = stage.rss_mb(name)
+    idle = platform.rss_mb(name)
     waiting = [(await client.submit(engine, model_ms=CROWD_MODEL_MS))[1] for _ in range(CROWD)]
     deadline = time.perf_counter() + CROWD_MODEL_MS / 1_000
     held = 0
     while held < CROWD and time.perf_counter() < deadline:
         await asyncio.sleep(0.1)
         held = await _open_requests(port)
-    crowded = stage.rss_mb(name)
+    crowded = platform.rss_mb(name)
     if held < CROWD * 0.99:
         print(f"    only {held} of {CROWD} jobs were in flight at once for {engine}", flush=True)
     await asyncio.wait_for(asyncio.gather(*waiting), 180)
@@ -202,25 +202,25 @@ class Recovery:
     """… and until its last job was done."""
 
 
-async def recovery(stage: Stage, client: Client) -> Recovery:
+async def recovery(platform: BenchPlatform, client: Client) -> Recovery:
     """kill -9 one of two executors in the middle of model calls."""
-    victim = stage.processes["executor"]
-    other = await stage.start("executor", name="executor 2")
+    victim = platform.processes["executor"]
+    other = await platform.start("executor", name="executor 2")
     jobs = [await client.submit(OURS, model_ms=RECOVERY_MODEL_MS) for _ in range(RECOVERY_JOBS)]
     await asyncio.sleep(RECOVERY_MODEL_MS * 1.5 / 1_000)
     killed, clock = datetime.now(UTC), time.perf_counter()
     await victim.kill()
     await asyncio.gather(*(waiter for _, waiter in jobs))
     done_s = time.perf_counter() - clock
-    claims = [await _claims(stage, job_id) for job_id, _ in jobs]
+    claims = [await _claims(platform, job_id) for job_id, _ in jobs]
     taken = [(claim.at - killed).total_seconds() for _, *later in claims for claim in later[:1]]
-    await stage.start("executor")
+    await platform.start("executor")
     await other.stop()
     return Recovery(len(taken), max(taken, default=0.0), done_s)
 
 
-async def _claims(stage: Stage, job_id: str) -> list[JobClaimed]:
-    return [event async for event in JobLog(stage.bus, "default", job_id).read() if isinstance(event, JobClaimed)]
+async def _claims(platform: BenchPlatform, job_id: str) -> list[JobClaimed]:
+    return [event async for event in JobLog(platform.bus, "default", job_id).read() if isinstance(event, JobClaimed)]
 
 
 async def up_boot_s(root: Path) -> float | None:

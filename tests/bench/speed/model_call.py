@@ -16,7 +16,7 @@ from ..adapters.ways import OURS as ADAPTER
 from ..adapters.ways import RAW, TYPED, WIRES, Call, Ways
 from . import floor
 from .load import OURS, TASK, Client
-from .stage import INSTRUCTIONS, Stage
+from .platform import INSTRUCTIONS, BenchPlatform
 
 CALLS = 8
 IN_FLIGHT = 32
@@ -40,12 +40,12 @@ class ModelCall:
         return self.executor - self.adapter
 
 
-async def measure(stage: Stage, client: Client) -> ModelCall:
+async def measure(platform: BenchPlatform, client: Client) -> ModelCall:
     """Jobs with eight tool calls, in eight steps or in one: what seven more model calls cost is the difference."""
-    apart, together = [await _jobs(stage, client, plan) for plan in (f"{CALLS}x1", f"1x{CALLS}")]
+    apart, together = [await _jobs(platform, client, plan) for plan in (f"{CALLS}x1", f"1x{CALLS}")]
     assert apart.tool_calls == together.tool_calls == CALLS, (apart, together)
     executor = (apart.cpu_ms - together.cpu_ms) / (apart.model_calls - together.model_calls)
-    ways = Ways(WIRES["chat"], stage.model_url, _midway())
+    ways = Ways(WIRES["chat"], platform.model_url, _midway())
     try:
         cost = {name: await _cpu_ms(call) for name, call in ways.calls.items()}
     finally:
@@ -62,12 +62,12 @@ class _Jobs:
     tool_calls: int
 
 
-async def _jobs(stage: Stage, client: Client, plan: str) -> _Jobs:
+async def _jobs(platform: BenchPlatform, client: Client, plan: str) -> _Jobs:
     await client.keep(OURS, IN_FLIGHT, seconds=1.0, plan=plan)
-    before = stage.cpu_ms()["executor"]
+    before = platform.cpu_ms()["executor"]
     load = await client.keep(OURS, IN_FLIGHT, seconds=PHASE_S, plan=plan)
-    cpu_ms = (stage.cpu_ms()["executor"] - before) / len(load.done_at)
-    told = [event.type async for event in JobLog(stage.bus, "default", next(iter(load.published))).read()]
+    cpu_ms = (platform.cpu_ms()["executor"] - before) / len(load.done_at)
+    told = [event.type async for event in JobLog(platform.bus, "default", next(iter(load.published))).read()]
     return _Jobs(cpu_ms, told.count("model.completed"), told.count("tool.completed"))
 
 

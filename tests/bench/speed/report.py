@@ -14,7 +14,7 @@ from .cold import STEPS, Cold
 from .load import FLOOR, OURS
 from .measures import P50_MAX_MS, THINKING_MS, Alone, Memory, Recovery, Sustained
 from .model_call import ModelCall
-from .stage import ACK_WAIT_S
+from .platform import ACK_WAIT_S
 
 CLAIMED_P50_MAX_MS = 6.0
 

@@ -15,18 +15,18 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import stopped
 
-from ..conftest import MakeWorld
-from ..world import World
+from ..conftest import MakePlatform
+from ..platform import FaultPlatform
 from .wire import HEARD, Wire
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(make_world: MakeWorld) -> World:
-    return await make_world()
+async def platform(make_platform: MakePlatform) -> FaultPlatform:
+    return await make_platform()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def wire(world: World) -> AsyncIterator[Wire]:
+async def wire(platform: FaultPlatform) -> AsyncIterator[Wire]:
     wire, everything = Wire(), asyncio.Queue[Msg]()
 
     async def hear() -> None:
@@ -34,11 +34,11 @@ async def wire(world: World) -> AsyncIterator[Wire]:
             wire.heard.append(await everything.get())
 
     # Not `>`: an ear for every inbox would make pull requests of services that are gone look alive.
-    subscriptions = [await world.bus.nc.subscribe(subject) for subject in HEARD]
+    subscriptions = [await platform.bus.nc.subscribe(subject) for subject in HEARD]
     for subscription in subscriptions:
         # One queue for all of them keeps the order in which the server sent what it sent.
         subscription._pending_queue = everything
-    await world.bus.nc.flush()
+    await platform.bus.nc.flush()
     hearing = asyncio.create_task(hear())
     yield wire
     for subscription in subscriptions:

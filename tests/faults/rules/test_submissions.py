@@ -17,22 +17,22 @@ from wayline.router.adapters.tables import Tables
 from wayline.testkit import until
 
 from ..conftest import ACK_WAIT_S
-from ..world import TENANT, World, says
+from ..platform import TENANT, FaultPlatform, says
 from .scene import ALL, running, types
 from .wire import Wire, ack, on, record
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(world: World):
+async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(platform: FaultPlatform):
     """An outage would use them up: a message past the limit is a job that is stuck for ever."""
     for stream, consumer in (("SUBMIT", "router"), ("RUN", "interactive"), ("RUN", "batch"), ("SIGNALS", "router")):
-        config = (await world.bus.js.consumer_info(stream, consumer)).config
+        config = (await platform.bus.js.consumer_info(stream, consumer)).config
         assert config.max_deliver == -1, (stream, consumer)
 
 
 async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
-    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    platform: FaultPlatform, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     away, real = asyncio.Event(), Tables.admit
 
@@ -43,67 +43,67 @@ async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
 
     monkeypatch.setattr(Tables, "admit", admit)
     monkeypatch.setattr(router_app, "SUBMIT_ROUTER", replace(router_app.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
-    async with running(world, *ALL):
-        await world.submit("r5", says("done"))
+    async with running(platform, *ALL):
+        await platform.submit_plan("r5", says("done"))
         # Six thirds: twice as long as the server would have waited.
         waits = lambda: len([said for _, _, said in wire.acks("SUBMIT") if said == b"+WPI"])  # noqa: E731
         await until(lambda: waits() >= 6, within=60, why="the router says that it is still at it")
         away.set()
-        await world.until_ended("r5")
-        await world.until_quiet()
+        await platform.until_ended("r5")
+        await platform.until_quiet()
     assert {delivery for _, delivery, _ in wire.acks("SUBMIT")} == {1}
 
 
-async def test_rule_6_the_router_queues_tickets_while_submit_is_full(world: World):
+async def test_rule_6_the_router_queues_tickets_while_submit_is_full(platform: FaultPlatform):
     """In one shared full stream no ticket can be published, so no submission acked, so the stream stays full."""
-    js = world.bus.js
+    js = platform.bus.js
     config = (await js.stream_info("SUBMIT")).config
     await js.update_stream(config.evolve(max_msgs=2, max_msgs_per_subject=2))
     try:
-        jobs = [await world.submit(f"r6-{n}", says("done")) for n in range(2)]
+        jobs = [await platform.submit_plan(f"r6-{n}", says("done")) for n in range(2)]
         with pytest.raises(Full):
-            await world.submit("r6-refused", says("done"))
-        async with running(world, *ALL):
-            await world.until_ended(*jobs)
-            await world.until_quiet()
-            await world.submit("r6-refused", says("done"))
-            await world.until_ended("r6-refused")
-            await world.until_quiet()
+            await platform.submit_plan("r6-refused", says("done"))
+        async with running(platform, *ALL):
+            await platform.until_ended(*jobs)
+            await platform.until_quiet()
+            await platform.submit_plan("r6-refused", says("done"))
+            await platform.until_ended("r6-refused")
+            await platform.until_quiet()
     finally:
         await js.update_stream(config)
 
 
-async def test_rule_6_a_full_ticket_queue_delays_submissions_and_loses_none(world: World):
+async def test_rule_6_a_full_ticket_queue_delays_submissions_and_loses_none(platform: FaultPlatform):
     """The accepted job keeps its place in SUBMIT until its ticket is in; it is no dead letter."""
-    js = world.bus.js
+    js = platform.bus.js
     config = (await js.stream_info("RUN")).config
     await js.update_stream(config.evolve(max_msgs=1))
     try:
-        async with running(world, "router"):
-            jobs = [await world.submit(f"r6-run-{n}", says("done")) for n in range(3)]
+        async with running(platform, "router"):
+            jobs = [await platform.submit_plan(f"r6-run-{n}", says("done")) for n in range(3)]
 
             async def all_begun() -> bool:
-                return all([await world.records(job_id) for job_id in jobs])
+                return all([await platform.records(job_id) for job_id in jobs])
 
             await until(all_begun, within=60, why="every job has its log")
-            async with running(world, "executor", "tool_registry"):
-                await world.until_ended(*jobs)
-                await world.until_quiet()
-        assert await world.dead_letters() == []
+            async with running(platform, "executor", "tool_registry"):
+                await platform.until_ended(*jobs)
+                await platform.until_quiet()
+        assert await platform.dead_letters() == []
     finally:
         await js.update_stream(config)
 
 
 async def test_rule_10_a_late_router_repeats_no_reservation_and_no_log(
-    world: World, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    platform: FaultPlatform, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ):
     """The row is never deleted, so that a reservation after the settlement changes nothing; the first record
     is expected at 0."""
-    async with running(world, *ALL):
-        await world.submit("r10", says("done"))
-        await world.until_ended("r10")
-        await world.until_quiet()
-        before, real = await world.records("r10"), JobLog.last
+    async with running(platform, *ALL):
+        await platform.submit_plan("r10", says("done"))
+        await platform.until_ended("r10")
+        await platform.until_quiet()
+        before, real = await platform.records("r10"), JobLog.last
         blind = {"r10"}
 
         async def last(log: JobLog) -> Head | None:
@@ -115,18 +115,18 @@ async def test_rule_10_a_late_router_repeats_no_reservation_and_no_log(
 
         monkeypatch.setattr(JobLog, "last", last)
         mark = len(wire.heard)
-        await world.bus.js.publish(
+        await platform.bus.js.publish(
             f"jobs.submit.{TENANT}", orjson.dumps(orjson.loads(before_submission(wire, "r10"))), headers={}
         )
         await until(lambda: wire.find(ack("SUBMIT"), after=mark), within=60, why="the second submission is acked")
-        await world.until_quiet()
+        await platform.until_quiet()
 
     assert not blind
     first = read_record(before[0].data)
     assert [event.type for event in first] == ["job.submitted", "job.routed"]
-    assert before[0].headers is not None and len(await world.records("r10")) == len(before)
+    assert before[0].headers is not None and len(await platform.records("r10")) == len(before)
     assert wire.find(on("jobs.run."), after=mark) is None
-    rows = await world.sql("SELECT state FROM router.reservations WHERE job_id = 'r10'")
+    rows = await platform.sql("SELECT state FROM router.reservations WHERE job_id = 'r10'")
     assert [row["state"] for row in rows] == ["settled"]
 
 
@@ -137,31 +137,31 @@ def before_submission(wire: Wire, job_id: str) -> bytes:
     return wire.heard[place].data
 
 
-async def test_rule_10_log_then_ticket_then_ack(world: World, wire: Wire):
-    async with running(world, "router"):
-        await world.submit("r10-order", says("done"))
+async def test_rule_10_log_then_ticket_then_ack(platform: FaultPlatform, wire: Wire):
+    async with running(platform, "router"):
+        await platform.submit_plan("r10-order", says("done"))
         await until(lambda: wire.find(ack("SUBMIT")), within=60, why="the submission is acked")
     order = wire.order(record("r10-order", "job.submitted"), on("jobs.run.", job="r10-order"), ack("SUBMIT"))
     assert None not in order and order == sorted(order)  # type: ignore[type-var]
-    async with running(world, *ALL):
-        await world.until_ended("r10-order")
-        await world.until_quiet()
+    async with running(platform, *ALL):
+        await platform.until_ended("r10-order")
+        await platform.until_quiet()
 
 
-async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverable(world: World):
+async def test_rule_25_a_submission_that_kills_every_router_ends_as_undeliverable(platform: FaultPlatform):
     """Twenty deliveries without an end: whoever handles it dies, and everybody else's jobs with it."""
     deaths = 21
-    await world.submit("r25", says("never"))
-    pulled = await world.bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
+    await platform.submit_plan("r25", says("never"))
+    pulled = await platform.bus.js.pull_subscribe_bind(consumer="router", stream="SUBMIT")
     for _ in range(deaths):
         (message,) = await pulled.fetch(1, timeout=10)
         await message.nak()
-    async with running(world, *ALL):
-        await world.until_ended("r25")
-        await world.until_quiet()
-    assert await types(world, "r25") == ["job.submitted", "job.failed"]
-    error = (await world.job("r25")).life.error
+    async with running(platform, *ALL):
+        await platform.until_ended("r25")
+        await platform.until_quiet()
+    assert await types(platform, "r25") == ["job.submitted", "job.failed"]
+    error = (await platform.job("r25")).life.error
     assert error is not None and error.code == "undeliverable"
-    (letter,) = await world.dead_letters()
+    (letter,) = await platform.dead_letters()
     assert (letter[h.DEAD_CODE], letter[h.DEAD_STREAM]) == ("undeliverable", "SUBMIT")
-    await world.bus.js.purge_stream("DEAD")
+    await platform.bus.js.purge_stream("DEAD")

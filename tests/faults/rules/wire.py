@@ -11,7 +11,7 @@ from nats.aio.msg import Msg
 
 from wayline.journal import read_record
 
-from ..world import TENANT
+from ..platform import TENANT
 
 HEARD = tuple("$JS.ACK.> $JS.API.> events.> jobs.> signals.> later.> budgets.> tools.> marker.>".split())
 

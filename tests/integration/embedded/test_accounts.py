@@ -104,7 +104,7 @@ async def test_data_in_a_closed_directory_needs_no_right_of_root(closed_dir: Pat
     assert kept == 1
 
 
-async def test_data_made_in_an_open_directory_is_readable_in_a_closed_one(closed_dir: Path, open_dir: Path):
+async def test_data_from_an_open_directory_is_readable_in_a_closed_one(closed_dir: Path, open_dir: Path):
     opened = open_dir / "opened"
     async with PostgresServer(opened) as server:
         await ask(server, "CREATE TABLE kept AS SELECT 1 AS n")

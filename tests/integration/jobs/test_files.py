@@ -443,7 +443,7 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
 
     jobs = await opened(platform, script)
     await jobs.upload("cat", "cat.png", IMAGE)
-    fleet = await platform.fleet(tmp_path)
+    fleet = await platform.make_fleet(tmp_path)
     fleet.set("executor", ANTHROPIC_BASE_URL=jobs.simulator.url)
     doomed = await fleet.start("executor")
     await jobs.submit("j1", image("cat"), model=CLAUDE)

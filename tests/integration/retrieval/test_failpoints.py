@@ -19,7 +19,7 @@ RETRIEVAL = [point for point in Failpoint if point.startswith("retrieval.")]
 
 @pytest.fixture
 async def fleet(platform: Platform, tmp_path: Path) -> Fleet:
-    return await platform.fleet(tmp_path, "retrieval")
+    return await platform.make_fleet(tmp_path, "retrieval")
 
 
 async def die(bus: Bus, times: int) -> None:

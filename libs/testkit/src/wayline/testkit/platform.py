@@ -14,6 +14,7 @@ import httpx2
 import nats
 import orjson
 from nats.aio.client import Client
+from nats.js.api import RawStreamMsg
 from pydantic import BaseModel
 
 from wayline.chassis import Ask, Bus, Service
@@ -131,7 +132,7 @@ class Platform:
             if not service.bus.nc.is_closed:
                 await service.stop(STOP_GRACE_S)
 
-    async def fleet(self, directory: Path, *names: str) -> Fleet:
+    async def make_fleet(self, directory: Path, *names: str) -> Fleet:
         """Prepare services as processes of their own, those named with their tables; they log into a directory."""
         fleet = Fleet(self.nats.url, directory, seeds=self.nats.seeds)
         self._stack.push_async_callback(fleet.stop)
@@ -262,9 +263,13 @@ class Platform:
 
     async def dead_letters(self) -> list[dict[str, str]]:
         """Return the headers of every dead letter, oldest first."""
+        return [dict(message.headers or {}) for message in await self.dead_letter_messages()]
+
+    async def dead_letter_messages(self) -> list[RawStreamMsg]:
+        """Return every dead letter, oldest first."""
         state = (await self.bus.js.stream_info("DEAD")).state
         stored = range(max(1, state.first_seq), state.last_seq + 1)
-        return [dict((await self.bus.js.get_msg("DEAD", number)).headers or {}) for number in stored]
+        return [await self.bus.js.get_msg("DEAD", number) for number in stored]
 
     async def count(self, stream: str) -> int:
         """Count the messages in a stream."""

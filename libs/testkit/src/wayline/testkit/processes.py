@@ -14,7 +14,6 @@ import orjson
 
 from wayline.chassis import Failpoint
 from wayline.embedded.process import Child, spawn
-from wayline.testkit.databases import Database, migrate_service
 from wayline.testkit.waiting import until
 
 START_WITHIN_S = 60.0
@@ -98,11 +97,6 @@ class Fleet:
     seeds: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The identity of each service, on a bus that knows identities."""
     processes: list[ServiceProcess] = field(default_factory=list)
-
-    async def migrate(self, database: Database, *names: str) -> None:
-        """Make the tables of services, and have them connect there."""
-        for name in names:
-            self.set(name, WAYLINE_POSTGRES_DSN=await migrate_service(database, name))
 
     def set(self, name: str, **env: Any) -> None:
         """Give a service more environment from its next start on; what is not text goes as JSON."""

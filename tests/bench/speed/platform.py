@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 
 from wayline.chassis import Bus, BusSettings
@@ -17,17 +16,14 @@ from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.embedded import NatsServer, PostgresServer, free_port
 from wayline.embedded.nats import minimal_config
-from wayline.store import migrate
+from wayline.testkit import Database
+from wayline.testkit.databases import SCHEMAS, migrate_service
 
 from . import floor
 from .cost import tree_cpu_ms, tree_rss_mb
 
 HERE = Path(__file__).parent
 SERVICES = ("router", "executor", "tool_registry", "tracing", "gateway", "retrieval")
-SCHEMAS = {"router": "router", "tool_registry": "tools", "retrieval": "retrieval", "tracing": "tracing"} | {
-    "gateway": "gateway"
-}
-PASSWORD = "bench"
 AGENT = "bench"
 STEPS_MAX = 16
 INSTRUCTIONS = "You answer in one sentence."
@@ -67,20 +63,22 @@ class Process:
 
 
 @dataclass
-class Stage:
-    """What a measure works on."""
+class BenchPlatform:
+    """What a measure works on: servers that write to disk, and services as in production."""
 
     root: Path
     stack: AsyncExitStack
     nats: NatsServer
     postgres: PostgresServer
+    dsns: dict[str, str]
+    """The addresses of the database for each service's role."""
     bus: Bus
     model_url: str
     processes: dict[str, Process] = field(default_factory=dict)
 
     async def start(self, service: str, *, name: str | None = None) -> Process:
         """Run a service as in production, and wait until it says that it is ready."""
-        port, schema = free_port(), SCHEMAS.get(service)
+        port = free_port()
         env = {
             "WAYLINE_NATS_URL": self.nats.url,
             "WAYLINE_HEALTH_PORT": str(port),
@@ -88,8 +86,8 @@ class Stage:
             "WAYLINE_CHAT_BASE_URL": self.model_url,
             "WAYLINE_EXECUTOR_INTERACTIVE_SLOTS": str(SLOTS),
         }
-        if schema:
-            env["WAYLINE_POSTGRES_DSN"] = self.postgres.dsn(user=f"wayline_{service}", password=PASSWORD)
+        if service in self.dsns:
+            env["WAYLINE_POSTGRES_DSN"] = self.dsns[service]
         started = time.perf_counter()
         process = await self.spawn(name or service, ["-m", f"wayline.{service}"], env)
         await _ready(process, port)
@@ -125,38 +123,31 @@ class Stage:
         return tree_rss_mb(pid.pid)
 
 
-async def set_up(root: Path, stack: AsyncExitStack) -> Stage:
+async def set_up(root: Path, stack: AsyncExitStack) -> BenchPlatform:
     """Servers with fsync on, migrated; the model server; nothing of ours runs yet."""
     config = minimal_config(root / "nats" / "jetstream", sync_interval="always")
     bus_server = await stack.enter_async_context(NatsServer(root / "nats", config=config))
     postgres = await stack.enter_async_context(PostgresServer(root / "postgres"))
-    for service, schema in SCHEMAS.items():
-        await migrate(
-            postgres.dsn(),
-            schema=schema,
-            role=f"wayline_{service}",
-            password=PASSWORD,
-            directory=import_module(f"wayline.{service}.app").migrations(),
-            vector=service == "retrieval",
-        )
+    database = Database("postgres", postgres)
+    dsns = {service: await migrate_service(database, service) for service in SCHEMAS}
     bus = await Bus.connect(BusSettings(nats_url=bus_server.url), service="bench", exit_when_closed=False)
     stack.push_async_callback(bus.close)
     async for _ in declare(bus.js, Limits(ack_wait_s=ACK_WAIT_S)):
         pass
     await floor.declare(bus.js)
     port = free_port()
-    stage = Stage(root, stack, bus_server, postgres, bus, f"http://127.0.0.1:{port}/v1")
-    await stage.spawn("model server", [str(HERE / "model_server.py"), str(port)])
-    return stage
+    platform = BenchPlatform(root, stack, bus_server, postgres, dsns, bus, f"http://127.0.0.1:{port}/v1")
+    await platform.spawn("model server", [str(HERE / "model_server.py"), str(port)])
+    return platform
 
 
-async def start_all(stage: Stage) -> None:
+async def start_all(platform: BenchPlatform) -> None:
     """One after the other, so that each boot time is its own."""
     for service in SERVICES:
-        await stage.start(service)
-    await stage.start_floor()
+        await platform.start(service)
+    await platform.start_floor()
     config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",), max_steps=STEPS_MAX)
-    await stage.bus.ask(PutAgent(tenant="default", name=AGENT, config=config), Agent)
+    await platform.bus.ask(PutAgent(tenant="default", name=AGENT, config=config), Agent)
 
 
 async def _ready(process: Process, port: int) -> None:

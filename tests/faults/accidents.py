@@ -19,12 +19,12 @@ from wayline.contracts.events import TERMINAL_TYPES, JobClaimed
 from wayline.contracts.jobs import Cancel, JobOptions, SubmitJob
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.journal import read_record
-from wayline.simulator import Asked, Facts, Fault, Say, Simulator
+from wayline.simulator import Asked, Facts, Fault, Say
 from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
 
-from .world import CLOCK, TENANT, World
+from .platform import CLOCK, TENANT, FaultPlatform
 
 CLAUDE = ("anthropic/claude-haiku-5-5", "anthropic/claude-sonnet-5-5", "anthropic/claude-opus-5-5")
 GPT = ("openai/gpt-6-luna", "openai/gpt-6.1-terra", "openai/gpt-6-sol")
@@ -37,7 +37,7 @@ EXECUTORS = 2
 ROUNDS_MAX = 4
 OUTPUT_MAX = 300
 TENANT_BUDGET = Decimal(1_000)
-POOR = Decimal("0.004")
+SMALL_BUDGET = Decimal("0.004")
 """A job's budget that ends some of them half-way."""
 CLASSIFIED = 0.3
 """Of all jobs."""
@@ -75,7 +75,7 @@ FAULTS: tuple[tuple[float, MakeFault], ...] = (
 
 
 @dataclass(frozen=True)
-class Fate:
+class JobPlan:
     """What a job is going to meet."""
 
     model: str
@@ -88,7 +88,7 @@ class Fate:
     """Whether a flash model is asked first what type of task it is; a cancel then comes in the middle of that."""
 
 
-class Struck(asyncio.Event):
+class StrikeOnWait(asyncio.Event):
     """Never set: a stream that waits for it says so first, and waits until somebody takes it away."""
 
     def __init__(self, strike: Callable[[], None]) -> None:
@@ -101,11 +101,10 @@ class Struck(asyncio.Event):
 
 
 @dataclass
-class Riot:
+class Accidents:
     """One run: its jobs, and whoever is killed meanwhile."""
 
-    world: World
-    provider: Simulator
+    platform: FaultPlatform
     seed: int
     jobs: int
     strikes: dict[str, int]
@@ -113,7 +112,7 @@ class Riot:
     deaths: int
     """Executors that die at a failpoint."""
     faults: tuple[tuple[float, MakeFault], ...] = FAULTS
-    fates: dict[str, Fate] = field(default_factory=dict)
+    plans: dict[str, JobPlan] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     killed: list[ServiceProcess] = field(default_factory=list)
     _struck: set[str] = field(default_factory=set)
@@ -126,20 +125,20 @@ class Riot:
         strikes = dict(zip(draw.sample(names, len(struck)), struck, strict=True))
         for n, name in enumerate(names):
             rounds = draw.randrange(1, ROUNDS_MAX + 1)
-            self.fates[name] = Fate(
+            self.plans[name] = JobPlan(
                 model=draw.choice(draw.choice(FAMILIES)),
                 rounds=rounds,
                 strikes_in=draw.randrange(rounds),
                 strike=strikes.get(name, ""),
-                budget_usd=POOR if name not in strikes and draw.random() < 0.08 else None,
+                budget_usd=SMALL_BUDGET if name not in strikes and draw.random() < 0.08 else None,
                 # The last ones also: the first executors are gone by then, and some answers arrive.
                 classified=n >= self.jobs - LATE
                 or random.Random(f"{self.seed}:{name}:classified").random() < CLASSIFIED,
             )
         self.left = set(names)
         self._failpoints = iter(zip(cycle(DEADLY), range(self.deaths), strict=False))
-        self.provider.script = self._say
-        self.provider.faults = self._fault
+        self.platform.provider.script = self._say
+        self.platform.provider.faults = self._fault
 
     def _fault(self, asked: Asked) -> Fault:
         draw = random.Random(f"{self.seed}:{asked.attempt}")
@@ -152,22 +151,22 @@ class Riot:
 
     def _say(self, asked: Asked) -> Say:
         job_id = asked.attempt.split("/")[1]
-        fate, done = self.fates[job_id], sum(bool(turn.calls) for turn in asked.turns)
+        plan, done = self.plans[job_id], sum(bool(turn.calls) for turn in asked.turns)
         draw = random.Random(f"{self.seed}:{asked.attempt}:words")
         if "/0/a" in asked.attempt:
             return self._classify(job_id, draw.choice(LABELS))
         text = WORDS * draw.randrange(1, 12)
-        tools = ((CLOCK, {}),) if done + 1 < fate.rounds else ()
-        if fate.strike and done == fate.strikes_in and (fate.strike == DOOM or job_id not in self._struck):
-            held = Struck(lambda: self._strike(job_id, fate.strike))
+        tools = ((CLOCK, {}),) if done + 1 < plan.rounds else ()
+        if plan.strike and done == plan.strikes_in and (plan.strike == DOOM or job_id not in self._struck):
+            held = StrikeOnWait(lambda: self._strike(job_id, plan.strike))
             return Say(text=text, tools=tools, fault=Fault(hold=held, hold_at="middle"))
         return Say(text=text, tools=tools)
 
     def _classify(self, job_id: str, label: str) -> Say:
         # Most jobs ask at the same time: one kill would take the answers of all of them.
-        if self.fates[job_id].strike != "cancel":
+        if self.plans[job_id].strike != "cancel":
             return Say(text=label)
-        held = Struck(lambda: self._strike(job_id, "cancel"))
+        held = StrikeOnWait(lambda: self._strike(job_id, "cancel"))
         return Say(text=label, fault=Fault(hold=held, hold_at="middle"))
 
     def _strike(self, job_id: str, strike: str) -> None:
@@ -177,11 +176,12 @@ class Riot:
 
     async def _do(self, job_id: str, strike: str) -> None:
         if strike == "cancel":
-            return await self.world.signal(job_id, Cancel(by="a test"))
-        records = await self.world.records(job_id)
+            await self.platform.signal(job_id, Cancel(by="a test"))
+            return
+        records = await self.platform.records(job_id)
         claims = [said for record in records for said in read_record(record.data) if isinstance(said, JobClaimed)]
         pid = int(claims[-1].executor.rpartition("-")[2])
-        victim = next(process for process in self.world.fleet.processes if process.pid == pid)
+        victim = next(process for process in self.platform.fleet.processes if process.pid == pid)
         self.killed.append(victim)
         if strike in {"kill", DOOM}:
             return victim.kill()
@@ -191,7 +191,7 @@ class Riot:
 
     def _replace(self) -> None:
         """Have as many executors as there should be; each new one may die at a failpoint of its own."""
-        fleet = self.world.fleet
+        fleet = self.platform.fleet
         for _ in range(EXECUTORS - len(fleet.running("executor"))):
             failpoint, n = next(self._failpoints, (None, 0))
             fleet.spawn("executor", failpoint, nth=DEADLY_AFTER + 7 * n % 23)
@@ -200,14 +200,14 @@ class Riot:
         """Submit every job and see it end, whatever happens to executors meanwhile."""
 
         async def heard(message: Msg) -> None:
-            said = read_record(await self.world.bus.body(message))
+            said = read_record(await self.platform.bus.body(message))
             self.left.difference_update(event.job_id for event in said if event.type in TERMINAL_TYPES)
 
-        heard_ends = await self.world.bus.nc.subscribe("live.*.*", cb=heard)
+        heard_ends = await self.platform.bus.nc.subscribe("live.*.*", cb=heard)
         self._replace()
         # Alone: whoever is held beside a doomed job dies as often.
-        doomed = [name for name, fate in self.fates.items() if fate.strike == DOOM]
-        names = [name for name in self.fates if name not in doomed]
+        doomed = [name for name, plan in self.plans.items() if plan.strike == DOOM]
+        names = [name for name in self.plans if name not in doomed]
         # Most accidents befall the first ones: the last ones meet executors that live long enough to answer.
         for some in (doomed, names[:-LATE], names[-LATE:]):
             for name in some:
@@ -222,15 +222,15 @@ class Riot:
         await asyncio.gather(*self._tasks)
 
     async def _submit(self, name: str) -> None:
-        fate = self.fates[name]
-        options = JobOptions(budget_usd=fate.budget_usd, max_steps=2 * ROUNDS_MAX, max_output_tokens=OUTPUT_MAX)
-        agent = SORTER if fate.classified else agent_of(fate.model)
+        plan = self.plans[name]
+        options = JobOptions(budget_usd=plan.budget_usd, max_steps=2 * ROUNDS_MAX, max_output_tokens=OUTPUT_MAX)
+        agent = SORTER if plan.classified else agent_of(plan.model)
         job = SubmitJob(tenant=TENANT, agent=agent, input=f"Tell me of {name}.", job_id=name, options=options)
-        await self.world.bus.publish(job, msg_id=name)
+        await self.platform.bus.publish(job, msg_id=name)
 
     @property
     def deaths_seen(self) -> int:
-        return sum(process.killed for process in self.world.fleet.processes if process.name == "executor")
+        return sum(process.killed for process in self.platform.fleet.processes if process.name == "executor")
 
 
 def agent_of(model: str) -> str:
@@ -262,14 +262,14 @@ def metered() -> dict[str, Facts]:
     return found
 
 
-async def set_up(world: World) -> None:
-    """The models, the agents and the budget of a riot."""
+async def set_up(platform: FaultPlatform) -> None:
+    """The models, the agents and the budget of a run with accidents."""
     for n, name in enumerate(METERED):
         given, made = _rates(n)
         prices = Prices(rates=Rates(input=given, output=made))
         card = ModelCard(provider="chat", model=name, tier="standard", prices=prices)
-        await world.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
+        await platform.bus.ask(PutModel(tenant=TENANT, card=card), ModelCard)
     for name, config in _agents():
-        await world.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
+        await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
     config = BudgetConfig(limit_usd=TENANT_BUDGET, window="total")
-    await world.bus.ask(PutBudget(tenant=TENANT, name="cap", config=config), Budget)
+    await platform.bus.ask(PutBudget(tenant=TENANT, name="cap", config=config), Budget)

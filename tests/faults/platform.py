@@ -1,4 +1,4 @@
-"""The platform as separate processes, the jobs that the fault tests run on it, and what must be true of every log."""
+"""The platform as separate processes, and the jobs that the fault tests run on it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import asyncpg
 from nats.aio.msg import Msg
-from nats.js.api import RawStreamMsg
+from pydantic import BaseModel
 
-from wayline.chassis import Bus
 from wayline.contracts import headers as h
-from wayline.contracts.events import TERMINAL_TYPES
 from wayline.contracts.ids import trace_id
 from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob, Turn
-from wayline.embedded import NatsServer
-from wayline.journal import Job, JobLog, State, bulk_read, fold, header_fields, leader_read, read_record
+from wayline.journal import Job, bulk_read, leader_read, read_record
+from wayline.simulator import Simulator
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import Database, until
+from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.processes import Fleet, ServiceProcess
+
+from .log_checks import problems, story
 
 TENANT = "default"
 ONCE, IDEMPOTENT = "effects__pay_once", "effects__put_idempotent"
@@ -37,40 +36,47 @@ Reply = dict[str, Any]
 
 
 def calls(*tools: str, **more: Any) -> Reply:
-    """A turn of the model that asks for these tools beside each other."""
+    """Return a turn of the model that asks for these tools beside each other."""
     return {"tools": [[tool, {}] for tool in tools], **more}
 
 
 def says(text: str, **more: Any) -> Reply:
+    """Return a turn of the model that answers."""
     return {"text": text, **more}
 
 
-@dataclass
-class World:
-    """One platform for the tests of a module; each test has jobs of its own."""
+def encode_plan(plan: Sequence[Reply]) -> str:
+    """Return a plan as the input of a job."""
+    return json.dumps(plan)
 
-    nats: NatsServer
-    database: Database
+
+class FaultPlatform(Platform):
+    """A platform of processes for the tests of a module; each test has jobs of its own."""
+
     fleet: Fleet
     chat: ChatServer
     effects: EffectsServer
-    bus: Bus
+    slow: EffectsServer
+    """The same effects, slowly, where a test needs time while a tool works."""
+    provider: Simulator
+    """Every provider, where a test counts money."""
     port: int = 0
     """Of the gateway, where there is one."""
-    slow: EffectsServer = field(init=False)
-    """The same effects, slowly, where a test needs time while a tool works."""
-    answered: set[str] = field(default_factory=set)
-    acted_at_end: dict[tuple[str, str], int] = field(default_factory=dict)
-    """How often a tool had acted for a key when its result was in the log."""
-
-    holds: dict[str, asyncio.Event] = field(default_factory=dict)
-    """Model calls that write one word and then wait, by the name in their turn; the first of a name is held."""
+    tracing_port: int = 0
+    served: tuple[str, ...] = ()
+    """The services that run in a test of random kills."""
     kills: int = 0
     """Executors that a model has killed."""
     records_seen: int = 0
     """Records of all logs since the start."""
-    served: tuple[str, ...] = ()
-    """The services that run in a test of random kills."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.answered: set[str] = set()
+        self.acted_at_end: dict[tuple[str, str], int] = {}
+        """How often a tool had acted for a key when its result was in the log."""
+        self.holds: dict[str, asyncio.Event] = {}
+        """Model calls that write one word and then wait, by the name in their turn; the first of a name is held."""
 
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""
@@ -104,7 +110,7 @@ class World:
 
         await self.bus.nc.subscribe("live.*.*", cb=heard)
 
-    async def submit(
+    async def submit_plan(
         self,
         job_id: str,
         *plan: Reply,
@@ -113,11 +119,11 @@ class World:
         session: str | None = None,
         **options: Any,
     ) -> str:
-        """Publish a job as any client would, and see it accepted."""
+        """Publish a job whose model follows a plan, and wait until the bus has it."""
         job = SubmitJob(
             tenant=tenant,
             agent=agent,
-            input=self.written(plan),
+            input=encode_plan(plan),
             job_id=job_id,
             session_id=session,
             options=JobOptions(**{"model": "chat/x", "max_steps": 20, **options}),
@@ -125,16 +131,8 @@ class World:
         await self.bus.store(job.subject, job.to_wire(), {h.MSG_ID: job_id})
         return job_id
 
-    @staticmethod
-    def written(plan: Sequence[Reply]) -> str:
-        """A plan as the input of a job."""
-        return json.dumps(plan)
-
-    async def job(self, job_id: str) -> Job:
-        return fold([event async for event in JobLog(self.bus, TENANT, job_id).read()])
-
     async def records(self, job_id: str) -> list[Msg]:
-        """Every record of a log, each with what was moved out of it."""
+        """Return every record of a log, each with what was moved out of it."""
         subject = f"events.{TENANT}.{job_id}"
         last = await leader_read(self.bus, "EVENTS", subject)
         if last is None:
@@ -149,7 +147,7 @@ class World:
         left = set(job_ids)
 
         async def all_ended() -> bool:
-            left.difference_update(await self.led_on(*left))
+            left.difference_update(await self.advance(*left))
             return not left
 
         try:
@@ -162,7 +160,7 @@ class World:
         """Wait until a process has died at its failpoint, deciding meanwhile what is asked of a human."""
 
         async def dead() -> bool:
-            await self.led_on(*job_ids)
+            await self.advance(*job_ids)
             return process.exited
 
         try:
@@ -177,21 +175,8 @@ class World:
         present = (await self.bus.js.consumer_info("RUN", "interactive")).config
         await self.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
 
-    async def until_parked_and_acked(self, job_id: str, within: float = 30.0) -> None:
-        """Wait until a job is parked and its ticket acked: from then on only the router can wake it.
-
-        Whoever parked it looks for signals once more before the ack, and wakes it where there is one.
-        """
-
-        async def parked() -> bool:
-            head = await JobLog(self.bus, TENANT, job_id).last()
-            tickets = (await self.bus.js.stream_info("RUN")).state.messages
-            return head is not None and head.state is State.PARKED and tickets == 0
-
-        await until(parked, within=within, why=f"{job_id} is parked and no ticket is left")
-
-    async def led_on(self, *job_ids: str) -> set[str]:
-        """The jobs that have ended; those that wait for a human get an answer."""
+    async def advance(self, *job_ids: str) -> set[str]:
+        """Answer every question of these jobs, and return those that have ended."""
         ended = set()
         for job_id in job_ids:
             job = await self.job(job_id)
@@ -212,8 +197,11 @@ class World:
         answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]
         await asyncio.gather(*(self.signal(job.job_id, answer) for answer in answers))
 
-    async def signal(self, job_id: str, said: Any) -> None:
-        await self.bus.publish(Signal(tenant=TENANT, job_id=job_id, signal=said), msg_id=uuid4().hex)
+    async def signal(self, job_id: str, signal: BaseModel | None = None, **fields: Any) -> int:
+        """Publish a signal, once more where NATS was killed meanwhile."""
+        body = {"tenant": TENANT, "job_id": job_id, "signal": signal or fields}
+        message = Signal.model_validate(body)
+        return (await self.bus.publish(message, msg_id=uuid4().hex)).seq
 
     async def forget_outcome(self, job_id: str, step: int, call: str) -> str:
         """Have the ledger not know what became of a call that the job is going to make."""
@@ -226,21 +214,9 @@ class World:
         return key
 
     async def sql(self, statement: str, *values: Any) -> list[asyncpg.Record]:
-        """Ask the database as its superuser."""
-        conn = await asyncpg.connect(self.database.dsn)
-        try:
+        """Return the rows of a statement, as the superuser."""
+        async with self.superuser() as conn:
             return await conn.fetch(statement, *values)
-        finally:
-            await conn.close()
-
-    async def letters(self) -> list[RawStreamMsg]:
-        """Everything that was put aside."""
-        state = (await self.bus.js.stream_info("DEAD")).state
-        return [await self.bus.js.get_msg("DEAD", n) for n in range(max(1, state.first_seq), state.last_seq + 1)]
-
-    async def dead_letters(self) -> list[dict[str, str]]:
-        """The headers of everything that was put aside."""
-        return [letter.headers or {} for letter in await self.letters()]
 
     async def until_quiet(self, within: float = 30.0) -> None:
         """Wait until every ticket and submission is acked, every signal heard and every reservation settled."""
@@ -298,7 +274,7 @@ class World:
         return [*left, *(f"reservation of {row['job_id']}" for row in held)]
 
     async def check(self, *job_ids: str) -> None:
-        """What must be true of every job, whatever was killed."""
+        """Check what must be true of every job, whatever was killed."""
         asked = Counter(attempt for attempt, _ in self.chat.calls)
         for job_id in job_ids:
             records = await self.records(job_id)
@@ -311,7 +287,7 @@ class World:
 
     async def check_turns(self, *job_ids: str) -> None:
         """Check that the jobs of a session have one order, and each was claimed after the end of the one before."""
-        logs = [[event async for event in JobLog(self.bus, TENANT, job_id).read()] for job_id in job_ids]
+        logs = [await self.events(job_id) for job_id in job_ids]
         logs.sort(key=lambda log: log[0].turn.number)  # type: ignore[attr-defined]
         before = None
         for number, log in enumerate(logs, 1):
@@ -319,44 +295,3 @@ class World:
             claimed = next(event for event in log if event.type == "job.claimed")
             assert before is None or before[-1].at <= claimed.at
             before = log
-
-
-def problems(records: list[Msg]) -> list[str]:
-    """What is wrong with a log, in words."""
-    events = [event for record in records for event in read_record(record.data)]
-    found = []
-    if [event.seq for event in events] != list(range(1, len(events) + 1)):
-        found.append(f"seq has a gap or a repeat: {[event.seq for event in events]}")
-    ends = [event.seq for event in events if event.type in TERMINAL_TYPES]
-    if ends != [len(events)]:
-        found.append(f"terminal events at {ends} of {len(events)}")
-    found += _twice(Counter((e.step, e.call) for e in events if e.type == "tool.completed"), "result of call")
-    found += _twice(Counter(e.key for e in events if e.type == "tool.requested"), "intent")
-    found += _twice(Counter(e.step for e in events if e.type == "model.completed"), "answer of step")
-    claims = [event for event in events if event.type == "job.claimed"]
-    if [claim.epoch for claim in claims] != list(range(1, len(claims) + 1)):
-        found.append(f"epochs are {[claim.epoch for claim in claims]}")
-    holder = ""
-    for record in records:
-        claimed = [event.owner for event in read_record(record.data) if event.type == "job.claimed"]
-        holder = claimed[-1] if claimed else holder
-        if header_fields(record.headers or {})["owner"] != holder:
-            found.append(f"a record of {header_fields(record.headers or {})['owner']!r} while {holder!r} held the job")
-    return found
-
-
-def _twice(counted: Counter[Any], what: str) -> list[str]:
-    return [f"{what} {key} is there {n} times" for key, n in counted.items() if n > 1]
-
-
-def story(records: list[Msg]) -> str:
-    """A log as lines to read when a test fails."""
-    return "\n".join(
-        f"{header_fields(record.headers or {})['owner']:>8} "
-        + ", ".join(event.type for event in read_record(record.data))
-        for record in records
-    )
-
-
-async def together(*doing: Any) -> list[Any]:
-    return list(await asyncio.gather(*doing))
