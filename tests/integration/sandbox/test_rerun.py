@@ -64,7 +64,7 @@ async def recorded(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_rerun_ends_as_the_first_run_whatever_the_order_of_outcomes(sandbox: Sandbox, seed: int):
+async def test_a_rerun_ends_like_the_first_run_in_any_outcome_order(sandbox: Sandbox, seed: int):
     calls, answers, ended = await recorded(sandbox, random.Random(seed))
 
     assert len(calls) == len(answers) > 20
