@@ -70,7 +70,7 @@ async def session(platform: Platform) -> AsyncIterator[Session]:
         yield session
 
 
-async def test_a_second_job_waits_for_its_turn_and_runs_after_the_first(session: Session):
+async def test_a_second_job_of_a_session_runs_after_the_first(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")
     await session.submit("j2")
@@ -100,7 +100,7 @@ async def test_a_job_after_an_ended_one_runs_at_once_without_parking(session: Se
     assert "job.parked" not in {event.type for event in await session.platform.events("j2")}
 
 
-async def test_fifty_jobs_of_a_session_run_in_the_order_of_their_turns(session: Session):
+async def test_fifty_jobs_of_a_session_run_in_turn_order(session: Session):
     jobs = [f"j{n}" for n in range(50)]
     await asyncio.gather(*(session.submit(job) for job in jobs))
     for job in jobs:
@@ -128,7 +128,7 @@ async def test_jobs_of_other_sessions_and_of_none_do_not_wait(session: Session):
     session.gates["j1"].set()
 
 
-async def test_a_waiting_job_that_is_cancelled_ends_and_its_successor_still_waits(session: Session):
+async def test_a_cancelled_waiting_job_ends_and_its_successor_waits_on(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")
     await session.submit("j2")
@@ -164,7 +164,7 @@ async def test_another_signal_does_not_start_a_job_before_its_turn(session: Sess
     await session.ran_in_order("j1", "j2", "j3")
 
 
-async def test_a_refused_job_in_the_middle_holds_nobody_up_and_lets_nobody_in_early(session: Session):
+async def test_a_refused_job_between_two_turns_changes_no_order(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")
     await session.submit("j2", budget_usd="0")
@@ -194,7 +194,7 @@ async def test_a_failed_or_cancelled_job_wakes_its_successor(session: Session):
     assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
 
 
-async def test_a_job_that_would_rather_be_refused_is_refused_by_a_busy_session(session: Session):
+async def test_a_job_that_does_not_wait_is_refused_by_a_busy_session(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")
     await session.submit("j2", when_busy="refuse")

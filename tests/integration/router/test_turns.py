@@ -35,7 +35,7 @@ async def test_each_job_comes_after_the_one_before_and_keeps_its_turn(office: Of
     assert (other.turn, plain.turn) == (Turn(number=1), None)
 
 
-async def test_an_ended_job_leaves_its_session_idle_and_stays_the_one_before(office: Office):
+async def test_an_ended_job_leaves_its_session_idle_and_stays_its_last(office: Office):
     await take(office, "j1")
     await end(office, "j1")
 
@@ -44,7 +44,7 @@ async def test_an_ended_job_leaves_its_session_idle_and_stays_the_one_before(off
     assert (second.turn, second.open_job) == (Turn(number=2, after="j1"), None)
 
 
-async def test_who_would_rather_be_refused_gets_no_turn_in_a_busy_session(office: Office):
+async def test_a_job_that_does_not_wait_gets_no_busy_sessions_turn(office: Office):
     await take(office, "j1")
 
     refused = await take(office, "j2", refuses=True)
@@ -90,7 +90,7 @@ def chained(turns: dict[str, Turn | None], jobs: Sequence[str], size: int) -> No
     ]
 
 
-async def test_a_forgotten_session_begins_anew_and_its_jobs_take_no_second_turn(office: Office):
+async def test_jobs_of_a_forgotten_session_take_no_second_turn(office: Office):
     await take(office, "j1")
     [busy] = await office.store.fetch(TENANT, office.store.sql.forget_session, TENANT, "s1")
     await end(office, "j1")
@@ -103,7 +103,7 @@ async def test_a_forgotten_session_begins_anew_and_its_jobs_take_no_second_turn(
     assert (again.turn, anew.turn) == (Turn(number=1), Turn(number=1))
 
 
-async def test_a_job_without_a_session_takes_no_lock_and_no_row_of_one(office: Office):
+async def test_a_job_without_a_session_takes_no_lock_or_row(office: Office):
     await asyncio.gather(*(take(office, f"p{n}", None) for n in range(20)))
 
     assert await office.store.fetchval(TENANT, "SELECT count(*) FROM session_turns") == 0

@@ -90,7 +90,7 @@ def test_other_arguments_are_another_call():
 
 
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.RECONCILE])
-def test_a_tool_that_acts_is_asked_each_time_until_the_loop_ends(effect):
+def test_a_tool_with_effects_is_called_each_time_within_a_loop(effect):
     assert answered(looked(3, effect)) is None and isinstance(looked(3, effect).next, RunTools)
     assert isinstance(looked(4, effect).next, Complete)
 

@@ -127,7 +127,7 @@ def test_another_model_is_the_same_job_at_other_prices():
     assert replayed.cost.difference_usd == now - replayed.cost.recorded_usd
 
 
-def test_a_log_that_has_not_ended_is_replayed_as_far_as_it_goes():
+def test_an_unfinished_log_is_replayed_to_its_end():
     events = golden("tools")
 
     assert all(replay(events[:count]).is_identical for count in range(1, len(events)))
