@@ -194,7 +194,7 @@ async def test_a_failed_or_cancelled_job_wakes_its_successor(session: Session):
     assert (await session.platform.wait_for("j3")).status is Status.COMPLETED
 
 
-async def test_a_job_that_does_not_wait_is_refused_by_a_busy_session(session: Session):
+async def test_an_unwaiting_job_is_refused_by_a_busy_session(session: Session):
     await session.submit("j1", held=True)
     await session.running("j1")
     await session.submit("j2", when_busy="refuse")
