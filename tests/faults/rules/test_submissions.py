@@ -26,7 +26,13 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(platform: FaultPlatform):
     """An outage would use them up: a message past the limit is a job that is stuck for ever."""
-    for stream, consumer in (("SUBMIT", "router"), ("RUN", "interactive"), ("RUN", "batch"), ("SIGNALS", "router")):
+    for stream, consumer in (
+        ("SUBMIT", "router"),
+        ("RUN", "interactive"),
+        ("RUN", "batch"),
+        ("SIGNALS", "router"),
+        ("SIGNALS", "approvals"),
+    ):
         config = (await platform.bus.js.consumer_info(stream, consumer)).config
         assert config.max_deliver == -1, (stream, consumer)
 

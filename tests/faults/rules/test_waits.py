@@ -61,7 +61,8 @@ async def test_rule_1_every_decision_rests_on_a_leader_read(platform: FaultPlatf
     told = wire.find(on("jobs.run."), after=mark)
     claimed = wire.find(claim, after=mark)
     assert told is not None and claimed is not None
-    for subject in ("events.default.r1-wire", "signals.default.r1-wire"):
+    # Of decisions on approvals, too: one question for both kinds of signals.
+    for subject in ("events.default.r1-wire", "*.default.r1-wire"):
         asked = wire.find(on("$JS.API.STREAM.MSG.GET.", last_by_subj=subject), after=told)
         assert asked is not None and asked < claimed, subject
 

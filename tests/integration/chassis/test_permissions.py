@@ -68,7 +68,7 @@ NOBODY_MAY_HEAR = (
     "$SYS.>",
     "_INBOX_admin.>",
 )
-OF_ANOTHER_TENANT = ("jobs.submit.acme", "signals.acme.j1")
+OF_ANOTHER_TENANT = ("jobs.submit.acme", "signals.acme.j1", "approvals.acme.j1")
 HEARD_OF_ANOTHER_TENANT = ("live.acme.>", "deltas.acme.>", "replies.acme.>", "live.>", "live.*.j1", "replies.*.j1")
 
 
@@ -198,7 +198,7 @@ def test_no_identity_is_granted_a_forbidden_subject():
 
 
 def test_the_anonymous_client_has_what_the_design_lists():
-    assert set(ANONYMOUS.may_publish()) == {"jobs.submit.default", "signals.default.*"}
+    assert set(ANONYMOUS.may_publish()) == {"jobs.submit.default", "signals.default.*", "approvals.default.*"}
     assert set(ANONYMOUS.may_subscribe()) == {"_INBOX.>", "replies.default.>", "live.default.*", "deltas.default.*"}
 
 

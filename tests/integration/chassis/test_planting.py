@@ -35,6 +35,7 @@ ACME = "acme"
 SUBJECTS = (
     "events.{t}.planted",
     "signals.{t}.planted",
+    "approvals.{t}.planted",
     "due.{t}.planted.w1",
     "later.{t}.planted.w1",
     "jobs.submit.{t}",

@@ -127,7 +127,8 @@ async def test_a_new_credential_works_at_once_for_its_tenant_only(embedded: Embe
     ("scope", "may", "may_not"),
     [
         ("submit", ["jobs.submit.acme"], ["signals.acme.j1"]),
-        ("signal", ["signals.acme.j1"], ["jobs.submit.acme"]),
+        ("signal", ["signals.acme.j1"], ["jobs.submit.acme", "approvals.acme.j1"]),
+        ("approve", ["approvals.acme.j1"], ["jobs.submit.acme", "signals.acme.j1"]),
         ("follow", [], ["jobs.submit.acme", "signals.acme.j1"]),
     ],
 )

@@ -94,6 +94,7 @@ IDENTITIES = {
                 "jobs.submit.*",
                 "jobs.plan.*",
                 "signals.*.*",
+                "approvals.*.*",
                 "documents.index.*",
                 *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve")),
                 "retrieval.search.*",
@@ -174,7 +175,7 @@ IDENTITIES = {
                 f"$KV.{PROVIDERS}.>",
             ),
             answers=("models.providers.*",),
-            subscribe=("signals.*.*", f"$KV.{PROVIDERS}.>"),
+            subscribe=("signals.*.*", "approvals.*.*", f"$KV.{PROVIDERS}.>"),
             writes_logs=True,
         ),
         Identity(
@@ -222,6 +223,7 @@ class Scope(StrEnum):
 
     SUBMIT = "submit"
     SIGNAL = "signal"
+    APPROVE = "approve"
     FOLLOW = "follow"
 
 
@@ -239,7 +241,11 @@ class Client:
         return tenant_account(self.tenant)
 
     def may_publish(self) -> list[str]:
-        published = {Scope.SUBMIT: f"jobs.submit.{self.tenant}", Scope.SIGNAL: f"signals.{self.tenant}.*"}
+        published = {
+            Scope.SUBMIT: f"jobs.submit.{self.tenant}",
+            Scope.SIGNAL: f"signals.{self.tenant}.*",
+            Scope.APPROVE: f"approvals.{self.tenant}.*",
+        }
         return [subject for scope, subject in published.items() if scope in self.scopes]
 
     def may_subscribe(self) -> list[str]:

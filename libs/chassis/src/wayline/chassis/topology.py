@@ -73,6 +73,7 @@ RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pen
 INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
 SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
+APPROVALS_ROUTER = Consumer("SIGNALS", "approvals", "router", "approvals.*.*")
 LATER_ROUTER = Consumer("LATER", "router", "router", "due.>")
 TELEMETRY_TRACING = Consumer("TELEMETRY", "tracing", "tracing", "telemetry.traces", ack_wait_s=30, max_deliver=3)
 ADVISORY_ROUTER = Consumer("ADVISORY", "router", "router", "$JS.EVENT.ADVISORY.>", max_deliver=20)
@@ -84,6 +85,7 @@ CONSUMERS = (
     INDEX_RETRIEVAL,
     EVENTS_TRACING,
     SIGNALS_ROUTER,
+    APPROVALS_ROUTER,
     LATER_ROUTER,
     TELEMETRY_TRACING,
     ADVISORY_ROUTER,
@@ -120,6 +122,8 @@ STREAMS = (
     _stream(
         "SIGNALS",
         "signals.*.*",
+        # In one stream with the others: the first of two decisions is told by its sequence.
+        "approvals.*.*",
         max_age=30 * DAY_S,
         max_bytes=GIB,
         max_msg_size=SIGNAL_MAX_BYTES,

@@ -11,6 +11,7 @@ from wayline.contracts.base import Frozen, Request
 from wayline.contracts.chat import Part
 from wayline.contracts.ids import Name
 from wayline.contracts.models import Effort
+from wayline.contracts.tools import Ask
 
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
 
@@ -71,6 +72,21 @@ class AgentConfig(Frozen):
     )
     tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
     tools_in_order: bool = Field(default=False, description="Run a step's tool calls one after another.")
+    ask: Ask = Field(
+        default="never",
+        description="When a person must approve a tool call: `always`, `writes` (tools that do more than read) or "
+        "`never`. What a tool itself asks for holds all the same.",
+    )
+    ask_tools: dict[str, Ask] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="The same for single tools, by name or `prefix*` pattern; the longest pattern that fits counts.",
+    )
+    ask_when_tainted: bool = Field(
+        default=True,
+        description="Have a person approve every call that does more than read, once the job has read a result of an "
+        "untrusted tool.",
+    )
     max_steps: int = Field(default=5, ge=1, le=1_000)
     max_seconds: float = Field(default=600, gt=0, le=14 * 86_400)
     max_output_tokens: int = Field(default=4_096, ge=1)

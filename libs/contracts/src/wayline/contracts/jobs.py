@@ -195,6 +195,28 @@ class Signal(Message, subject="signals.{tenant}.{job_id}"):
         return new_id("signal")
 
 
+class DecideApproval(Message, subject="approvals.{tenant}.{job_id}"):
+    """Approve or deny a tool call that waits. On a subject of its own: who may signal may not approve by that."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    from_clients = True
+    body_max = 8 * 1024
+
+    job_id: str = Field(default="", exclude=True)
+    approval_id: str
+    decision: Literal["approve", "deny"]
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="What the tool is called with instead of what was asked for; checked again."
+    )
+    reason: str = Field(default="", description="What the model is told where the call is denied.")
+    by: str = ""
+
+    @property
+    def msg_id(self) -> str:
+        """Return a random id: one that could be guessed could be spent by another sender first."""
+        return new_id("approval")
+
+
 class WakeLater(Message, subject="later.{tenant}.{job_id}.{wait_id}"):
     """A schedule: at its time the server itself publishes `Due`. One subject a wait, so that repeats are harmless."""
 
@@ -281,10 +303,26 @@ class PlanJob(Request, subject="jobs.plan.{tenant}", replies=Planned):
     job: SubmitJob
 
 
+ApprovalCause = Literal["tool", "agent", "tainted"]
+"""Who asks for it: the tool's own definition, the agent's policy, or untrusted content that the job has read."""
+
+
+class PendingApproval(Frozen):
+    """A tool call that waits for a person's approval."""
+
+    approval_id: str
+    call: str
+    tool: str
+    arguments: dict[str, Any]
+    why: ApprovalCause
+    reason: str = ""
+    expires_at: datetime
+
+
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget", "turn"]
+    why: Literal["needs_decision", "budget", "turn", "approval"]
     wait_id: str
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."
@@ -293,6 +331,9 @@ class Waiting(Frozen):
     tool: str | None = None
     arguments: dict[str, Any] | None = None
     expires_at: datetime | None = None
+    approvals: tuple[PendingApproval, ...] = Field(
+        default=(), description="Every call of the step that waits for an approval, each with its id."
+    )
 
 
 class JobView(Frozen):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Literal
 
+import orjson
 from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
@@ -21,6 +23,10 @@ class Effect(StrEnum):
     ONCE = "once"
 
 
+Ask = Literal["always", "writes", "never"]
+"""When a person must approve a call: each call, those of tools that do more than read, or none."""
+
+
 class ToolDefinition(Frozen):
     """A tool as a model sees it and as the ledger treats it."""
 
@@ -31,6 +37,17 @@ class ToolDefinition(Frozen):
     in_order: bool = Field(default=False, description="Never run beside another call of the same step.")
     timeout_s: float = Field(default=60, gt=0)
     server: str = ""
+    ask: Ask = Field(default="never", description="When a person must approve a call, whatever the agent says.")
+    untrusted: bool = Field(
+        default=False, description="Its results are the words of strangers: a job that has read one is tainted."
+    )
+
+    @property
+    def digest(self) -> str:
+        """Return the hash of what an approval of a call rests on."""
+        # Named one by one: a build that knows another field has to find the same hash.
+        shown = [self.name, self.description, self.input_schema, self.effect.value, self.server]
+        return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 USE_TOOL = "use_tool"
@@ -58,7 +75,17 @@ class ToolList(Frozen):
 class ToolError(Frozen):
     """Why a call did not succeed: `code` for programs, `message` for the model."""
 
-    code: Literal["unknown_tool", "invalid_arguments", "timeout", "tool_failed", "unavailable", "cancelled", "refused"]
+    code: Literal[
+        "unknown_tool",
+        "invalid_arguments",
+        "timeout",
+        "tool_failed",
+        "unavailable",
+        "cancelled",
+        "refused",
+        "denied",
+        "definition_changed",
+    ]
     message: str
 
 
@@ -98,6 +125,11 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
     arguments: dict[str, Any] = Field(default_factory=dict)
     deadline: datetime = Field(description="Past it the registry refuses to begin.")
     user_id: str | None = None
+    definition: str | None = Field(
+        default=None,
+        description="The digest of the definition that a person approved: of a tool that has another one now the call "
+        "never begins.",
+    )
 
 
 class CancelTool(Message, subject="tools.cancel.{tenant}"):

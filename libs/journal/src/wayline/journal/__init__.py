@@ -9,12 +9,25 @@ from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
 from wayline.journal.record import Head, State, decode, encode, header_fields, is_record, read_record, unknown_types
 from wayline.journal.repeats import Repeated
 from wayline.journal.sharing import Shared
-from wayline.journal.signal_counts import SIGNALS, signals_held
-from wayline.journal.state import Call, Conversation, Job, Life, ModelCalls, ModelTotals, Money, Routing, Tools
+from wayline.journal.signal_counts import ALL_OF_TENANT, SIGNALS, signals_held
+from wayline.journal.state import (
+    Approval,
+    Call,
+    Conversation,
+    Job,
+    Life,
+    ModelCalls,
+    ModelTotals,
+    Money,
+    Routing,
+    Tools,
+)
 from wayline.journal.view import view
 
 __all__ = [
+    "ALL_OF_TENANT",
     "SIGNALS",
+    "Approval",
     "Call",
     "Conversation",
     "Fenced",

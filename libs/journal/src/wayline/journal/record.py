@@ -43,6 +43,7 @@ PROGRESS = frozenset(
         "aux.failed",
         "tool.completed",
         "decision.made",
+        "approval.decided",
         "job.parked",
     }
 )

@@ -104,6 +104,21 @@ class ModelCalls(NamedTuple):
     """Auxiliary calls that were begun."""
 
 
+class Approval(NamedTuple):
+    """A person's approval of one call of the current step, asked for and perhaps decided."""
+
+    asked: e.ApprovalRequested
+    decided: e.ApprovalDecided | None = None
+    spent: bool = False
+    """The call was made: another one needs another approval."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return what the call is made with: as the decider edited it, else as it was asked for."""
+        edited = self.decided.arguments if self.decided else None
+        return self.asked.arguments if edited is None else edited
+
+
 class Call(NamedTuple):
     """A tool call of the current step and how far it is."""
 
@@ -151,6 +166,10 @@ class Tools(NamedTuple):
     discovered: tuple[ToolDefinition, ...] = ()
     """Tools that the model was told of later, oldest first; a name may come again with another definition."""
     calls: tuple[Call, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+    """Every approval that was asked for in this step, oldest first; of one call the newest counts."""
+    tainted_by: str | None = None
+    """The first untrusted tool whose words the job has read."""
     misread: int = 0
     """Steps in a row of which every tool call was refused for its name or its arguments."""
     repeats: tuple[Repeated, ...] = ()
@@ -166,6 +185,15 @@ class Tools(NamedTuple):
             return None
         same = call_hash(call)
         return next((one for one in self.repeats if one.call == same), None)
+
+    def approval(self, number: str) -> Approval | None:
+        """Return the newest approval that was asked for a call of this step."""
+        return next((one for one in reversed(self.approvals) if one.asked.call == number), None)
+
+    @property
+    def pending(self) -> tuple[e.ApprovalRequested, ...]:
+        """Return the approvals that nobody has decided."""
+        return tuple(one.asked for one in self.approvals if one.decided is None)
 
     def definition(self, name: str) -> ToolDefinition | None:
         """Return the newest definition of a tool that the model knows."""

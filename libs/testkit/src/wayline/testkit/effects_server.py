@@ -40,6 +40,8 @@ class EffectsServer:
     file: Path
     delay_ms: int = 0
     port: int = 0
+    described_as: str = ""
+    """What `pay_once` says of itself from its next start on; empty: what it always says."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -54,8 +56,9 @@ class EffectsServer:
         """Start it, on the same port as before if it ran already; it accepts connections when this returns."""
         self.port = self.port or _free_port()
         command = [sys.executable, "-m", "wayline.testkit.effects_server", "--port", str(self.port)]
+        command += ["--file", str(self.file), "--delay-ms", str(self.delay_ms), "--described-as", self.described_as]
         # Not asyncio's: a server may outlive the event loop of the test that started it.
-        self.process = subprocess.Popen([*command, "--file", str(self.file), "--delay-ms", str(self.delay_ms)])  # noqa: ASYNC220
+        self.process = subprocess.Popen(command)  # noqa: ASYNC220
         await until(self._accepts, within=START_WITHIN_S, why="the effects server accepts connections")
         return self
 
@@ -84,6 +87,11 @@ class EffectsServer:
         """Return every effect so far as `(tool, key)`, oldest first."""
         text = self.file.read_text() if self.file.exists() else ""
         return [(tool, key) for tool, _, key in (line.partition(" ") for line in text.splitlines())]
+
+    def amounts(self) -> list[int]:
+        """Return what `pay_once` has paid, oldest first."""
+        paid = self.file.with_name(f"{self.file.name}.paid")
+        return [int(line) for line in paid.read_text().splitlines()] if paid.exists() else []
 
     def has_begun(self, tool: str, key: str) -> bool:
         """Return whether a call has reached the server."""
@@ -148,7 +156,7 @@ class Effects:
         return {"found": found, "content": f"{tool} done" if found else None}
 
 
-def serve(file: Path, *, port: int, delay_ms: int) -> None:
+def serve(file: Path, *, port: int, delay_ms: int, described_as: str = "") -> None:
     """Serve the four tools until the process is ended."""
     from mcp.server import MCPServer
     from mcp.server.mcpserver import Context
@@ -165,7 +173,9 @@ def serve(file: Path, *, port: int, delay_ms: int) -> None:
 
     async def pay_once(ctx: Context, amount: int = 1) -> CallToolResult:
         """Pay an amount; paying twice is paying twice."""
-        return result(await effects.act("pay_once", meta(ctx).get(KEY, "-")), **{COST: "0.01"})
+        done = await effects.act("pay_once", meta(ctx).get(KEY, "-"))
+        _append(file.with_name(f"{file.name}.paid"), f"{amount}\n".encode())
+        return result(done, **{COST: "0.01"})
 
     async def put_idempotent(ctx: Context, value: str = "") -> CallToolResult:
         """Put a value; the same key again changes nothing."""
@@ -182,6 +192,7 @@ def serve(file: Path, *, port: int, delay_ms: int) -> None:
         """Look something up; changes nothing but the count."""
         return result(await effects.act("look_read", meta(ctx).get(KEY, "-")))
 
+    pay_once.__doc__ = described_as or pay_once.__doc__
     for tool, hints in (
         (pay_once, ToolAnnotations(destructive_hint=True)),
         (put_idempotent, ToolAnnotations(idempotent_hint=True)),
@@ -198,8 +209,9 @@ def main() -> None:
     arguments.add_argument("--port", type=int, required=True)
     arguments.add_argument("--file", type=Path, required=True)
     arguments.add_argument("--delay-ms", type=int, default=200)
+    arguments.add_argument("--described-as", default="")
     options = arguments.parse_args()
-    serve(options.file, port=options.port, delay_ms=options.delay_ms)
+    serve(options.file, port=options.port, delay_ms=options.delay_ms, described_as=options.described_as)
 
 
 if __name__ == "__main__":

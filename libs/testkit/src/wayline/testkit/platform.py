@@ -214,6 +214,11 @@ class Platform:
         body = orjson.dumps({"signal": fields if signal is None else signal.model_dump(mode="json")})
         return (await self.client.jetstream().publish(f"signals.default.{job_id}", body)).seq
 
+    async def decide(self, job_id: str, approval_id: str, decision: str = "approve", **fields: Any) -> int:
+        """Publish a decision on an approval as any client would, and return its sequence."""
+        body = orjson.dumps({"approval_id": approval_id, "decision": decision, **fields})
+        return (await self.client.jetstream().publish(f"approvals.default.{job_id}", body)).seq
+
     async def events(self, job_id: str, tenant: str = "default") -> list[Event]:
         """Read a job's log."""
         return [event async for event in JobLog(self.bus, tenant, job_id).read()]

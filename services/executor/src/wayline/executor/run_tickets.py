@@ -38,6 +38,7 @@ from wayline.executor.hold.claim import (
 from wayline.executor.hold.heartbeat import Heartbeats
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import ClaimLost, LogWriter
+from wayline.executor.hold.signals import SIGNALLED
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.perform.tool_calls import TOOL_TIMEOUT_S
 from wayline.executor.run_job import run_job
@@ -86,7 +87,7 @@ class Lane:
         info = await self._bus.js.consumer_info(self._consumer.stream, self._consumer.name)
         self._unheld.every_s = (info.config.ack_wait or self._consumer.ack_wait_s) / 3
         self._heartbeats = Heartbeats(self._unheld.every_s)
-        self._hints = await self._bus.nc.subscribe("signals.*.*", cb=self._on_hint)
+        self._hints = [await self._bus.nc.subscribe(subject, cb=self._on_hint) for subject in SIGNALLED]
         self._bus.reconnected.append(self._tell_all)
         await self._puller.start()
 
@@ -97,8 +98,9 @@ class Lane:
             held.wake()
         await self._puller.stop(grace_s)
         self._unheld.stop()
-        with suppress(nats_errors.Error):
-            await self._hints.unsubscribe()
+        for hints in self._hints:
+            with suppress(nats_errors.Error):
+                await hints.unsubscribe()
 
     async def _on_hint(self, message: Msg) -> None:
         _, tenant, job_id = message.subject.split(".")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
-from wayline.chassis.topology import ADVISORY_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
+from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models, sessions, tenants
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import Due, PlanJob, Signal, SubmitJob
+from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, SubmitJob
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
@@ -132,6 +132,13 @@ def _work(router: Router, bus: Bus, *, slots: int) -> list[Work[Any]]:
             Signal,
             router.on_signal,
             home=lambda signal, _: Home.of(signal.tenant, signal.job_id),
+            after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
+        ),
+        Work(
+            APPROVALS_ROUTER,
+            DecideApproval,
+            router.on_decide_approval,
+            home=lambda decided, _: Home.of(decided.tenant, decided.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),
         ),
         Work(LATER_ROUTER, Due, router.on_due, home=lambda due, _: Home.of(due.tenant, due.job_id)),

@@ -23,6 +23,7 @@ from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import (
     Cancel,
+    DecideApproval,
     Due,
     Expire,
     Failure,
@@ -265,14 +266,23 @@ class Router:
         if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
             # Before the job is woken: it will ask at once.
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)
-        head = await JobLog(self._bus, heard.tenant, heard.job_id).last()
+        return await self._wake(heard.tenant, heard.job_id, delivery, early=isinstance(heard.signal, Cancel))
+
+    async def on_decide_approval(self, decided: DecideApproval, delivery: Delivery) -> list[Message]:
+        """Queue a parked job for which a decision on an approval has come."""
+        self._signal_share.note(decided.tenant)
+        return await self._wake(decided.tenant, decided.job_id, delivery)
+
+    async def _wake(self, tenant: str, job_id: str, delivery: Delivery, *, early: bool = False) -> list[Message]:
+        """Return the ticket of a job that is parked and has not seen this signal; `early`: also before its turn."""
+        head = await JobLog(self._bus, tenant, job_id).last()
         if head is None or head.state is not State.PARKED or delivery.sequence <= head.signals_seen:
             return []
-        if waits_for_turn(head) and not isinstance(heard.signal, Cancel):
+        if waits_for_turn(head) and not early:
             # It reads everything else when its turn has come.
             return []
         reach(Failpoint.ROUTER_WAKE_BEFORE)
-        return [RunJob(tenant=heard.tenant, lane=head.lane, job=heard.job_id, at=head.sequence)]
+        return [RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)]
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
         """Turn the end of a wait into a signal like any other."""

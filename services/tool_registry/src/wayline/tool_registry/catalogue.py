@@ -68,6 +68,21 @@ class Tool:
         return self.definition.effect
 
     @cached_property
+    def digest(self) -> str:
+        return self.definition.digest
+
+    def unapproved(self, approved: str | None) -> str | None:
+        """Return why a call may not begin by the approval that it brings, named by a definition's digest; None: it may.
+
+        The last check of an approval: the executor that made it knows the tool as it was listed some time ago.
+        """
+        if approved is None:
+            asks = self.definition.ask
+            needed = asks == "always" or (asks == "writes" and self.effect is not Effect.READ)
+            return f"a call of {self.name} needs a person's approval" if needed else None
+        return None if approved == self.digest else f"{self.name} has changed since this call was approved"
+
+    @cached_property
     def schema_digest(self) -> str:
         return digest_of(self.definition.input_schema)
 
@@ -84,6 +99,8 @@ def admit(offered: Offered, server: ServerSettings, *, retry_after_s: tuple[floa
         in_order=server.in_order if own.in_order is None else own.in_order,
         timeout_s=own.timeout_s or server.timeout_s,
         server=server.name,
+        ask=own.ask or server.ask,
+        untrusted=server.untrusted if own.untrusted is None else own.untrusted,
     )
     return Tool(
         definition=definition,

@@ -104,6 +104,9 @@ class EffectCall:
         """Make the row, unless the call cannot be made: then only a row that is there already counts."""
         bound = await self._find()
         if isinstance(bound, ToolReply):
+            if bound.error is not None and bound.error.code == "definition_changed":
+                # Another replica that knows the tool as it was must not begin this key any more: it is asked for anew.
+                await self._ledger.void(self._ask, bound)
             row = await self._ledger.find(self._ask.tenant, self._ask.key, deadline=self._ask.deadline)
             return bound if row is None else None
         reach(Failpoint.REGISTRY_LEDGER_BEFORE)

@@ -132,8 +132,8 @@ class RunningCalls:
         return running
 
     async def _lead(self, ask: CallTool, running: Running) -> ToolReply:
-        bound = await self.bind(ask)
-        if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_invalid(bound):
+        bound = await self.bind(ask, to_begin=True)
+        if isinstance(bound, ToolReply) and bound.effect is Effect.READ and _is_refused(bound):
             return bound
         if isinstance(bound, BoundTool) and bound.tool.effect is Effect.READ:
             work: Work = ReadCall(ask, bound)
@@ -141,7 +141,7 @@ class RunningCalls:
             # Also where the tool cannot be called: the key may have its outcome already.
             work = EffectCall(
                 ask,
-                lambda: self.bind(ask),
+                lambda: self.bind(ask, to_begin=True),
                 self._ledger,
                 attempts_max=self._settings.attempts_max,
                 join_s=self._settings.answer_within_s,
@@ -154,8 +154,11 @@ class RunningCalls:
             work.stop(running.reason)
         return await work.reply()
 
-    async def bind(self, ask: CallTool) -> BoundTool | ToolReply:
-        """Return the tool with its arguments checked, or why it cannot be called."""
+    async def bind(self, ask: CallTool, *, to_begin: bool = False) -> BoundTool | ToolReply:
+        """Return the tool with its arguments checked, or why it cannot be called.
+
+        `to_begin`: not only to ask what became of the call, so that it needs its approval.
+        """
         tool, server = await self._servers.find(ask.tool)
         if tool is None and not await server.ready(self._settings.available_within_s):
             return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; try it later")
@@ -163,6 +166,8 @@ class RunningCalls:
         if tool is None:
             meant = nearest(ask.tool, await self._servers.tools())
             return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
+        if to_begin and (problem := tool.unapproved(ask.definition)):
+            return failed("definition_changed", problem, effect=tool.effect)
         schema, digest = tool.definition.input_schema, tool.schema_digest
         if problem := self._arguments.problem(schema, ask.arguments, digest=digest):
             return failed("invalid_arguments", f"{ask.tool}: {problem}", effect=tool.effect)
@@ -186,5 +191,5 @@ def _read(task: asyncio.Task[ToolReply]) -> ToolReply | None:
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 
-def _is_invalid(reply: ToolReply) -> bool:
-    return reply.error is not None and reply.error.code == "invalid_arguments"
+def _is_refused(reply: ToolReply) -> bool:
+    return reply.error is not None and reply.error.code in {"invalid_arguments", "definition_changed"}

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, SecretStr, 
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings
-from wayline.contracts.tools import Effect
+from wayline.contracts.tools import Ask, Effect
 
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
@@ -26,6 +26,8 @@ class ToolSettings(BaseModel):
 
     timeout_s: float | None = Field(default=None, gt=0)
     in_order: bool | None = None
+    ask: Ask | None = Field(default=None, description="When a person must approve a call of it.")
+    untrusted: bool | None = Field(default=None, description="Its results are the words of strangers.")
     retry_after_s: tuple[float, ...] | None = Field(default=None, description="Waits before each repeat of a read.")
     reconcile_tool: str | None = None
 
@@ -47,6 +49,16 @@ class ServerSettings(BaseModel):
     effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
     trusted: bool = Field(
         default=False, description="Believe the server's own hints for tools that `effects` does not name."
+    )
+    ask: Ask = Field(
+        default="never",
+        description="When a person must approve a call of its tools: `always`, `writes` (what does more than read) or "
+        "`never`; agents may ask for more.",
+    )
+    untrusted: bool = Field(
+        default=False,
+        description="What its tools return are the words of strangers, such as web pages: a job that has read one "
+        "needs approvals for what has an effect.",
     )
     timeout_s: float = Field(default=60, gt=0)
     in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")

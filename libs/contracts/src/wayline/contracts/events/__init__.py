@@ -43,7 +43,15 @@ from wayline.contracts.events.routes import (
     ToolsObserved,
     Warm,
 )
-from wayline.contracts.events.tool_calls import DecisionMade, ToolCompleted, ToolRequested, ToolsDiscovered, ToolUnknown
+from wayline.contracts.events.tool_calls import (
+    ApprovalDecided,
+    ApprovalRequested,
+    DecisionMade,
+    ToolCompleted,
+    ToolRequested,
+    ToolsDiscovered,
+    ToolUnknown,
+)
 from wayline.contracts.events.vocabulary import EVENT_TYPES, TERMINAL_TYPES, AnyEvent, Unknown, read_event
 
 __all__ = [
@@ -51,6 +59,8 @@ __all__ = [
     "LOST",
     "TERMINAL_TYPES",
     "AnyEvent",
+    "ApprovalDecided",
+    "ApprovalRequested",
     "AuxiliaryCompleted",
     "AuxiliaryFailed",
     "AuxiliaryRequested",

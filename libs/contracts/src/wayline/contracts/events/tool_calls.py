@@ -1,4 +1,4 @@
-"""Tools that a model is told of, its calls of them, and what a human decides where an outcome is unknown."""
+"""Tools that a model is told of, its calls of them, and what people decide about calls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import Field
 from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.events.event import Event
+from wayline.contracts.jobs import ApprovalCause
 from wayline.contracts.tools import Effect, ToolDefinition, ToolError
 
 
@@ -65,6 +66,39 @@ class ToolUnknown(Event):
     key: str
     decision_id: str
     expires_at: datetime
+
+
+class ApprovalRequested(Event):
+    """A tool call waits until a person approves or denies it; nothing of it has begun."""
+
+    type: Literal["approval.requested"] = "approval.requested"
+    approval_id: str
+    step: int
+    call: str
+    tool: str
+    arguments: dict[str, Any] = Field(
+        description="Checked against the tool's schema; what the call would be made with."
+    )
+    definition: str = Field(description="The digest of the tool's definition.")
+    policy: str = Field(description="The version of the rules, and of the agent, by which it was asked.")
+    hash: str = Field(description="Of definition, arguments and policy: what an approval is bound to.")
+    why: ApprovalCause
+    reason: str = Field(default="", description="The same in a sentence.")
+    expires_at: datetime
+
+
+class ApprovalDecided(Event):
+    """Somebody approved or denied a tool call, or (`expired`) nobody did in time; it holds for one call."""
+
+    type: Literal["approval.decided"] = "approval.decided"
+    approval_id: str
+    decision: Literal["approved", "denied", "expired"]
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="What the call is made with instead, where the decider edited it."
+    )
+    hash: str = Field(default="", description="Of definition, approved arguments and policy; empty where denied.")
+    reason: str = Field(default="", description="What the model is told where the call was denied.")
+    by: str = ""
 
 
 class DecisionMade(Event):

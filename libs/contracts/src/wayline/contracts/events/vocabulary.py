@@ -29,7 +29,15 @@ from wayline.contracts.events.model_calls import (
     ModelRequested,
 )
 from wayline.contracts.events.routes import JobRerouted, JobRouted, TaskClassified
-from wayline.contracts.events.tool_calls import DecisionMade, ToolCompleted, ToolRequested, ToolsDiscovered, ToolUnknown
+from wayline.contracts.events.tool_calls import (
+    ApprovalDecided,
+    ApprovalRequested,
+    DecisionMade,
+    ToolCompleted,
+    ToolRequested,
+    ToolsDiscovered,
+    ToolUnknown,
+)
 
 AnyEvent = Annotated[
     JobSubmitted
@@ -51,6 +59,8 @@ AnyEvent = Annotated[
     | ToolCompleted
     | ToolUnknown
     | DecisionMade
+    | ApprovalRequested
+    | ApprovalDecided
     | JobParked
     | JobResumed
     | CancelRequested

@@ -7,7 +7,7 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.journal.repeats import counted
-from wayline.journal.state import Call, Changes, Job
+from wayline.journal.state import Approval, Call, Changes, Job
 
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
 _RAN = frozenset({"tool_failed", "timeout"})
@@ -23,7 +23,7 @@ def _offered(job: Job, event: e.ModelRequested) -> Changes:
 
 
 def _asked(job: Job, event: e.ModelCompleted) -> Changes:
-    return {"calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls)}
+    return {"calls": tuple(Call(wanted=wanted) for wanted in event.message.tool_calls), "approvals": ()}
 
 
 def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
@@ -32,7 +32,26 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
     intent = {"key": event.key, "span": event.trace, "effect": event.effect}
-    return {"calls": _with(job, event.call, **intent, decision_id=None, decision=None)}
+    calls = _with(job, event.call, **intent, decision_id=None, decision=None)
+    return {"calls": calls, "approvals": _spent(job, event.call)}
+
+
+def _spent(job: Job, number: str) -> tuple[Approval, ...]:
+    """Spend a call's approvals: each holds for one call."""
+    return tuple(one._replace(spent=True) if one.asked.call == number else one for one in job.tools.approvals)
+
+
+def _approval_requested(job: Job, event: e.ApprovalRequested) -> Changes:
+    return {"approvals": (*_spent(job, event.call), Approval(event))}
+
+
+def _approval_decided(job: Job, event: e.ApprovalDecided) -> Changes:
+    return {"approvals": tuple(_decided_approval(event, one) for one in job.tools.approvals)}
+
+
+def _decided_approval(event: e.ApprovalDecided, one: Approval) -> Approval:
+    first = one.asked.approval_id == event.approval_id and one.decided is None
+    return one._replace(decided=event) if first else one
 
 
 def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
@@ -42,7 +61,7 @@ def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     calls = calls_after(job, event)
-    changes = {"calls": calls} | _counted(job, event) | _ran(job, event)
+    changes = {"calls": calls} | _counted(job, event) | _ran(job, event) | _tainted(job, event)
     if not calls or not all(call.done for call in calls):
         return changes
     misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
@@ -66,6 +85,14 @@ def _ran(job: Job, event: e.ToolCompleted) -> Changes:
 
 def _injected(job: Job, event: e.ContextInjected) -> Changes:
     return {"sent_back": True} if event.about == "required_tools" else {}
+
+
+def _tainted(job: Job, event: e.ToolCompleted) -> Changes:
+    """Note the first untrusted tool whose words the job reads; a tool's failure says words, too."""
+    if job.tools.tainted_by is not None or (event.error is not None and event.error.code != "tool_failed"):
+        return {}
+    definition = job.tools.definition(event.tool)
+    return {"tainted_by": event.tool} if definition is not None and definition.untrusted else {}
 
 
 def calls_after(job: Job, event: e.ToolCompleted) -> tuple[Call, ...]:
@@ -95,4 +122,6 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ToolCompleted: _completed,
     e.DecisionMade: _decided,
     e.ContextInjected: _injected,
+    e.ApprovalRequested: _approval_requested,
+    e.ApprovalDecided: _approval_decided,
 }

@@ -24,8 +24,8 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
+from wayline.executor.decide.approvals import arguments_of
 from wayline.journal import Call, Job
-from wayline.llm.broken_json import arguments
 from wayline.telemetry import Home
 
 ASK_AGAIN_S = 0.2
@@ -86,11 +86,19 @@ class ToolRegistry:
         self._listed[key] = (time.monotonic() + self._fresh_s, tools)
         return tools
 
+    async def definition_now(self, job: Job, name: str) -> ToolDefinition | None:
+        """Return a tool's definition as the registry has it now, past any listing that is fresh enough; None: gone."""
+        asking = ListTools(tenant=job.tenant, patterns=(name,))
+        listed = await keep_trying("list tools", lambda: self._bus.ask(asking, ToolList))
+        return next((tool for tool in listed.tools if tool.name == name), None)
+
     async def call(self, job: Job, call: Call, *, timeout_s: float) -> ToolReply:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
         assert call.key is not None and call.span is not None
         user_id = job.life.submitted.user_id if job.life.submitted else None
-        request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id)
+        approval = job.tools.approval(call.wanted.call)
+        approved = approval.asked.definition if approval is not None else None
+        request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id, definition=approved)
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:
@@ -174,20 +182,13 @@ def _call_fields(job: Job, call: Call, *, within_s: float) -> dict[str, Any]:
         "step": job.model.step,
         "call": call.wanted.call,
         "tool": call.meant.tool,
-        "arguments": fitted(job, call),
+        "arguments": arguments_of(job, call),
         "deadline": datetime.now(UTC) + timedelta(seconds=within_s),
     }
 
 
 def _unknown() -> ToolReply:
     return ToolReply(status="failed", error=ToolError(code="cancelled", message=NOBODY_KNOWS))
-
-
-def fitted(job: Job, call: Call) -> dict[str, Any]:
-    """Return a call's arguments with plainly wrong types mended; the registry refuses what cannot be mended."""
-    wanted = call.meant
-    definition = job.tools.definition(wanted.tool)
-    return arguments.fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
 
 
 def _is_read(job: Job, call: Call) -> bool:

@@ -70,6 +70,20 @@ class RunTools:
 
 
 @dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Ask people to approve calls, before anything of their step runs."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndDenied:
+    """Tell the model of calls that somebody denied, or that nobody approved in time."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SettleCalls:
     """End every call that was asked for and has no end in the log: the job is about to end."""
 
@@ -117,4 +131,5 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | RunTools | SettleCalls | Resolve | Park | End
+CallsAction = RunTools | AskApproval | EndDenied | SettleCalls | Resolve
+Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | CallsAction | Park | End

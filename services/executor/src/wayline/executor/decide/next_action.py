@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wayline.contracts.jobs import Failure, Waiting
+from wayline.contracts.jobs import Failure, PendingApproval, Waiting
 from wayline.executor.decide.accept_answer import after_answer, cut_short, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
+    AskApproval,
     CallModel,
     Cancel,
     Complete,
+    EndDenied,
     Fail,
     NoteLost,
     Park,
@@ -18,6 +20,7 @@ from wayline.executor.decide.actions import (
     RunTools,
     SettleCalls,
 )
+from wayline.executor.decide.approvals import MAY_RUN, Standing, pending_approval, stands
 from wayline.executor.decide.classification import before_first_call
 from wayline.executor.decide.compaction import due
 from wayline.executor.decide.repeated_calls import end_loop, is_looping
@@ -68,22 +71,32 @@ def resolve_call(job: Job) -> Action | None:
 
 
 def run_calls(job: Job) -> Action | None:
-    """Run the calls that wait for no human."""
-    runnable = [call for call in _open(job) if not call.undecided and not is_looping(job, call)]
-    if not runnable:
+    """Run the calls that wait for no human; first ask for the approvals that others need."""
+    unrepeated = [call for call in _open(job) if not is_looping(job, call)]
+    by_standing: dict[Standing, list[Call]] = {kind: [] for kind in Standing}
+    for call in unrepeated:
+        by_standing[stands(job, call)].append(call)
+    needed, denied = by_standing[Standing.NEEDED], by_standing[Standing.DENIED]
+    runnable = [call for call in unrepeated if stands(job, call) in MAY_RUN]
+    if not (runnable or needed or denied):
         return None
     if _out_of_time(job):
         # What has begun is brought to an end; nothing is begun for which nobody will wait.
         begun = _begun(job)
         return SettleCalls(begun, "timeout") if begun else _time_over(job)
-    return RunTools(_beside(job, runnable))
+    if needed:
+        return AskApproval(tuple(needed))
+    if denied:
+        return EndDenied(tuple(denied))
+    return RunTools(_beside(job, runnable)) if not _must_wait_for_the_first(job) else None
 
 
 def park_for_decision(job: Job) -> Action | None:
     """Park a job whose calls all wait for a human."""
+    approvals = tuple(pending_approval(asked) for asked in job.tools.pending)
     call = next((call for call in _open(job) if call.undecided), None)
     if call is None:
-        return None
+        return Park(_for_approval(approvals)) if approvals else None
     assert call.decision_id is not None
     return Park(
         Waiting(
@@ -93,7 +106,22 @@ def park_for_decision(job: Job) -> Action | None:
             tool=call.meant.tool,
             arguments=call.meant.arguments,
             expires_at=call.expires_at,
+            approvals=approvals,
         )
+    )
+
+
+def _for_approval(approvals: tuple[PendingApproval, ...]) -> Waiting:
+    """Return the wait for approvals; what stands outside of their list is of the first."""
+    first = approvals[0]
+    return Waiting(
+        why="approval",
+        wait_id=first.approval_id,
+        question=f"May {first.tool} be called with these arguments?",
+        tool=first.tool,
+        arguments=first.arguments,
+        expires_at=first.expires_at,
+        approvals=approvals,
     )
 
 
@@ -172,6 +200,12 @@ def _open(job: Job) -> list[Call]:
 def _begun(job: Job) -> tuple[Call, ...]:
     """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them."""
     return tuple(call for call in job.tools.calls if call.key is not None and call.done is None)
+
+
+def _must_wait_for_the_first(job: Job) -> bool:
+    """Return whether the agent wants order and the first open call waits for a human."""
+    assert job.routing.config is not None
+    return job.routing.config.tools_in_order and stands(job, _open(job)[0]) not in MAY_RUN
 
 
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import structlog
+from nats.aio.msg import Msg
+
 from wayline.chassis import Bus
 from wayline.chassis.claims import PayloadMissing
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import BudgetRaised, CancelRequested, DecisionMade
-from wayline.contracts.jobs import Answer, Cancel, Expire, RaiseBudget, Signal
+from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade
+from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal
+from wayline.executor.decide.approvals import approval_hash, arguments_problem
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.journal import bulk_read, leader_read
 
+log = structlog.get_logger()
+
+
+SIGNALLED = ("signals.*.*", "approvals.*.*")
+"""Where the signals of all jobs come in, for the hints."""
+KINDS: dict[str, type[Signal | DecideApproval]] = {"signals": Signal, "approvals": DecideApproval}
+"""What is read on which subjects of a job: a signaller may not approve, so neither kind is believed on the other's."""
+
 
 async def newest(bus: Bus, tenant: str, job_id: str) -> int:
-    """Return the stream sequence of a job's last signal, 0 when it has none; a leader read."""
-    last = await leader_read(bus, "SIGNALS", f"signals.{tenant}.{job_id}")
+    """Return the stream sequence of a job's last signal of any kind, 0 when it has none; a leader read."""
+    last = await leader_read(bus, "SIGNALS", f"*.{tenant}.{job_id}")
     return last.sequence if last else 0
 
 
@@ -22,18 +36,37 @@ async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int)
 
     In one batch a cancel wins, whatever came before it; everything else is first come, first served.
     """
-    heard: list[Signal] = []
-    subject = f"signals.{tenant}.{job_id}"
-    async for message in bulk_read(bus, "SIGNALS", subject, after=writer.signals_seen, upto=upto):
-        try:
-            heard.append(await bus.read(Signal, message, subject))
-        except (InvalidMessage, PayloadMissing):
-            # The router puts a copy aside; to the job it means nothing. A sender's payload is there before its signal.
+    heard: list[tuple[int, Msg, Signal | DecideApproval]] = []
+    for name, kind in KINDS.items():
+        subject = f"{name}.{tenant}.{job_id}"
+        last = await leader_read(bus, "SIGNALS", subject)
+        end = min(upto, last.sequence) if last else 0
+        if end <= writer.signals_seen:
             continue
-    heard.sort(key=lambda one: not isinstance(one.signal, Cancel))
-    for signal in heard:
-        _note(writer, signal)
+        async for message in bulk_read(bus, "SIGNALS", subject, after=writer.signals_seen, upto=end):
+            try:
+                read = await bus.read(kind, message, subject)
+            except (InvalidMessage, PayloadMissing):
+                # The router puts a copy aside; to the job it means nothing. A sender's payload is there before its
+                # signal.
+                continue
+            heard.append((int((message.headers or {})["Nats-Sequence"]), message, read))
+    heard.sort(key=lambda one: (not _is_cancel(one[2]), one[0]))
+    for _, message, signal in heard:
+        if isinstance(signal, DecideApproval):
+            _note_approval(writer, signal, stored_at=_stored_at(message))
+        else:
+            _note(writer, signal)
     writer.signals_seen = max(writer.signals_seen, upto)
+
+
+def _is_cancel(heard: Signal | DecideApproval) -> bool:
+    return isinstance(heard, Signal) and isinstance(heard.signal, Cancel)
+
+
+def _stored_at(message: Msg) -> datetime:
+    """Return when the bus took a message, whenever we come to read it."""
+    return datetime.fromisoformat((message.headers or {})["Nats-Time-Stamp"][:19]).replace(tzinfo=UTC)
 
 
 def _note(writer: LogWriter, heard: Signal) -> None:
@@ -54,9 +87,34 @@ def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
     if isinstance(signal, Expire) and waited is not None and waited.why == "budget" and waited.wait_id == asked:
         writer.note(DecisionMade, decision_id=asked, outcome="expired")
         return
+    if isinstance(signal, Expire) and any(one.approval_id == asked for one in writer.job.tools.pending):
+        writer.note(ApprovalDecided, approval_id=asked, decision="expired")
+        return
     if not any(call.undecided and call.decision_id == asked for call in writer.job.tools.calls):
         return
     if isinstance(signal, Answer):
         writer.note(DecisionMade, decision_id=asked, outcome=signal.outcome, content=signal.content, by=signal.by)
     else:
         writer.note(DecisionMade, decision_id=asked, outcome="expired")
+
+
+def _note_approval(writer: LogWriter, heard: DecideApproval, *, stored_at: datetime) -> None:
+    """Note the first decision on an approval that waits; what cannot be one leaves it waiting."""
+    asked = next((one for one in writer.job.tools.pending if one.approval_id == heard.approval_id), None)
+    if asked is None:
+        return
+    if stored_at > asked.expires_at:
+        # The schedule that says so may be on its way.
+        writer.note(ApprovalDecided, approval_id=asked.approval_id, decision="expired")
+        return
+    decided = {"approval_id": asked.approval_id, "by": heard.by}
+    if heard.decision == "deny":
+        writer.note(ApprovalDecided, **decided, decision="denied", reason=heard.reason)
+        return
+    arguments = asked.arguments if heard.arguments is None else heard.arguments
+    wrong = arguments_problem(writer.job.tools.definition(asked.tool), arguments)
+    if wrong is not None:
+        log.warning("an approval has arguments that the tool does not take", job=writer.job.job_id, problem=wrong)
+        return
+    bound_to = approval_hash(asked.definition, arguments, asked.policy)
+    writer.note(ApprovalDecided, **decided, decision="approved", arguments=heard.arguments, hash=bound_to)

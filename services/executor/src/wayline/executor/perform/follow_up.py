@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import ceil
@@ -13,7 +14,7 @@ from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import ReleaseBudget
 from wayline.contracts.events import JobParked
-from wayline.contracts.jobs import Due, RunJob, Waiting, WakeLater
+from wayline.contracts.jobs import Due, RunJob, WakeLater
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.hold.signals import newest
 from wayline.journal import Head, Job, send_result
@@ -34,18 +35,21 @@ class FollowUp:
         reach(Failpoint.EXECUTOR_SETTLE_AFTER)
         await self._ack(message)
 
-    async def schedule(self, job: Job, waiting: Waiting) -> None:
-        """Have the server say when the wait is over; the same subject each time, so that a repeat replaces itself."""
-        if waiting.expires_at is None:
-            return
-        address = {"tenant": job.tenant, "job_id": job.job_id, "wait_id": waiting.wait_id}
+    async def schedule(self, job: Job, waits: Mapping[str, datetime]) -> None:
+        """Have the server say when each wait is over."""
+        for wait_id, expires_at in waits.items():
+            await self._schedule(job, wait_id, expires_at)
+
+    async def _schedule(self, job: Job, wait_id: str, expires_at: datetime) -> None:
+        """Schedule the end of one wait; the same subject each time, so that a repeat replaces itself."""
+        address = {"tenant": job.tenant, "job_id": job.job_id, "wait_id": wait_id}
         due = Due(**address)
         # In whole seconds, and never before its time.
-        at = datetime.fromtimestamp(ceil(waiting.expires_at.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = datetime.fromtimestamp(ceil(expires_at.timestamp()), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         later = WakeLater(**address)
         await self._bus.publish(
             later,
-            msg_id=f"{job.tenant}/{job.job_id}:later:{waiting.wait_id}",
+            msg_id=f"{job.tenant}/{job.job_id}:later:{wait_id}",
             headers={h.SCHEDULE: f"@at {at}", h.SCHEDULE_TARGET: due.subject, h.SCHEMA: due.schema_id()},
         )
         reach(Failpoint.EXECUTOR_SCHEDULE_AFTER)

@@ -10,11 +10,12 @@ from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
-from wayline.executor.adapters.tool_registry import fitted
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
+from wayline.executor.decide.approvals import arguments_of
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
+from wayline.executor.perform.approvals import Changed, ask_again
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
@@ -63,10 +64,14 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
 
 
 def _intend(run: JobRun, call: Call) -> Call:
-    """Return the call with its key, noted as an intent unless the log has it; a human's «do it again» is a new key."""
+    """Return the call with its key, noted as an intent unless the log has it.
+
+    A human's «do it again» is a new key, and so is an approval of what an earlier key was refused for.
+    """
     job = run.writer.job
     again = call.decision is not None and call.decision.outcome == "retry"
-    if call.key is not None and not again:
+    approval = job.tools.approval(call.wanted.call)
+    if call.key is not None and not again and (approval is None or approval.spent):
         return call
     wanted = call.meant
     definition = job.tools.definition(wanted.tool)
@@ -76,7 +81,7 @@ def _intend(run: JobRun, call: Call) -> Call:
         step=job.model.step,
         call=wanted.call,
         tool=wanted.tool,
-        arguments=fitted(job, call),
+        arguments=arguments_of(job, call),
         effect=definition.effect if definition else Effect.ONCE,
         key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, wanted.call),
     )
@@ -94,13 +99,13 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
     step = run.writer.job.model.step
     if len(calls) == 1:
         reply = await _call_tool(run, calls[0])
-        return run.writer.note_all([_ended(run, step, calls[0], reply)])
+        return run.writer.note_all(_came_to(run, step, calls[0], reply))
     running = {asyncio.ensure_future(_call_tool(run, call)): call for call in calls}
     try:
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                run.writer.note_all([_ended(run, step, running.pop(task), task.result())])
+                run.writer.note_all(_came_to(run, step, running.pop(task), task.result()))
             if running:
                 # A cancel may end this step, but not half an append: whether the record is in must be known.
                 append = run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
@@ -110,10 +115,10 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
         # We may be stopped between an answer and its note: what it says and what it cost is known all the same.
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
-                run.writer.note_all([_ended(run, step, call, task.result())])
+                run.writer.note_all(_came_to(run, step, call, task.result()))
 
 
-async def _call_tool(run: JobRun, call: Call) -> ToolReply | Again:
+async def _call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
         return Again(same, again)
@@ -125,7 +130,10 @@ async def _call_tool(run: JobRun, call: Call) -> ToolReply | Again:
         return await _recall(run, call)
     if refused := refusal(job, call.meant):
         return refused
-    return await run.services.tools.call(job, call, timeout_s=_timeout_s(job, call))
+    reply = await run.services.tools.call(job, call, timeout_s=_timeout_s(job, call))
+    if reply.error is not None and reply.error.code == "definition_changed":
+        return Changed(await run.services.tools.definition_now(job, call.meant.tool))
+    return reply
 
 
 def _timeout_s(job: Job, call: Call) -> float:
@@ -139,6 +147,11 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
     if isinstance(asked, ToolReply):
         return asked
     return recalled(call.meant, await run.writer.result(*asked))
+
+
+def _came_to(run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed) -> list[Draft]:
+    """Return what a call came to: its end, or another question whether it may be made."""
+    return ask_again(run, call, came) if isinstance(came, Changed) else [_ended(run, step, call, came)]
 
 
 def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:

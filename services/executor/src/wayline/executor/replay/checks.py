@@ -9,8 +9,8 @@ from typing import Any, Literal
 import orjson
 
 from wayline.contracts import events as e
-from wayline.executor.adapters.tool_registry import fitted
 from wayline.executor.decide import actions as a
+from wayline.executor.decide.approvals import arguments_of
 from wayline.executor.decide.next_action import decide
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
@@ -139,7 +139,19 @@ def tool_requested(place: Place, event: e.ToolRequested) -> Difference | None:
         return decided(event, action)
     if call.meant.tool != event.tool:
         return Difference("decision", f"call {event.tool}", f"call {call.meant.tool}")
-    now = fitted(place.job, call)
+    now = arguments_of(place.job, call)
+    return None if now == event.arguments else Difference("arguments", _shown(event.arguments), _shown(now))
+
+
+def approval_requested(place: Place, event: e.ApprovalRequested) -> Difference | None:
+    """Compare what people are asked to approve; what the registry refused as changed was decided there."""
+    asked = next((call for call in place.job.tools.calls if call.wanted.call == event.call), None)
+    if asked is None or asked.key is not None:
+        return None
+    action = decide(place.job)
+    if not isinstance(action, a.AskApproval) or asked not in action.calls:
+        return decided(event, action)
+    now = arguments_of(place.job, asked)
     return None if now == event.arguments else Difference("arguments", _shown(event.arguments), _shown(now))
 
 
@@ -154,7 +166,7 @@ def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
 
 def parked(place: Place, event: e.JobParked) -> Difference | None:
     """Compare what a job waits for."""
-    if event.waiting.why not in ("needs_decision", "budget"):
+    if event.waiting.why not in ("needs_decision", "budget", "approval"):
         return None
     action = decide(place.job)
     if isinstance(action, a.Park):
@@ -219,6 +231,7 @@ CHECKS: dict[type[e.Event], Callable[[Place, Any], Difference | None]] = {
     e.ContextInjected: injected,
     e.ToolRequested: tool_requested,
     e.ToolCompleted: tool_completed,
+    e.ApprovalRequested: approval_requested,
     e.JobParked: parked,
     e.JobCompleted: ended,
     e.JobFailed: ended,

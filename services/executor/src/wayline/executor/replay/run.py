@@ -14,7 +14,7 @@ from wayline.journal import Job, evolve
 from wayline.llm import cost
 
 EVERYTHING: frozenset[What] = frozenset({"decision", "prompt", "note", "arguments", "result"})
-SIGNALS = (e.CancelRequested, e.BudgetRaised, e.DecisionMade)
+SIGNALS = (e.CancelRequested, e.BudgetRaised, e.DecisionMade, e.ApprovalDecided)
 """Heard while something was being done: what followed may have been decided before."""
 
 

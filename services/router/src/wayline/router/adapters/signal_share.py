@@ -7,7 +7,7 @@ import time
 import structlog
 
 from wayline.chassis import Bus, Periodic
-from wayline.journal import SIGNALS, JobLog, State, signals_held
+from wayline.journal import ALL_OF_TENANT, SIGNALS, JobLog, State, signals_held
 from wayline.telemetry import metrics
 
 log = structlog.get_logger()
@@ -68,7 +68,7 @@ class SignalShare:
             await self._sweep(tenant, counts)
 
     async def _forget_oldest(self, tenant: str, held: int) -> None:
-        await self._bus.js.purge_stream(SIGNALS, subject=f"signals.{tenant}.*", keep=self._most)
+        await self._bus.js.purge_stream(SIGNALS, subject=ALL_OF_TENANT.format(tenant=tenant), keep=self._most)
         metrics.signals_forgotten.labels("share").inc(held - self._most)
         log.warning(
             "a tenant's oldest signals are forgotten",

@@ -18,7 +18,10 @@ def create_credential(
     name: Name,
     tenant: Annotated[str, typer.Option(help="Whose jobs it is for.")],
     scopes: Annotated[
-        str, typer.Option(help="Comma-separated: submit (jobs), signal (cancel, answer), follow (events, text).")
+        str,
+        typer.Option(
+            help="Comma-separated: submit (jobs), signal (cancel, answer), approve (tool calls), follow (events, text)."
+        ),
     ] = "submit,follow",
     as_json: AsJson = False,
 ) -> None:

@@ -34,6 +34,8 @@ _HANDLERS: dict[type[e.Event], Callable[[JobDrafts, Any, Job], None]] = {
     e.AuxiliaryFailed: model_calls.aux_ended,
     e.ToolRequested: tool_calls.requested,
     e.ToolCompleted: tool_calls.completed,
+    e.ApprovalRequested: tool_calls.approval_requested,
+    e.ApprovalDecided: tool_calls.approval_decided,
     e.DecisionMade: life.signalled,
     e.CancelRequested: life.signalled,
     e.BudgetRaised: life.signalled,

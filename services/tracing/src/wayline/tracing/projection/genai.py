@@ -137,7 +137,9 @@ def aux_span(
     )
 
 
-def tool_span(tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted, parent: SpanDraft) -> SpanDraft:
+def tool_span(
+    tenant: str, job_id: str, event: e.ToolRequested | e.ToolCompleted | e.ApprovalRequested, parent: SpanDraft
+) -> SpanDraft:
     """Make the span of a tool call; without its request it begins as long ago as the call took."""
     took_ms = event.duration_ms if isinstance(event, e.ToolCompleted) else 0.0
     return SpanDraft(

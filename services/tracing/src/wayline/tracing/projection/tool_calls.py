@@ -9,7 +9,7 @@ from wayline.journal import Job
 from wayline.telemetry import names
 from wayline.tracing.job_metrics import ToolEnded
 from wayline.tracing.projection import genai
-from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft, StepDraft
+from wayline.tracing.projection.drafts import CallDraft, LedgerDraft, SpanDraft, StepDraft, millis
 from wayline.tracing.projection.job_drafts import JobDrafts
 from wayline.tracing.rows import clean
 
@@ -40,7 +40,31 @@ def completed(drafts: JobDrafts, event: e.ToolCompleted, _: Job) -> None:
         drafts.finish(step, event)
 
 
-def _call(drafts: JobDrafts, event: e.ToolRequested | e.ToolCompleted, step: StepDraft) -> tuple[CallDraft, SpanDraft]:
+def approval_requested(drafts: JobDrafts, event: e.ApprovalRequested, _: Job) -> None:
+    """Begin a call's span with the question whether it may be made."""
+    call, span = _call(drafts, event, drafts.step(event.step, event))
+    call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
+    span.note("approval requested", event.at, approval_id=event.approval_id, why=event.why)
+
+
+def approval_decided(drafts: JobDrafts, event: e.ApprovalDecided, job: Job) -> None:
+    """Write the decision, who made it and how long it took to the call's span."""
+    asked = next((one for one in job.tools.pending if one.approval_id == event.approval_id), None)
+    if asked is None:
+        return
+    _, span = _call(drafts, asked, drafts.step(asked.step, event))
+    waited_ms = round(millis(asked.at, event.at), 3)
+    span.attributes |= {names.APPROVAL_DECISION: event.decision, names.APPROVAL_WAIT_MS: waited_ms}
+    if event.by:
+        span.attributes[names.APPROVAL_BY] = event.by
+    span.note("approval decided", event.at, approval_id=event.approval_id, decision=event.decision, by=event.by)
+    drafts.change_span(span, event)
+
+
+CallEvent = e.ToolRequested | e.ToolCompleted | e.ApprovalRequested
+
+
+def _call(drafts: JobDrafts, event: CallEvent, step: StepDraft) -> tuple[CallDraft, SpanDraft]:
     """Return a tool call within its step, and its span."""
     call = step.calls.setdefault(event.call, CallDraft(event.call, event.tool, {}))
     # A call that a human lets run again goes on in its span: the start is part of what names a span's row.

@@ -1,0 +1,172 @@
+"""Whether a tool call needs a person's approval, and whether it has one: pure, for every call, whoever makes it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import ToolCall
+from wayline.contracts.events import ApprovalRequested
+from wayline.contracts.jobs import ApprovalCause, PendingApproval
+from wayline.contracts.tools import Ask, Effect, ToolDefinition
+from wayline.executor.prompt.builtin_tools import OWN, refusal
+from wayline.journal import Approval, Call, Job
+from wayline.llm.broken_json.arguments import UNREADABLE, fit
+from wayline.llm.structured import problem
+
+RULES_VERSION = "1"
+"""Of the rules in this file: approvals that were asked for by others are asked for again."""
+
+
+class Standing(StrEnum):
+    """What an approval, or the need of one, allows a call that has not begun."""
+
+    FREE = "free"
+    """It needs none."""
+    NEEDED = "needed"
+    """It needs one and has none that holds."""
+    WAITING = "waiting"
+    GRANTED = "granted"
+    DENIED = "denied"
+    """Denied, or nobody decided in time."""
+
+
+def standing(job: Job, call: ToolCall, arguments: dict[str, Any]) -> Standing:
+    """Return how a call stands that would be made now with these arguments; one that has begun is past this.
+
+    An approval holds for one call, and only while definition, arguments and policy hash as they did when it was given.
+    """
+    approval = job.tools.approval(call.call)
+    if approval is None or approval.spent:
+        return Standing.NEEDED if _is_needed(job, call, arguments) else Standing.FREE
+    if approval.decided is None:
+        return Standing.WAITING
+    if approval.decided.decision != "approved":
+        return Standing.DENIED
+    return Standing.GRANTED if _holds(job, approval) else Standing.NEEDED
+
+
+MAY_RUN = frozenset({Standing.FREE, Standing.GRANTED})
+
+
+def stands(job: Job, call: Call) -> Standing:
+    """Return how an open call of the step stands: one that has begun is free to go on, one that is to run again is not.
+
+    A call whose outcome a human must decide waits, too.
+    """
+    if call.undecided:
+        return Standing.WAITING
+    approval = job.tools.approval(call.wanted.call)
+    to_run_again = call.decision is not None and call.decision.outcome == "retry"
+    if call.key is not None and not to_run_again and (approval is None or approval.spent):
+        return Standing.FREE
+    return standing(job, call.meant, arguments_of(job, call))
+
+
+def arguments_of(job: Job, call: Call) -> dict[str, Any]:
+    """Return what a call is made with: as it was approved, else as the model said, with plainly wrong types mended.
+
+    What cannot be mended is the registry's to refuse, by its name.
+    """
+    approval = job.tools.approval(call.wanted.call)
+    if approval is not None:
+        return approval.arguments
+    wanted = call.meant
+    definition = job.tools.definition(wanted.tool)
+    return fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
+
+
+def pending_approval(asked: ApprovalRequested) -> PendingApproval:
+    """Return an approval as a parked job shows it."""
+    return PendingApproval(
+        approval_id=asked.approval_id,
+        call=asked.call,
+        tool=asked.tool,
+        arguments=asked.arguments,
+        why=asked.why,
+        reason=asked.reason,
+        expires_at=asked.expires_at,
+    )
+
+
+def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
+    """Return why a call of a tool needs an approval; None: it needs none."""
+    config = job.routing.config
+    if definition is None or config is None or definition.name in OWN:
+        # The registry makes no call of a tool that asks for approvals without the digest that was approved.
+        return None
+    if _asks(definition.ask, definition.effect):
+        return "tool"
+    if _asks(ask_of_agent(config, definition.name), definition.effect):
+        return "agent"
+    if config.ask_when_tainted and job.tools.tainted_by is not None and definition.effect is not Effect.READ:
+        return "tainted"
+    return None
+
+
+def ask_of_agent(config: AgentConfig, tool: str) -> Ask:
+    """Return when an agent wants calls of a tool approved: by the longest pattern that fits, else as for all."""
+    fitting = [pattern for pattern in config.ask_tools if fnmatchcase(tool, pattern)]
+    return config.ask_tools[max(fitting, key=len)] if fitting else config.ask
+
+
+def reason(job: Job, tool: str, why: ApprovalCause) -> str:
+    """Return why an approval is needed, in a sentence for the person who decides."""
+    if why == "tool":
+        return f"{tool} asks for an approval of each call"
+    if why == "agent":
+        return f"the agent's policy asks for an approval of {tool}"
+    return f"the job has read what {job.tools.tainted_by} returned, which is not trusted, and {tool} has an effect"
+
+
+def policy_version(job: Job) -> str:
+    """Return the version of the rules and of the agent by which approvals are asked for."""
+    return f"{RULES_VERSION}/{job.routing.agent_version}"
+
+
+def digest_of(job: Job, tool: str) -> str:
+    """Return the digest of a tool's definition as the job knows it; empty where it knows none."""
+    definition = job.tools.definition(tool)
+    return definition.digest if definition else ""
+
+
+def approval_hash(definition: str, arguments: dict[str, Any], policy: str) -> str:
+    """Return what an approval is bound to."""
+    bound = orjson.dumps([definition, arguments, policy], option=orjson.OPT_SORT_KEYS)
+    return sha256(bound).hexdigest()[:32]
+
+
+def approval_id(job: Job, number: str, bound_to: str) -> str:
+    """Return the id of the next approval of a call: a decision on an earlier one, or on other arguments, never fits."""
+    nth = sum(one.asked.call == number for one in job.tools.approvals) + 1
+    return f"{job.model.step}-{number}-{nth}-{bound_to[:12]}"
+
+
+def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, Any]) -> str | None:
+    """Return what a tool's schema says against arguments, field by field; None: they are valid."""
+    if definition is None:
+        return None
+    return problem(definition.input_schema, orjson.dumps(arguments).decode())
+
+
+def _is_needed(job: Job, call: ToolCall, arguments: dict[str, Any]) -> bool:
+    """Return whether somebody must be asked: not for a call that will be refused anyway."""
+    definition = job.tools.definition(call.tool)
+    if cause(job, definition) is None or UNREADABLE in arguments or refusal(job, call) is not None:
+        return False
+    return arguments_problem(definition, arguments) is None
+
+
+def _holds(job: Job, approval: Approval) -> bool:
+    assert approval.decided is not None
+    now = approval_hash(digest_of(job, approval.asked.tool), approval.arguments, policy_version(job))
+    return approval.decided.hash == now
+
+
+def _asks(ask: Ask, effect: Effect) -> bool:
+    return ask == "always" or (ask == "writes" and effect is not Effect.READ)

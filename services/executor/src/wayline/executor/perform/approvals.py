@@ -1,0 +1,99 @@
+"""Asks people to approve tool calls, and tells the model of those that were denied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from wayline.chassis import Failpoint
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.tools import ToolDefinition, ToolError
+from wayline.executor.decide import approvals as rules
+from wayline.executor.decide.actions import AskApproval, EndDenied
+from wayline.executor.hold.log_writer import Draft, draft
+from wayline.executor.perform.job_run import JobRun
+from wayline.executor.perform.park_or_end import expiry
+from wayline.journal import Call, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The end of an attempt at a call: its tool is not what was approved, or needs an approval; nothing has begun."""
+
+    definition: ToolDefinition | None
+    """The tool as it is now; None: it is gone."""
+
+
+async def ask_approval(run: JobRun, action: AskApproval) -> Iterable[Draft]:
+    """Append what people are asked, before anything of the step runs."""
+    for call in action.calls:
+        definition = run.writer.job.tools.definition(call.meant.tool)
+        run.writer.note_all([_requested(run, call, definition)])
+    await run.writer.append(Failpoint.EXECUTOR_APPROVAL_BEFORE, Failpoint.EXECUTOR_APPROVAL_AFTER)
+    return ()
+
+
+async def end_denied(run: JobRun, action: EndDenied) -> Iterable[Draft]:
+    """End calls that nobody approved: the model reads why."""
+    ended = [_failed(run.writer.job, call, "denied", _denial(run.writer.job, call)) for call in action.calls]
+    run.writer.note_all(ended)
+    await run.writer.append(Failpoint.EXECUTOR_DENIAL_BEFORE, Failpoint.EXECUTOR_DENIAL_AFTER)
+    return ()
+
+
+def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
+    """Return what becomes of a call whose tool has changed: it is asked for anew, by the definition that there is."""
+    job, definition, tool = run.writer.job, changed.definition, call.meant.tool
+    if definition is None:
+        return [_failed(job, call, "unknown_tool", f"there is no tool {tool!r} any more")]
+    if wrong := rules.arguments_problem(definition, rules.arguments_of(job, call)):
+        return [_failed(job, call, "invalid_arguments", f"{tool}: {wrong}")]
+    told = [] if definition == job.tools.definition(tool) else [draft(e.ToolsDiscovered, tools=(definition,))]
+    return [*told, _requested(run, call, definition)]
+
+
+def _requested(run: JobRun, call: Call, definition: ToolDefinition | None) -> Draft:
+    """Return the question whether a call may be made, bound to all that it rests on."""
+    job, tool = run.writer.job, call.meant.tool
+    asked_before = job.tools.approval(call.wanted.call)
+    why = rules.cause(job, definition) or (asked_before.asked.why if asked_before else "tool")
+    digest, policy = definition.digest if definition else "", rules.policy_version(job)
+    arguments = rules.arguments_of(job, call)
+    bound_to = rules.approval_hash(digest, arguments, policy)
+    return draft(
+        e.ApprovalRequested,
+        _span(job, call),
+        approval_id=rules.approval_id(job, call.wanted.call, bound_to),
+        step=job.model.step,
+        call=call.wanted.call,
+        tool=tool,
+        arguments=arguments,
+        definition=digest,
+        policy=policy,
+        hash=bound_to,
+        why=why,
+        reason=rules.reason(job, tool, why),
+        expires_at=expiry(run),
+    )
+
+
+def _failed(job: Job, call: Call, code: Any, message: str) -> Draft:
+    named = {"step": job.model.step, "call": call.wanted.call, "tool": call.meant.tool}
+    error = ToolError(code=code, message=message)
+    return draft(e.ToolCompleted, _span(job, call), **named, status="failed", error=error)
+
+
+def _span(job: Job, call: Call) -> str:
+    return ids.tool_span(job.tenant, job.job_id, job.model.step, call.wanted.call)
+
+
+def _denial(job: Job, call: Call) -> str:
+    """Return what the model is told of a call that was not approved."""
+    approval = job.tools.approval(call.wanted.call)
+    assert approval is not None and approval.decided is not None
+    if approval.decided.decision == "expired":
+        return "nobody approved this call in time, so it was not made"
+    reason = f": {approval.decided.reason}" if approval.decided.reason else ""
+    return f"a person denied this call, so it was not made{reason}"

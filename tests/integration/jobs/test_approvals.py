@@ -1,0 +1,344 @@
+"""A tool call that needs a person's approval is made as it was approved, once, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from wayline.contracts import events as e
+from wayline.contracts.tools import ListTools, ToolList
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.testkit import Platform, until
+from wayline.testkit.effects_server import EffectsServer
+
+from .conftest import chatting, with_tools
+
+PAY, PUT, LOOK = "effects__pay_once", "effects__put_idempotent", "effects__look_read"
+
+
+def pays(*amounts: int) -> Any:
+    """A model that pays these amounts beside each other, then answers."""
+    return turns(Say(tools=tuple((PAY, {"amount": amount}) for amount in amounts)), Say(text="all done"))
+
+
+async def start(
+    platform: Platform, effects: EffectsServer, chat: ChatServer, *, agent: dict[str, Any] | None = None, **server: Any
+) -> None:
+    """Start all that a job needs, with an agent `careful` that asks before each write."""
+    await effects.start()
+    tools = with_tools(effects.settings(**server), probe_every_s=0.2)
+    await platform.start("router", "executor", "tool_registry", executor=chatting(chat), tool_registry=tools)
+    await platform.put_agent("careful", **{"ask": "writes", **(agent or {})})
+
+
+async def waiting(platform: Platform, job_id: str = "j1") -> list[e.ApprovalRequested]:
+    """Return the approvals that a parked job waits for."""
+    return list((await platform.wait_until_parked(job_id)).tools.pending)
+
+
+async def answers(chat: ChatServer) -> list[str]:
+    """Return the tool results that the model was shown last, in the order of its calls."""
+    return [message["content"] for message in chat.calls[-1][1]["messages"] if message["role"] == "tool"]
+
+
+async def test_an_approved_call_is_made_and_a_denied_one_is_told(platform, effects):
+    async with ChatServer(pays(1, 2)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        first, second = await waiting(platform)
+        job = await platform.job("j1")
+        assert job.life.waiting.why == "approval"
+        assert [one.approval_id for one in job.life.waiting.approvals] == [first.approval_id, second.approval_id]
+        assert effects.amounts() == []
+
+        await platform.decide("j1", second.approval_id, "deny", reason="two is too much", by="ann")
+        await platform.decide("j1", first.approval_id, by="ann")
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        assert effects.amounts() == [1]
+        assert await answers(chat) == [
+            "pay_once done",
+            "a person denied this call, so it was not made: two is too much",
+        ]
+        decided = await platform.events_of("j1", e.ApprovalDecided)
+        assert {(one.decision, one.by) for one in decided} == {("approved", "ann"), ("denied", "ann")}
+
+
+async def test_the_decision_is_in_the_log_before_the_call(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id)
+
+        await platform.wait_for("j1")
+        types = [event.type for event in await platform.events("j1")]
+        tail = types[types.index("approval.requested") :]
+        assert tail[:7] == [
+            "approval.requested",
+            "job.parked",
+            "job.claimed",
+            "job.resumed",
+            "approval.decided",
+            "tool.requested",
+            "tool.completed",
+        ]
+
+
+async def test_calls_that_need_no_approval_run_while_others_wait(platform, effects):
+    plan = turns(Say(tools=((PAY, {"amount": 1}), (LOOK, {}))), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        [asked] = await waiting(platform)
+
+        assert asked.tool == PAY
+        assert [tool for tool, _ in effects.calls()] == ["look_read"]
+
+
+async def test_an_approval_is_for_its_own_call_only(platform, effects):
+    """The answers are swapped: each decision names an id, so neither can be taken for the other."""
+    async with ChatServer(pays(1, 1_000)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        small, large = await waiting(platform)
+
+        await platform.decide("j1", large.approval_id, "deny")
+        await platform.decide("j1", small.approval_id, "approve")
+        # What was decided stays decided.
+        await platform.decide("j1", large.approval_id, "approve")
+        await platform.decide("j1", small.approval_id, "deny")
+
+        await platform.wait_for("j1")
+        assert effects.amounts() == [1]
+
+
+async def test_edited_arguments_are_what_runs(platform, effects):
+    async with ChatServer(pays(1_000)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id, arguments={"amount": 7})
+
+        await platform.wait_for("j1")
+        [decided] = await platform.events_of("j1", e.ApprovalDecided)
+        [requested] = await platform.events_of("j1", e.ToolRequested)
+        assert decided.arguments == requested.arguments == {"amount": 7}
+        assert decided.hash != asked.hash
+        assert effects.amounts() == [7]
+
+
+async def test_arguments_that_the_tool_does_not_take_decide_nothing(platform, effects):
+    async with ChatServer(pays(5)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id, arguments={"amount": "a lot"})
+        await platform.wait_until("j1", lambda job: job.life.epoch > 1, "it was woken")
+        assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
+        await platform.decide("j1", asked.approval_id)
+
+        await platform.wait_for("j1")
+        assert effects.amounts() == [5]
+
+
+async def test_an_approval_of_one_step_is_none_of_the_next(platform, effects):
+    """Replayed: the same call, asked for again in the next step, waits for an approval of its own."""
+    pay = Say(tools=((PAY, {"amount": 1}),))
+    async with ChatServer(turns(pay, pay, Say(text="all done"))) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [first] = await waiting(platform)
+        await platform.decide("j1", first.approval_id)
+        await platform.wait_until("j1", lambda job: job.model.step == 2 and job.tools.pending, "the second asks")
+        [second] = await waiting(platform)
+        assert (second.hash, second.approval_id != first.approval_id) == (first.hash, True)
+
+        await platform.decide("j1", first.approval_id)
+        await platform.wait_until("j1", lambda job: job.life.epoch > 2, "it was woken")
+        assert [one.approval_id for one in await waiting(platform)] == [second.approval_id]
+        await platform.decide("j1", second.approval_id, "deny")
+
+        await platform.wait_for("j1")
+        assert effects.amounts() == [1]
+
+
+async def test_two_approvers_at_once_are_one_decision(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+
+        sequences = await asyncio.gather(
+            *(platform.decide("j1", asked.approval_id, one, by=one) for one in ("approve", "deny", "approve"))
+        )
+
+        await platform.wait_for("j1")
+        [decided] = await platform.events_of("j1", e.ApprovalDecided)
+        first = min(range(3), key=lambda n: sequences[n])
+        assert decided.by == ("approve", "deny", "approve")[first]
+        assert effects.amounts() == ([] if first == 1 else [1])
+
+
+async def test_a_tool_that_changed_while_waiting_is_asked_for_again(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [first] = await waiting(platform)
+        effects.kill()
+        effects.described_as = "Pay an amount, twice."
+        await effects.start()
+        await relisted(platform, "Pay an amount, twice.")
+
+        await platform.decide("j1", first.approval_id)
+
+        await platform.wait_until(
+            "j1", lambda job: len(job.tools.approvals) == 2 and job.tools.pending, "it asks again"
+        )
+        [second] = await waiting(platform)
+        assert (second.definition != first.definition, effects.amounts()) == (True, [])
+        # The old one is spent.
+        await platform.decide("j1", first.approval_id)
+        await platform.decide("j1", second.approval_id)
+        assert (await platform.wait_for("j1")).status == "completed"
+        assert effects.amounts() == [1]
+        keys = [event.key for event in await platform.events_of("j1", e.ToolRequested)]
+        assert keys == ["default/j1/1/1", "default/j1/1/1/2"]
+
+
+async def relisted(platform: Platform, description: str) -> None:
+    """Wait until the registry knows a tool of the effects server by this description."""
+
+    async def known() -> bool:
+        listed = await platform.bus.ask(ListTools(tenant="default", patterns=(PAY,)), ToolList)
+        return any(tool.description == description for tool in listed.tools)
+
+    await until(known, why="the registry has seen the change")
+
+
+async def test_an_approval_that_nobody_gives_in_time_is_a_denial(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await effects.start()
+        settings = ExecutorSettings(chat_base_url=chat.url, tool_wait_s=2.0, decision_ttl_s=1.0)
+        tools = with_tools(effects.settings())
+        await platform.start("router", "executor", "tool_registry", executor=settings, tool_registry=tools)
+        await platform.put_agent("careful", ask="always")
+
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        assert (await platform.wait_for("j1")).status == "completed"
+        [asked] = await platform.events_of("j1", e.ApprovalRequested)
+        [decided] = await platform.events_of("j1", e.ApprovalDecided)
+        assert (decided.approval_id, decided.decision) == (asked.approval_id, "expired")
+        assert await answers(chat) == ["nobody approved this call in time, so it was not made"]
+        assert effects.amounts() == []
+
+
+async def test_who_may_only_signal_approves_nothing(platform, effects):
+    """A decision on the subject of signals is none, whatever its headers claim."""
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+        decision = {"approval_id": asked.approval_id, "decision": "approve"}
+
+        await platform.signal("j1", type="approval", **decision)
+        await platform.client.jetstream().publish(
+            "signals.default.j1",
+            orjson.dumps(decision),
+            headers={"Nats-Subject": "approvals.default.j1", "Wayline-Schema": "DecideApproval-1"},
+        )
+        await platform.signal("j1", type="cancel")
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        assert effects.amounts() == []
+        assert await platform.events_of("j1", e.ApprovalDecided) == []
+
+
+async def test_a_cancel_beside_an_approval_wins(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [asked] = await waiting(platform)
+        await platform.stop("executor")
+
+        await platform.decide("j1", asked.approval_id)
+        await platform.signal("j1", type="cancel", reason="never mind")
+        await platform.start("executor", executor=chatting(chat))
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+        assert effects.amounts() == []
+        await platform.wait_until_empty("RUN")
+
+
+async def test_an_untrusted_result_makes_the_next_effect_ask(platform, effects):
+    plan = turns(Say(tools=((LOOK, {}),)), Say(tools=((LOOK, {}), (PAY, {"amount": 1}))), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat, agent={"ask": "never"}, untrusted=True)
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        [asked] = await waiting(platform)
+
+        assert (asked.tool, asked.why) == (PAY, "tainted")
+        assert LOOK in asked.reason
+        assert effects.count("look_read") == 2
+        await platform.decide("j1", asked.approval_id)
+        await platform.wait_for("j1")
+        assert effects.amounts() == [1]
+
+
+async def test_an_agent_may_turn_off_asking_when_tainted(platform, effects):
+    plan = turns(Say(tools=((LOOK, {}),)), Say(tools=((PAY, {"amount": 1}),)), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat, agent={"ask": "never", "ask_when_tainted": False}, untrusted=True)
+
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        assert (await platform.wait_for("j1")).status == "completed"
+        assert effects.amounts() == [1]
+
+
+async def test_no_agent_can_lift_what_a_tool_asks_for(platform, effects):
+    async with ChatServer(pays(1)) as chat:
+        await start(platform, effects, chat, agent={"ask": "never", "ask_tools": {"*": "never"}}, ask="writes")
+        await platform.submit("j1", agent="careful", model="chat/m")
+
+        [asked] = await waiting(platform)
+
+        assert asked.why == "tool"
+        assert effects.amounts() == []
+
+
+async def test_doing_an_approved_call_again_needs_another_approval(platform, effects):
+    """An approval holds for one call; a person who may only answer cannot have it made twice."""
+    async with ChatServer(pays(1)) as chat:
+        effects.delay_ms = 60_000
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="careful", model="chat/m")
+        [first] = await waiting(platform)
+        await platform.decide("j1", first.approval_id)
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/1"), within=20, why="the call reached it")
+        effects.kill()
+        job = await platform.wait_until("j1", has_question, "nobody knows what became of it")
+        effects.delay_ms = 0
+        await effects.start()
+
+        await platform.signal("j1", type="answer", decision_id=job.life.waiting.wait_id, outcome="retry")
+
+        await platform.wait_until("j1", lambda job: bool(job.tools.pending), "it asks again")
+        [second] = await waiting(platform)
+        assert effects.amounts() == []
+        await platform.decide("j1", second.approval_id)
+        await platform.wait_for("j1")
+        assert effects.amounts() == [1]
+
+
+def has_question(job) -> bool:
+    return job.life.waiting is not None and job.life.waiting.why == "needs_decision"

@@ -1,0 +1,154 @@
+"""Whether a call needs an approval and whether it has one, from a job's state alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.chat import TextPart, ToolCall, UserMessage
+from wayline.contracts.jobs import Route
+from wayline.contracts.tools import Effect, ToolDefinition
+from wayline.executor.decide.actions import AskApproval, EndDenied, Park, RunTools
+from wayline.executor.decide.approvals import Standing, approval_hash, ask_of_agent, cause, standing, stands
+from wayline.executor.decide.next_action import decide
+from wayline.journal import Approval, Call, Job
+from wayline.testkit.jobs import job_with
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PAY = ToolDefinition(name="pay", effect=Effect.ONCE, input_schema={"properties": {"usd": {"type": "integer"}}})
+LOOK = ToolDefinition(name="look", effect=Effect.READ)
+WANTED = ToolCall(call="1", tool="pay", arguments={"usd": 5})
+
+
+def job(config: AgentConfig | None = None, **fields: Any) -> Job:
+    """A job of an agent that asks before each write, about to run the calls of its first step."""
+    return job_with(
+        job_id="j",
+        tenant="default",
+        at=NOW,
+        created_at=NOW,
+        step=1,
+        config=config or AgentConfig(ask="writes"),
+        limits=e.Limits(max_steps=3, max_seconds=60, max_output_tokens=100),
+        deadline=NOW + timedelta(seconds=60),
+        route=Route(provider="p", model="m", tier="standard", reason="r"),
+        messages=(UserMessage(parts=(TextPart(text="pay"),)),),
+        **{"offered": (LOOK, PAY), "agent_version": 3, **fields},
+    )
+
+
+def stamp(**payload: Any) -> dict[str, Any]:
+    trace = e.SpanRef(trace_id="0" * 32, span_id="0" * 16)
+    return {"job_id": "j", "seq": 9, "at": NOW, "trace": trace, **payload}
+
+
+def asked(number: str = "1", *, definition: ToolDefinition = PAY, policy: str = "1/3") -> Approval:
+    arguments = {"usd": 5}
+    bound_to = approval_hash(definition.digest, arguments, policy)
+    request = e.ApprovalRequested(
+        **stamp(
+            approval_id=f"1-{number}",
+            step=1,
+            call=number,
+            tool="pay",
+            arguments=arguments,
+            definition=definition.digest,
+            policy=policy,
+            hash=bound_to,
+            why="agent",
+            expires_at=NOW + timedelta(days=1),
+        )
+    )
+    return Approval(request)
+
+
+def decided(approval: Approval, decision: Any = "approved", **fields: Any) -> Approval:
+    event = e.ApprovalDecided(**stamp(approval_id=approval.asked.approval_id, decision=decision, **fields))
+    return approval._replace(decided=event)
+
+
+def approved(approval: Approval) -> Approval:
+    return decided(approval, hash=approval.asked.hash)
+
+
+@pytest.mark.parametrize(
+    ("config", "tool", "why"),
+    [
+        (AgentConfig(), PAY, None),
+        (AgentConfig(ask="writes"), PAY, "agent"),
+        (AgentConfig(ask="writes"), LOOK, None),
+        (AgentConfig(ask="always"), LOOK, "agent"),
+        (AgentConfig(ask="always", ask_tools={"pay": "never"}), PAY, None),
+        (AgentConfig(ask_tools={"p*": "always"}), PAY, "agent"),
+        (AgentConfig(), PAY.model_copy(update={"ask": "writes"}), "tool"),
+        (AgentConfig(ask_tools={"*": "never"}), PAY.model_copy(update={"ask": "always"}), "tool"),
+    ],
+)
+def test_the_stricter_of_tool_and_agent_says_who_is_asked(config, tool, why):
+    assert cause(job(config, offered=(tool,)), tool) == why
+
+
+def test_the_longest_pattern_that_fits_counts():
+    config = AgentConfig(ask="writes", ask_tools={"*": "never", "pay*": "always", "pay_small": "never"})
+
+    assert [ask_of_agent(config, tool) for tool in ("look", "pay_large", "pay_small")] == ["never", "always", "never"]
+
+
+def test_what_only_reads_needs_no_approval_after_untrusted_content():
+    tainted = job(AgentConfig(), tainted_by="web")
+
+    assert (cause(tainted, PAY), cause(tainted, LOOK)) == ("tainted", None)
+    assert cause(job(AgentConfig(ask_when_tainted=False), tainted_by="web"), PAY) is None
+
+
+def test_arguments_that_the_schema_refuses_are_nobodys_to_approve():
+    assert standing(job(), WANTED, {"usd": 5}) is Standing.NEEDED
+    assert standing(job(), WANTED, {"usd": "much"}) is Standing.FREE
+
+
+def test_an_approval_holds_for_the_same_definition_arguments_and_policy():
+    granted = approved(asked())
+
+    assert standing(job(approvals=(granted,)), WANTED, {}) is Standing.GRANTED
+    other_policy = job(approvals=(granted,), agent_version=4)
+    assert standing(other_policy, WANTED, {"usd": 5}) is Standing.NEEDED
+    other_tool = job(approvals=(granted,), discovered=(PAY.model_copy(update={"description": "Pay twice."}),))
+    assert standing(other_tool, WANTED, {"usd": 5}) is Standing.NEEDED
+    other_arguments = job(approvals=(decided(asked(), hash=asked().asked.hash, arguments={"usd": 6}),))
+    assert standing(other_arguments, WANTED, {"usd": 5}) is Standing.NEEDED
+
+
+def test_a_spent_approval_allows_nothing_more():
+    spent = approved(asked())._replace(spent=True)
+
+    assert standing(job(approvals=(spent,)), WANTED, {"usd": 5}) is Standing.NEEDED
+
+
+def test_a_call_that_has_begun_goes_on():
+    begun = Call(WANTED, key="default/j/1/1")
+
+    assert stands(job(), begun) is Standing.FREE
+    assert stands(job(approvals=(approved(asked())._replace(spent=True),)), begun) is Standing.FREE
+
+
+def test_calls_are_asked_for_before_others_run_and_denials_are_told():
+    look = Call(ToolCall(call="2", tool="look", arguments={}))
+    pay = Call(WANTED)
+
+    assert decide(job(calls=(pay, look))) == AskApproval((pay,))
+    assert decide(job(calls=(pay, look), approvals=(asked(),))) == RunTools((look,))
+    assert decide(job(calls=(pay,), approvals=(decided(asked(), "denied"),))) == EndDenied((pay,))
+    parked = decide(job(calls=(pay,), approvals=(asked(),)))
+    assert isinstance(parked, Park)
+    assert [one.approval_id for one in parked.waiting.approvals] == ["1-1"]
+
+
+def test_calls_in_order_wait_for_an_earlier_approval():
+    config = AgentConfig(ask="writes", tools_in_order=True)
+    look = Call(ToolCall(call="2", tool="look", arguments={}))
+
+    assert isinstance(decide(job(config, calls=(Call(WANTED), look), approvals=(asked(),))), Park)
