@@ -76,23 +76,24 @@ class Floor:
             {"role": "user", "content": asked["input"]},
         ]
         while True:
-            said = await self._model(asked["model"], messages)
-            messages.append(said)
-            sequence = await self._append(subject, {"model": said}, sequence)
-            if "tool_calls" not in said:
+            answer = await self._model(asked["model"], messages)
+            messages.append(answer)
+            sequence = await self._append(subject, {"model": answer}, sequence)
+            if "tool_calls" not in answer:
                 break
-            for call in said["tool_calls"]:
+            for call in answer["tool_calls"]:
                 result = {"role": "tool", "tool_call_id": call["id"], "content": datetime.now(UTC).isoformat()}
                 messages.append(result)
                 sequence = await self._append(subject, {"tool": result}, sequence)
-        await self._append(subject, {"answer": said["content"]}, sequence)
-        await self._nc.publish((message.headers or {})["Wayline-Reply-To"], orjson.dumps({"answer": said["content"]}))
+        await self._append(subject, {"answer": answer["content"]}, sequence)
+        await self._nc.publish((message.headers or {})["Wayline-Reply-To"], orjson.dumps({"answer": answer["content"]}))
         await message.ack()
         await self._ask(1)
 
     async def _append(self, subject: str, value: dict[str, Any], after: int) -> int:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(after)}
-        return (await self._js.publish(subject, orjson.dumps(value), headers=headers)).seq
+        # A disk that stands still for some seconds must not end a job: nobody would take its slot again.
+        return (await self._js.publish(subject, orjson.dumps(value), headers=headers, timeout=JOB_WITHIN_S)).seq
 
     async def _model(self, model: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
         text, calls = "", {}
