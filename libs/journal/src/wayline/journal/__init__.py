@@ -2,6 +2,7 @@
 
 from wayline.journal.exporting import NotAnExport, export_job, read_export
 from wayline.journal.folding import evolve, fold
+from wayline.journal.folding.conversation import unbound
 from wayline.journal.follow import News, follow
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
@@ -64,6 +65,7 @@ __all__ = [
     "record_read",
     "send_result",
     "signals_held",
+    "unbound",
     "unknown_types",
     "view",
     "with_progress",

@@ -12,7 +12,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
-from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Waiting
+from wayline.contracts.jobs import Failure, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
@@ -61,6 +61,8 @@ class Life(NamedTuple):
 class Conversation(NamedTuple):
     """What was said, as the model is shown it."""
 
+    history: tuple[ChatMessage, ...] = ()
+    """What was said in its session before it. In no event: its holder reads it where `session.continued` says."""
     messages: tuple[ChatMessage, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     """The documents that its messages and its agent name."""
@@ -71,6 +73,11 @@ class Conversation(NamedTuple):
     history is another now."""
     compacting_at: int | None = None
     """The step after which a summary was last asked for, whatever came of it."""
+
+    @property
+    def prompted(self) -> tuple[ChatMessage, ...]:
+        """Return all messages of a prompt: those before the job, then its own."""
+        return (*self.history, *self.messages) if self.history else self.messages
 
     @property
     def last_said(self) -> AssistantMessage | None:
@@ -226,6 +233,21 @@ class Routing(NamedTuple):
         return known or ModelCard(provider=self.route.provider, model=self.route.model, tier=self.route.tier)
 
 
+class Session(NamedTuple):
+    """The job as a turn of its session."""
+
+    turn: Turn | None = None
+    continued: e.SessionContinued | None = None
+    """Set once its turn has come, where there is a job before it."""
+    summarised: bool = False
+    """Whether a summary took the place of the history: from then on its own log holds all that its prompts do."""
+
+    @property
+    def history_end(self) -> e.HistoryEnd | None:
+        """Return where the history ends that its prompts begin with."""
+        return None if self.continued is None or self.summarised else self.continued.after
+
+
 class ModelTotals(NamedTuple):
     """What the answered calls of one model in one slot used."""
 
@@ -277,3 +299,4 @@ class Job(NamedTuple):
     tools: Tools = Tools()
     routing: Routing = Routing()
     money: Money = Money()
+    session: Session = Session()

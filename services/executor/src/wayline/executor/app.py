@@ -13,6 +13,7 @@ from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
+from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import RunServices
@@ -38,10 +39,12 @@ async def build(
     keys = [endpoint.api_key for endpoint in settings.endpoints().values() if endpoint.api_key]
     known = providers(settings)
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
+    histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
     services = RunServices(
         models=models,
         tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
-        follow_up=FollowUp(bus, budgets),
+        follow_up=FollowUp(bus, budgets, histories),
+        histories=histories,
         gates=gates,
         budgets=budgets,
         attachments=Attachments(

@@ -26,6 +26,8 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
 from wayline.contracts.tools import Effect
+from wayline.executor.adapters.session_histories import Past
+from wayline.executor.decide.session_history import lost_note
 from wayline.executor.hold.claim import (
     CLAIMS_MAX,
     Ticket,
@@ -216,7 +218,8 @@ class Lane:
         # What may kill comes next: such a claim has to count, whatever becomes of us.
         early = await self._claimed(jobs, head, ticket, attempt) if reading_may_kill(head, ticket) else None
         try:
-            events = await self._read(jobs, head)
+            job = self._folded(await self._read(jobs, head))
+            past = await self._services.histories.past(job)
         except (_Unreadable, Retry) as error:
             if early is not None and not await self._handed_back(early[0], str(error)):
                 return None
@@ -226,9 +229,11 @@ class Lane:
         if early is None and wrote_nothing(head, ticket):
             early = await self._claimed(jobs, head, ticket, attempt)
         if early is not None:
-            writer = LogWriter(jobs, early[0].head, self._folded([*events, *early[1]]))
+            writer = LogWriter(jobs, early[0].head, fold(early[1], job))
         else:
-            writer, _ = self._claiming(jobs, head, self._folded(events), ticket, attempt)
+            writer, _ = self._claiming(jobs, head, job, ticket, attempt)
+        if past is not None:
+            _go_on_with(writer, past)
         return HeldJob(self._bus, ticket, message, writer, draining=self._draining, heartbeats=self._heartbeats)
 
     async def _read(self, jobs: JobLog, head: Head) -> list[e.Event]:
@@ -385,6 +390,15 @@ def _lighten(message: Msg, run: RunJob) -> None:
     message.data = RunJob(job=run.job, at=run.at).to_wire()
     kept = {name: value for name, value in (message.headers or {}).items() if not name.startswith("Nats-")}
     message.headers = {intern(name): intern(value) for name, value in kept.items()}
+
+
+def _go_on_with(writer: LogWriter, past: Past) -> None:
+    """Pin what a job goes on with in its session, where that is not done, and hold the messages beside the job."""
+    if past.pinned is not None:
+        continued = writer.note(e.SessionContinued, **past.pinned)
+        if continued.lost is not None:
+            writer.note(e.ContextInjected, note=lost_note(continued.lost))
+    writer.hold_history(past.history)
 
 
 def _unread(head: Head, ticket: Ticket) -> Job:

@@ -33,6 +33,9 @@ class Settings(EnvironmentSettings, EndpointSettings):
         ge=1,
         description="Images and files in all calls of models at once; a call that would exceed it waits.",
     )
+    histories_kept_max_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=0, description="Histories of sessions kept in memory for the next job of each."
+    )
     result_tokens_max: int = Field(
         default=RESULT_TOKENS_MAX, ge=200, description="Longer tool results are shown to the model in a shorter form."
     )

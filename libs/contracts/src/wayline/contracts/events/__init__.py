@@ -43,6 +43,7 @@ from wayline.contracts.events.routes import (
     ToolsObserved,
     Warm,
 )
+from wayline.contracts.events.sessions import HistoryEnd, SessionCall, SessionContinued
 from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
@@ -75,6 +76,7 @@ __all__ = [
     "DecisionMade",
     "Ended",
     "Event",
+    "HistoryEnd",
     "JobCancelled",
     "JobClaimed",
     "JobCompleted",
@@ -92,6 +94,8 @@ __all__ = [
     "Observed",
     "Purpose",
     "Segment",
+    "SessionCall",
+    "SessionContinued",
     "SpanRef",
     "TaskClassified",
     "ToolCompleted",

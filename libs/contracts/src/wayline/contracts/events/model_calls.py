@@ -27,7 +27,16 @@ class Segment(Frozen):
     tokens: int = Field(default=0, description="Estimated.")
 
 
-CacheBreak = Literal["model_changed", "tools_changed", "system_changed", "compaction", "history_edited", "expired"]
+CacheBreak = Literal[
+    "model_changed",
+    "agent_changed",
+    "tools_changed",
+    "system_changed",
+    "compaction",
+    "history_lost",
+    "history_edited",
+    "expired",
+]
 """Why a provider's cache cannot continue the call before."""
 
 

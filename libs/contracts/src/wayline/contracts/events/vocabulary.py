@@ -29,6 +29,7 @@ from wayline.contracts.events.model_calls import (
     ModelRequested,
 )
 from wayline.contracts.events.routes import JobRerouted, JobRouted, TaskClassified
+from wayline.contracts.events.sessions import SessionContinued
 from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
@@ -45,6 +46,7 @@ AnyEvent = Annotated[
     | JobRerouted
     | JobClaimed
     | JobHandedBack
+    | SessionContinued
     | ModelRequested
     | ModelCompleted
     | ModelFailed

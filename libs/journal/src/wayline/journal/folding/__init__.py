@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.journal.folding import conversation, life, model_calls, money, routing, tools
+from wayline.journal.folding import conversation, life, model_calls, money, routing, session, tools
 from wayline.journal.state import Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
@@ -20,6 +20,7 @@ _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "tools": tools.CHANGES,
     "routing": routing.CHANGES,
     "money": money.CHANGES,
+    "session": session.CHANGES,
 }
 _PLACES = {name: place for place, name in enumerate(Job._fields)}
 _FIELDS = {part: {name: place for place, name in enumerate(getattr(Job(), part)._fields)} for part in _TABLES}

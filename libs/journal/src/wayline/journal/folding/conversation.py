@@ -52,12 +52,19 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 def _compacted(job: Job, event: e.ContextCompacted) -> Changes:
     messages = job.conversation.messages
-    kept = messages[max(1, len(messages) - event.kept) :]
-    shorter = (*messages[:1], event.note, *map(_unbound, kept))
-    return {"messages": shorter, "compacted": True, "prompt_tokens": None}
+    kept = map(unbound, messages[max(1, len(messages) - event.kept) :])
+    shorter = (*messages[:1], event.note, *kept)
+    # The summary is of what was said before the job, too.
+    return {"history": (), "messages": shorter, "compacted": True, "prompt_tokens": None}
 
 
-def _unbound(message: ChatMessage) -> ChatMessage:
+def _continued(job: Job, event: e.SessionContinued) -> Changes:
+    own = {attachment.document_id for attachment in job.conversation.attachments}
+    before = (attachment for attachment in event.attachments if attachment.document_id not in own)
+    return {"history": (), "attachments": (*job.conversation.attachments, *before)}
+
+
+def unbound(message: ChatMessage) -> ChatMessage:
     """Return a message without its provider's blocks, which are bound to what stood before it."""
     verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
     return message.model_copy(update={"verbatim": None}) if verbatim else message
@@ -94,5 +101,6 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryFailed: _aux_ended,
     e.ContextInjected: _injected,
     e.ContextCompacted: _compacted,
+    e.SessionContinued: _continued,
     e.ToolCompleted: _tool_completed,
 }

@@ -30,6 +30,10 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
     return {"discovered": (*job.tools.discovered, *event.tools)}
 
 
+def _continued(job: Job, event: e.SessionContinued) -> Changes:
+    return {} if event.tools is None else {"offered": event.tools, "discovered": event.discovered}
+
+
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
     intent = {"key": event.key, "span": event.trace, "effect": event.effect}
     calls = _with(job, event.call, **intent, decision_id=None, decision=None)
@@ -117,6 +121,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ModelRequested: _offered,
     e.ModelCompleted: _asked,
     e.ToolsDiscovered: _discovered,
+    e.SessionContinued: _continued,
     e.ToolRequested: _requested,
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,

@@ -41,18 +41,42 @@ SECONDS_MAX = 60.0
 
 def due(job: Job) -> Compact | None:
     """Return what to summarise before the job's next call; None where there is room, or nothing would be won."""
-    asked, answer, card = job.model.asked, job.conversation.last_said, job.routing.card
-    if asked is None or answer is None or not job.conversation.prompt_tokens or card.provider in LOCAL or _tried(job):
+    card, conversation = job.routing.card, job.conversation
+    if card.provider in LOCAL or _tried(job):
         return None
-    window = card.context_window
-    since = list(takewhile(lambda message: message is not answer, reversed(job.conversation.messages)))
-    if job.conversation.prompt_tokens + _tokens(since, card) <= START_SHARE * window:
+    window, filled = card.context_window, _filled(job)
+    if filled is None or filled <= START_SHARE * window:
         return None
-    heads = sum(part.tokens for part in asked.prefix if part.part != "messages") + _given(job)
-    room = int(END_SHARE * window) - heads - _tokens(job.conversation.messages[:1], card) - SUMMARY_TOKENS_MAX
-    kept = _kept(job.conversation.messages, card, room=room)
-    middle = job.conversation.messages[1 : len(job.conversation.messages) - kept]
+    room = int(END_SHARE * window) - _heads(job) - _tokens(conversation.messages[:1], card) - SUMMARY_TOKENS_MAX
+    kept = _kept(conversation.messages, card, room=room)
+    middle = _replaced(job, kept)
     return Compact(_summariser(job, middle), kept) if len(middle) > 1 else None
+
+
+def _filled(job: Job) -> int | None:
+    """Return about how many tokens the next prompt has; None: the history is another than the provider has counted."""
+    conversation, card, answer = job.conversation, job.routing.card, job.conversation.last_said
+    if answer is not None:
+        since = list(takewhile(lambda message: message is not answer, reversed(conversation.messages)))
+        return conversation.prompt_tokens and conversation.prompt_tokens + _tokens(since, card)
+    if not conversation.history or job.session.continued is None:
+        return None
+    counted = job.session.continued.tokens
+    before = _heads(job) + _tokens(conversation.history, card) if counted is None else counted
+    return before + _tokens(conversation.messages, card)
+
+
+def _heads(job: Job) -> int:
+    """Return the tokens of a prompt before its messages, with what is sent beside them."""
+    continued = job.session.continued
+    last = job.model.asked or (continued and continued.call)
+    return sum(part.tokens for part in last.prefix if part.part != "messages") + _given(job) if last else _given(job)
+
+
+def _replaced(job: Job, kept: int) -> tuple[ChatMessage, ...]:
+    """Return the messages whose place a summary takes: those before the job, and the middle of its own."""
+    messages = job.conversation.messages
+    return (*job.conversation.history, *messages[1 : len(messages) - kept])
 
 
 def _given(job: Job) -> int:
@@ -107,7 +131,7 @@ def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """Return the request that asks for the summary."""
     card = action.card
     task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
-    text = "\n\n".join(_lines(job.conversation.messages[1 : len(job.conversation.messages) - action.kept]))
+    text = "\n\n".join(_lines(_replaced(job, action.kept)))
     limit = room_aside(card, SUMMARY_TOKENS_MAX)
     room = card.context_window - limit - estimate(_instruction()) - estimate(task)
     # Where not even the largest model can read it all, its beginning and its end.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wayline.contracts.jobs import Failure, PendingApproval, Waiting
+from wayline.contracts.jobs import TURN, Failure, PendingApproval, Waiting
 from wayline.executor.decide.accept_answer import after_answer, cut_short, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -61,6 +61,14 @@ def fail_unrouted(job: Job) -> Action | None:
     if job.routing.limits is not None:
         return None
     return Fail(Failure(code="not_routed", message="the log has no route: it was written by something else"))
+
+
+def wait_for_turn(job: Job) -> Action | None:
+    """Park a job that something woke before its turn in its session has come."""
+    turn, session = job.session.turn, job.session
+    if turn is None or turn.after is None or session.continued is not None or job.model.asked is not None:
+        return None
+    return Park(Waiting(why="turn", wait_id=TURN, after=turn.after))
 
 
 def resolve_call(job: Job) -> Action | None:
@@ -176,6 +184,7 @@ RULES: tuple[Rule, ...] = (
     note_lost,
     cancel,
     fail_unrouted,
+    wait_for_turn,
     resolve_call,
     end_loop,
     run_calls,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
+from wayline.contracts.chat import ChatMessage
 from wayline.contracts.events import Event, SpanRef
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
@@ -83,6 +84,10 @@ class LogWriter:
         """Note what an action came to; each draft is made once those before it are folded."""
         for kind, span, payload in drafts:
             self.note(kind, span, **payload)
+
+    def hold_history(self, history: tuple[ChatMessage, ...]) -> None:
+        """Hold what was said in the session before the job: no event says it again."""
+        self.job = self.job._replace(conversation=self.job.conversation._replace(history=history))
 
     def claim(self, *, owner: str, attempt: int, epoch: int) -> None:
         """Write the next record as a new holder."""

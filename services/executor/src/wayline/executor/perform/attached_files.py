@@ -43,5 +43,5 @@ def _sends_files(job: Job) -> bool:
 def returned_bytes(job: Job) -> int:
     """Count the bytes that its next call sends of images that tools returned, before they are encoded."""
     attachments = {one.document_id: one for one in job.conversation.attachments}
-    sent = media.returned(job.routing.card, job.conversation.messages, attachments).values()
+    sent = media.returned(job.routing.card, job.conversation.prompted, attachments).values()
     return sum(image.size_bytes for images in sent for image in images)

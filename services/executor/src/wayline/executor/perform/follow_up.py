@@ -16,6 +16,7 @@ from wayline.contracts.budgets import ReleaseBudget
 from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import Due, RunJob, WakeLater
 from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.hold.signals import newest
 from wayline.journal import Head, Job, send_result
 
@@ -23,8 +24,9 @@ from wayline.journal import Head, Job, send_result
 class FollowUp:
     """The steps between a record that ends or parks a job and the ack of its ticket; each may be repeated."""
 
-    def __init__(self, bus: Bus, budgets: Budgets) -> None:
+    def __init__(self, bus: Bus, budgets: Budgets, histories: SessionHistories) -> None:
         self._bus = bus
+        self._histories = histories
         self._budgets = budgets
 
     async def ended(self, job: Job, message: Msg) -> None:
@@ -63,10 +65,15 @@ class FollowUp:
         if last.kept_usd is not None:
             kept = ReleaseBudget(tenant=tenant, job_id=job_id, spent_usd=last.kept_usd, seq=last.seq)
             await self._budgets.release(kept)
-        if await newest(self._bus, tenant, job_id) > head.signals_seen:
+        if await newest(self._bus, tenant, job_id) > head.signals_seen or await self._turn_has_come(tenant, last):
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)
         await self._ack(message)
+
+    async def _turn_has_come(self, tenant: str, last: JobParked) -> bool:
+        """Return whether the jobs ended meanwhile whose end a job is parked for."""
+        after = last.waiting.after
+        return after is not None and await self._histories.turn_has_come(tenant, after)
 
     async def _ack(self, message: Msg) -> None:
         with suppress(nats_errors.Error):

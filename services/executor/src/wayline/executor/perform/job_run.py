@@ -10,6 +10,7 @@ from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
+from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.decide.actions import Action
 from wayline.executor.hold.held_job import HeldJob
@@ -29,6 +30,7 @@ class RunServices:
     gates: ProviderGates
     budgets: Budgets
     attachments: Attachments
+    histories: SessionHistories
     decision_ttl_s: float
     notes: Notes = silent
     result_tokens_max: int = RESULT_TOKENS_MAX

@@ -42,6 +42,7 @@ async def end(run: JobRun, action: Complete | Fail | Cancel) -> tuple[Draft, ...
         case Cancel(reason, by):
             run.writer.note(e.JobCancelled, reason=reason, by=by, **sums)
     await run.writer.append(Failpoint.EXECUTOR_END_BEFORE, Failpoint.EXECUTOR_END_AFTER)
+    run.services.histories.remember(run.writer.job)
     await run.services.follow_up.ended(run.writer.job, run.held.message)
     return ()
 

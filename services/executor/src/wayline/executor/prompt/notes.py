@@ -67,7 +67,7 @@ def forgotten(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinitio
         return ()
     told = [
         message.text
-        for message in job.conversation.messages
+        for message in job.conversation.prompted
         if isinstance(message, NoteMessage) and message.label == GUIDANCE
     ]
     return tuple(tool for tool in changed if not any(_told_in(text, tool) for text in told))
@@ -85,7 +85,7 @@ def reminder(job: Job) -> NoteMessage | None:
     newest = {tool.name: tool for tool in job.tools.discovered if tool.name not in pinned}
     if not newest:
         return None
-    ago = next((n for n, message in enumerate(reversed(job.conversation.messages)) if _names_tools(message)), None)
+    ago = next((n for n, message in enumerate(reversed(job.conversation.prompted)) if _names_tools(message)), None)
     if ago is not None and ago < REMIND_AFTER_MESSAGES:
         return None
     lines = [_line(newest[name]) for name in sorted(newest)]
@@ -95,7 +95,7 @@ def reminder(job: Job) -> NoteMessage | None:
 def known(job: Job, note: NoteMessage) -> bool:
     """Return whether a note is old: it was the last one under its label, or came since the model last answered."""
     answered = passed = False
-    for message in reversed(job.conversation.messages):
+    for message in reversed(job.conversation.prompted):
         answered = answered or isinstance(message, AssistantMessage)
         if isinstance(message, NoteMessage) and message.label == note.label:
             if message == note:

@@ -46,7 +46,7 @@ def shown(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, tokens
 
 def _fitting(job: Job, reply: ToolReply) -> tuple[ToolImage, ...]:
     """Return the images of a reply for which the conversation has room."""
-    held = [image for message in job.conversation.messages if message.role == "tool" for image in message.images]
+    held = [image for message in job.conversation.prompted if message.role == "tool" for image in message.images]
     held += [image for call in job.tools.calls if call.done for image in call.done.images]
     count = len(held) + sum(one.media_type in IMAGES for one in job.conversation.attachments)
     size = sum(image.size_bytes for image in held)

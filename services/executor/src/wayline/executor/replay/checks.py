@@ -63,11 +63,15 @@ def _prompt(place: Place, event: e.ModelRequested) -> Difference | None:
         return None
     job = place.job
     prefix = place.hashes.segments(assemble(job, event.tools or job.tools.offered))
+    # The messages before the job are in the logs of its session's other jobs.
+    elsewhere = job.session.history_end is not None
     for recorded, now in zip(event.prefix, prefix, strict=True):
+        if elsewhere and recorded.part == "messages":
+            continue
         if (recorded.hash, recorded.count) != (now.hash, now.count):
             name = recorded.part
             return Difference("prompt", f"{name} {_segment(recorded)}", f"{name} {_segment(now)}")
-    broken = cache_break(job, prefix, place.hashes)
+    broken = event.cache_break if elsewhere else cache_break(job, prefix, place.hashes)
     if broken != event.cache_break:
         return Difference("prompt", f"cache break: {event.cache_break or 'none'}", f"cache break: {broken or 'none'}")
     return None
@@ -81,7 +85,7 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
     """Compare a question beside the conversation: which, and to whom."""
     action = decide(place.job)
     expected = {"classification": a.Classify, "compaction": a.Compact}.get(event.purpose)
-    if expected is None:
+    if expected is None or (event.purpose == "compaction" and place.job.session.history_end is not None):
         return None
     if not isinstance(action, a.Classify | a.Compact) or not isinstance(action, expected):
         return decided(event, action)

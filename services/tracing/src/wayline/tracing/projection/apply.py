@@ -26,6 +26,7 @@ _HANDLERS: dict[type[e.Event], Callable[[JobDrafts, Any, Job], None]] = {
     e.TaskClassified: life.classified,
     e.JobClaimed: life.claimed,
     e.JobHandedBack: life.handed_back,
+    e.SessionContinued: life.continued,
     e.ModelRequested: model_calls.requested,
     e.ModelCompleted: model_calls.completed,
     e.ModelFailed: model_calls.failed,

@@ -51,6 +51,13 @@ def claimed(drafts: JobDrafts, event: e.JobClaimed, _: Job) -> None:
     drafts.change_span(drafts.root, event)
 
 
+def continued(drafts: JobDrafts, event: e.SessionContinued, _: Job) -> None:
+    """Note what the job goes on with in its session."""
+    after = event.after.job_id if event.after else ""
+    drafts.root.note("continued", event.at, after=after, messages=event.messages, lost=event.lost or "")
+    drafts.change_span(drafts.root, event)
+
+
 def handed_back(drafts: JobDrafts, event: e.JobHandedBack, _: Job) -> None:
     """Note that the holder gave the job back alive."""
     drafts.root.note("handed back", event.at, reason=event.reason)

@@ -1,0 +1,51 @@
+"""How a job goes on with its session: the history that its prompts begin with, pinned when its turn has come."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from wayline.contracts.base import Frozen
+from wayline.contracts.chat import Attachment
+from wayline.contracts.events.event import Event
+from wayline.contracts.events.model_calls import Segment
+from wayline.contracts.tools import ToolDefinition
+
+
+class HistoryEnd(Frozen):
+    """Where a history ends: it is read from the log of that job and of those that it continued."""
+
+    job_id: str
+    seq: int = Field(ge=1, description="The last event of that job's log.")
+    hash: str = Field(description="Of all messages of the history.")
+
+
+class SessionCall(Frozen):
+    """The last model call before a job, which its first call continues."""
+
+    at: datetime
+    provider: str
+    model: str
+    prefix: tuple[Segment, ...] = ()
+
+
+class SessionContinued(Event):
+    """The job's turn has come: its prompts begin with messages that stand in the logs of the jobs before it."""
+
+    type: Literal["session.continued"] = "session.continued"
+    after: HistoryEnd | None = Field(default=None, description="None: nothing was said before, or it is lost.")
+    lost: str | None = Field(default=None, description="Why what was said before is not there.")
+    messages: int = Field(default=0, ge=0, description="How many messages the history has.")
+    tokens: int | None = Field(default=None, description="What its provider counted at its end; None: it did not.")
+    call: SessionCall | None = None
+    unbound: bool = Field(
+        default=False, description="Providers' own blocks are left out: another agent or model goes on."
+    )
+    agent_changed: bool = Field(default=False, description="It was another agent, or another version of it.")
+    tools: tuple[ToolDefinition, ...] | None = Field(
+        default=None, description="The tools of every prompt, as they were; None: they are listed anew."
+    )
+    discovered: tuple[ToolDefinition, ...] = ()
+    attachments: tuple[Attachment, ...] = Field(default=(), description="The documents that the history names.")
