@@ -1,5 +1,7 @@
 """What becomes of a model's last word: the answer, a turn to mend it, a stronger model, or a failure."""
 
+import pytest
+
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.tools import ToolDefinition
@@ -185,3 +187,17 @@ def test_a_correction_stays_in_the_history():
 
     assert [message.role for message in log.job.conversation.messages] == ["user", "assistant", "note"]
     assert isinstance(log.events[-1], e.ContextInjected)
+
+
+@pytest.mark.parametrize(("style", "confidence", "up"), [("tool_first", 0.9, True), ("direct", 0.9, False)])
+def test_an_unsure_answer_without_tools_escalates_by_its_style(style, confidence, up):
+    log = Log(config=AgentConfig(style=style), slots={"primary": "acme/primary", "escalation": "acme/strong"})
+
+    assert isinstance(log.ask().answer("so it is", confidence=confidence).next, Reroute) is up
+
+
+def test_after_a_tool_ran_the_confidence_of_the_agent_is_enough():
+    log = Log(config=AgentConfig(style="tool_first"), slots={"primary": "acme/primary", "escalation": "acme/strong"})
+    log.ask().answer("let me see", "t").result()
+
+    assert isinstance(log.ask(2).answer("so it is", confidence=0.9).next, Complete)

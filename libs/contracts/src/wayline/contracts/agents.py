@@ -26,6 +26,10 @@ def _static(instructions: str) -> str:
     return instructions
 
 
+Style = Literal["tool_first", "balanced", "direct"]
+"""How an agent weighs tools against what its model knows."""
+Language = Annotated[str, Field(min_length=2, max_length=40, pattern=r"^[A-Za-z][A-Za-z -]*$")]
+
 ModelName = Annotated[str, Field(min_length=1, max_length=265)]
 
 
@@ -54,6 +58,14 @@ class AgentConfig(Frozen):
     description: str = Field(default="", max_length=1_000)
     instructions: Annotated[str, Field(max_length=100_000), AfterValidator(_static)] = Field(
         default="", description="The system prompt; static text without placeholders."
+    )
+    style: Style | None = Field(
+        default=None,
+        description="When it uses tools; said at the head of the system prompt. None: its tenant's style, else nothing "
+        "is said.",
+    )
+    language: Language | None = Field(
+        default=None, description="The language of all answers, such as `German`; None: the instructions decide."
     )
     pinned: tuple[Part, ...] = Field(
         default=(),

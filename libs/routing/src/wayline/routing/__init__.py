@@ -6,8 +6,10 @@ from wayline.routing.decision import Decision
 from wayline.routing.escalation import Cause, next_route
 from wayline.routing.policy import Policy, current_policy, named_policy, policy_with
 from wayline.routing.routing_input import RoutingInput
+from wayline.routing.styles import STYLES, confidence_needed, style_text, system_prompt
 
 __all__ = [
+    "STYLES",
     "Cause",
     "DecidedAgain",
     "Decision",
@@ -17,9 +19,12 @@ __all__ = [
     "choose_again",
     "choose_limits",
     "choose_route",
+    "confidence_needed",
     "current_policy",
     "decide_again",
     "named_policy",
     "next_route",
     "policy_with",
+    "style_text",
+    "system_prompt",
 ]

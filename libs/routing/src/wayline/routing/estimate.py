@@ -22,6 +22,7 @@ from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import cost, is_known, worst
 from wayline.llm.thinking import output_max, thinking_budget, thinking_room
 from wayline.llm.tokens import estimate, most
+from wayline.routing.styles import system_prompt
 
 Level = Literal["simple", "moderate", "complex"]
 
@@ -115,7 +116,7 @@ def shape_of(
         steps=min(STEPS[level] if has_tools else 1, steps_max),
         steps_max=steps_max if has_tools else 1,
         has_tools=has_tools,
-        known_tokens=_instructions_tokens(config.instructions)
+        known_tokens=_instructions_tokens(system_prompt(config))
         + text_tokens(parts)
         + (tools.tokens if tools and has_tools else 0),
         pieces=FIRST_PIECES + bool(config.pinned) + (tools.count if tools and has_tools else 0),
@@ -141,7 +142,7 @@ def first_prompt(
     Without the attachments: each model counts them its way.
     """
     tools_tokens = (tools.tokens if tools else TOOLS_TOKENS) if config.tools else 0
-    prefix = prefix_tokens or _instructions_tokens(config.instructions) + tools_tokens
+    prefix = prefix_tokens or _instructions_tokens(system_prompt(config)) + tools_tokens
     return prefix + text_tokens(parts) + len(undescribed(parts, attachments)) * PART_TOKENS
 
 

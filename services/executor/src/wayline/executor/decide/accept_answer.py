@@ -11,6 +11,7 @@ from wayline.executor.decide.retry_or_reroute import escalate
 from wayline.journal import Job
 from wayline.llm.json_protocol import needs_correction
 from wayline.llm.structured import problem, unwrapped
+from wayline.routing import confidence_needed
 
 Wrong = Literal["envelope", "schema"]
 CORRECTIONS_MAX: dict[Wrong, int] = {"envelope": 2, "schema": 1}
@@ -73,8 +74,10 @@ def escalate_weak(job: Job, answer: AssistantMessage) -> Action | None:
     if routing.mode != "auto" or job.routing.escalated:
         return None
     final = job.conversation.messages[-1] is answer
-    if answer.confidence is not None and answer.confidence < routing.confidence_min:
-        why = f"the model was unsure ({answer.confidence:.2f} of {routing.confidence_min:.2f})"
+    used_tools = not final or bool(job.tools.repeats)
+    needed = confidence_needed(job.routing.config, used_tools=used_tools)
+    if answer.confidence is not None and answer.confidence < needed:
+        why = f"the model was unsure ({answer.confidence:.2f} of {needed:.2f})"
         return escalate(
             job, why=why, note="That answer was not sure enough: think again, and answer." if final else None
         )

@@ -16,6 +16,7 @@ from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
 from wayline.llm.tokens import BYTES_PER_TOKEN, weight
+from wayline.routing import system_prompt
 
 HASH_BYTES = 16
 HEADS_MAX = 256
@@ -48,7 +49,7 @@ def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Promp
     at_most = job.routing.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS
     return Prompt(
         tools=(job.tools.offered if tools is None else tools) or (),
-        system=job.routing.config.instructions,
+        system=system_prompt(job.routing.config),
         messages=messages,
         breakpoints=breakpoints(messages, at_most=at_most, pinned=bool(pinned)),
         cache_key=cache_key(job.tenant, job.life.submitted.agent, job.routing.agent_version or 0),

@@ -13,6 +13,7 @@ def bundled() -> dict[str, AgentConfig]:
         "assistant": AgentConfig(
             description="Answers questions from the documents you have ingested, with citations.",
             instructions=files(__name__).joinpath("assistant.md").read_text(),
+            style="balanced",
             max_steps=5,
         )
     }
