@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,8 +12,9 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage
-from wayline.contracts.jobs import Delta, Route, SubmitJob, Waiting
+from wayline.contracts.jobs import Delta, PendingApproval, Route, SubmitJob, Waiting
 from wayline.contracts.money import Usage
+from wayline.contracts.tools import ToolDefinition
 from wayline.journal import Head, JobLog
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
@@ -80,6 +81,30 @@ class Story:
         waiting = Waiting(why="needs_decision", wait_id=decision_id, question="Was the mail sent?", tool="send_mail")
         parked = e.JobParked(**self._place(self.head.seq + 1), waiting=waiting, signals_seen=0)
         self.head = await self.log.append([parked], self.head)
+
+    async def ask(self, definition: ToolDefinition, **arguments: Any) -> str:
+        """Ask for the approval of a call and park; returns its id."""
+        assert self.head is not None
+        asked = e.ModelRequested(
+            **self._place(self.head.seq + 1),
+            step=1,
+            attempt=1,
+            attempt_id=ids.attempt_id(self.tenant, self.job_id, 1, 1),
+            provider="offline",
+            model="offline",
+            tools=(definition,),
+        )
+        until = AT + timedelta(days=1)
+        about: dict[str, Any] = {"approval_id": "1-1-1-abc", "call": "1", "tool": definition.name}
+        about |= {"arguments": arguments, "why": "agent", "expires_at": until}
+        requested = e.ApprovalRequested(
+            **self._place(self.head.seq + 2), **about, step=1, definition=definition.digest, policy="1/3", hash="h"
+        )
+        pending = PendingApproval(**about)
+        waiting = Waiting(why="approval", wait_id="1-1-1-abc", expires_at=until, approvals=(pending,))
+        parked = e.JobParked(**self._place(self.head.seq + 3), waiting=waiting, signals_seen=0)
+        self.head = await self.log.append([asked, requested, parked], self.head)
+        return "1-1-1-abc"
 
     async def end(self, answer: str = "The moon.", **more: Any) -> None:
         assert self.head is not None

@@ -91,6 +91,14 @@ class Client:
         page = await self.get("/v1/sessions", agent=agent, user_id=user_id, limit=1)
         return page["sessions"][0]["session_id"] if page["sessions"] else None
 
+    async def approvals(self, **params: Any) -> dict[str, Any]:
+        """Get a page of what waits for a person's decision."""
+        return await self.get("/v1/approvals", **params)
+
+    async def decide(self, job_id: str, approval_id: str, decision: Mapping[str, Any]) -> dict[str, Any]:
+        """Approve or deny a tool call that waits: `{"decision": "approve"}`, with `arguments` or a `reason`."""
+        return await self.post(f"/v1/jobs/{job_id}/approvals/{approval_id}", decision)
+
     async def log(self, job_id: str) -> list[dict[str, Any]]:
         """Get the events of a job so far."""
         return await self._send("GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "application/json"})

@@ -127,6 +127,9 @@ class ListJobs(Request, subject="jobs.list.{tenant}", replies=JobPage):
     status: Status | None = None
     agent: str | None = None
     job_ids: tuple[JobId, ...] | None = Field(default=None, max_length=200, description="Only these.")
+    waiting_for: tuple[str, ...] | None = Field(
+        default=None, max_length=10, description="Only parked jobs that wait for one of these, whatever else is asked."
+    )
 
 
 class CostRow(Frozen):

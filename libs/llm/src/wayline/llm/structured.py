@@ -39,6 +39,11 @@ def unwrapped(text: str) -> str:
     return text.strip()
 
 
+def value_problem(schema: dict[str, Any], value: Any) -> str | None:
+    """Return what a schema says against a value, field by field; None if nothing."""
+    return problem(schema, orjson.dumps(value).decode())
+
+
 def problem(schema: dict[str, Any], text: str) -> str | None:
     """Return what is wrong with an answer, field by field, for the model that wrote it; None if nothing is."""
     try:

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from wayline.gateway import problems
 from wayline.gateway.handlers import (
     agents,
+    approvals,
     budgets,
     dead_letters,
     documents,
@@ -54,6 +55,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     problems.install(app)
     for module in (
         jobs,
+        approvals,
         events,
         time_travel,
         sessions,

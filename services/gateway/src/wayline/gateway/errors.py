@@ -19,6 +19,8 @@ Exception
         ├── SessionBusy        a job of the session has not ended, and the new one would rather be refused than wait
         ├── Ended              the job takes no more signals
         ├── NotWaiting         the job waits for no such decision
+        ├── NotAsked           the job waits for no such approval
+        ├── ArgumentsRefused   edited arguments that the tool does not take
         ├── Empty              a document without content
         └── WrongContentType   a body in a form that is not read here
 """
@@ -140,6 +142,25 @@ class NotWaiting(Conflict):
 
     def __init__(self, *, job_id: str, decision_id: str) -> None:
         super().__init__(f"job {job_id!r} does not wait for decision {decision_id!r} (any more)")
+
+
+class NotAsked(Conflict):
+    """The job waits for no such approval."""
+
+    code = "not_waiting"
+
+    def __init__(self, *, job_id: str, approval_id: str) -> None:
+        super().__init__(f"job {job_id!r} does not wait for approval {approval_id!r} (any more)")
+
+
+class ArgumentsRefused(Reject):
+    """Edited arguments that the tool does not take."""
+
+    code = "invalid_arguments"
+    status = 422
+
+    def __init__(self, *, tool: str, problem: str) -> None:
+        super().__init__(f"{tool} does not take these arguments: {problem}. Correct them and decide again")
 
 
 class Empty(Reject):

@@ -130,6 +130,50 @@ class AnswerBody(Body):
     )
 
 
+class ApprovalBody(Body):
+    """A decision on a tool call that waits for a person."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"decision": "approve", "arguments": {"amount": 7}},
+                {"decision": "deny", "reason": "Not before the invoice is checked."},
+            ]
+        }
+    )
+
+    decision: Literal["approve", "deny"]
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="What the tool is called with instead; checked against its schema."
+    )
+    reason: Annotated[str, StringConstraints(max_length=2_000, pattern=TEXT_WITHOUT_NUL)] = Field(
+        default="", description="What the model reads where the call is denied."
+    )
+
+
+class Wait(BaseModel):
+    """Something that a parked job needs a person to decide."""
+
+    job_id: str
+    agent: str
+    why: Literal["approval", "needs_decision"] = Field(
+        description="Whether a call may be made, or what became of one whose outcome nobody knows."
+    )
+    id: str
+    tool: str
+    arguments: dict[str, Any]
+    reason: str = ""
+    expires_at: datetime | None
+    decide: str = Field(description="Where the decision is posted.")
+
+
+class WaitPage(BaseModel):
+    """Decisions that jobs wait for, those of the newest jobs first."""
+
+    approvals: tuple[Wait, ...]
+    next_cursor: str | None = None
+
+
 class BudgetBody(Body):
     """What a job may spend from now on."""
 
@@ -142,7 +186,7 @@ class Signalled(BaseModel):
     """A signal that the bus has stored: the job's executor turns it into an event."""
 
     job_id: str
-    signal: Literal["cancel", "answer", "budget"]
+    signal: Literal["cancel", "answer", "budget", "approval"]
     links: dict[str, str]
 
 
@@ -266,10 +310,10 @@ class KeyBody(Body):
 
     name: Label = Field(description="Whose or what it is for; jobs and signals say it.")
     tenant: ids.Tenant | None = Field(default=None, description="Left out: the caller's own.")
-    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=4)] = Field(
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=5)] = Field(
         default=("read", "write"),
-        description="`read`; `write`: jobs and documents; `admin`: the tenant's agents, models, budgets, dead letters "
-        "and keys; `operator`: all tenants and their keys.",
+        description="`read`; `write`: jobs and documents; `approve`: tool calls that wait for a person; `admin`: the "
+        "tenant's agents, models, budgets, dead letters and keys; `operator`: all tenants and their keys.",
     )
     expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
         default=None, description="When it stops working; null: when it is revoked."

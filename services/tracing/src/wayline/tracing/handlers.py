@@ -70,16 +70,16 @@ class Answers:
     async def list_jobs(self, asked: ListJobs) -> JobPage:
         """Return a page, newest first; one row more than asked for shows whether there is another."""
         after = views.after_cursor(asked.cursor) if asked.cursor else (None, None)
-        rows = await self._store.fetch(
-            asked.tenant,
-            self._store.sql.newest_jobs,
-            asked.tenant,
-            asked.status.value if asked.status else None,
-            asked.agent,
-            *after,
-            asked.limit + 1,
-            None if asked.job_ids is None else list(asked.job_ids),
-        )
+        sql, limit = self._store.sql, asked.limit + 1
+        if asked.waiting_for is not None:
+            waiting = list(asked.waiting_for)
+            rows = await self._store.fetch(asked.tenant, sql.waiting_jobs, asked.tenant, waiting, *after, limit)
+        else:
+            status = asked.status.value if asked.status else None
+            job_ids = None if asked.job_ids is None else list(asked.job_ids)
+            rows = await self._store.fetch(
+                asked.tenant, sql.newest_jobs, asked.tenant, status, asked.agent, *after, limit, job_ids
+            )
         page = rows[: asked.limit]
         more = len(rows) > asked.limit
         return JobPage(

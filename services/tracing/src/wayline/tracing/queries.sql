@@ -117,6 +117,15 @@ WHERE tenant = $1
 ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 
+-- name: waiting_jobs
+SELECT * FROM jobs
+WHERE tenant = $1
+    AND status = 'parked'
+    AND waiting_for ->> 'why' = ANY ($2::text[])
+    AND ($3::timestamptz IS NULL OR (created_at, job_id) < ($3, $4::text))
+ORDER BY created_at DESC, job_id DESC
+LIMIT $5
+
 -- name: costs
 -- The first row is the total of all groups, also of those that are cut off.
 WITH groups AS MATERIALIZED (

@@ -17,7 +17,7 @@ from wayline.contracts.tools import Ask, Effect, ToolDefinition
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE, fit
-from wayline.llm.structured import problem
+from wayline.llm.structured import value_problem
 
 RULES_VERSION = "1"
 """Of the rules in this file: approvals that were asked for by others are asked for again."""
@@ -151,7 +151,7 @@ def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, An
     """Return what a tool's schema says against arguments, field by field; None: they are valid."""
     if definition is None:
         return None
-    return problem(definition.input_schema, orjson.dumps(arguments).decode())
+    return value_problem(definition.input_schema, arguments)
 
 
 def _is_needed(job: Job, call: ToolCall, arguments: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from wayline.chassis import Bus
-from wayline.contracts.jobs import Signal
+from wayline.contracts.jobs import DecideApproval, Signal
 from wayline.gateway.errors import TooManySignals
 from wayline.journal import signals_held
 
@@ -31,7 +31,7 @@ class Signals:
         self._most = per_tenant_max
         self._counts: dict[str, _Count] = {}
 
-    async def send(self, signal: Signal) -> None:
+    async def send(self, signal: Signal | DecideApproval) -> None:
         """Store a signal. Raises TooManySignals, Full or Unavailable."""
         count = await self._count(signal.tenant)
         if count.held >= self._most:

@@ -121,5 +121,6 @@ def require_operator_for(caller: Caller, tenant: str) -> None:
 
 Reader = Annotated[Caller, Depends(allowed("read"))]
 Writer = Annotated[Caller, Depends(allowed("write"))]
+Approver = Annotated[Caller, Depends(allowed("approve"))]
 Admin = Annotated[Caller, Depends(allowed("admin"))]
 Operator = Annotated[Caller, Depends(allowed("operator"))]

@@ -125,6 +125,61 @@ def answer_decision(
     )
 
 
+@app.command()
+def approve(
+    job: JobId,
+    approval: Annotated[str, typer.Argument(help="The call's approval; `wayline approvals` names it.")],
+    arguments: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Call the tool with these arguments instead.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Approve a tool call that a job waits to make."""
+    import json
+
+    body: dict[str, object] = {"decision": "approve"}
+    if arguments is not None:
+        try:
+            body["arguments"] = json.loads(arguments)
+        except ValueError as error:
+            raise typer.BadParameter(f"--arguments is not JSON: {error}") from None
+    _decide(job, approval, body, as_json=as_json)
+
+
+@app.command()
+def deny(
+    job: JobId,
+    approval: Annotated[str, typer.Argument(help="The call's approval; `wayline approvals` names it.")],
+    reason: Annotated[str, typer.Option(help="What the model reads as the call's result.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Deny a tool call that a job waits to make."""
+    _decide(job, approval, {"decision": "deny", "reason": reason}, as_json=as_json)
+
+
+def _decide(job: str, approval: str, body: dict[str, object], *, as_json: bool) -> None:
+    answer(
+        lambda client: client.decide(job, approval, body),
+        as_json=as_json,
+        draw=lambda said: f"{said['job_id']}: the decision is stored; `wayline jobs tail {job}` shows how it goes on",
+    )
+
+
+def approvals(
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Jobs on a page.")] = 50,
+    cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List everything that waits for a person's decision, across jobs."""
+    from wayline.standalone.terminal.job_views import approvals_table
+
+    answer(
+        lambda client: client.approvals(limit=limit, cursor=cursor),
+        as_json=as_json,
+        draw=approvals_table,
+    )
+
+
 def trace(job: JobId, as_json: AsJson = False) -> None:
     """Show a job's trace: what ran where, how long, how many tokens, what it cost."""
     from wayline.client import whole_trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -132,9 +133,39 @@ def _waiting(job: dict[str, Any]) -> str:
     if waiting["why"] == "budget":
         raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
         return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
+    if waiting["why"] == "approval":
+        lines = [
+            _approval(job["job_id"], one["approval_id"], one["tool"], one["arguments"]) for one in waiting["approvals"]
+        ]
+        return "\n".join(["a person's approval", *lines])
     return (
         f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
         f"answer with: wayline jobs answer {job['job_id']} {waiting['wait_id']} succeeded|failed|retry"
+    )
+
+
+def _approval(job_id: str, approval_id: str, tool: str, arguments: dict[str, Any]) -> str:
+    shown = json.dumps(arguments, ensure_ascii=False)
+    return f"{tool} {shown}\n  wayline jobs approve {job_id} {approval_id}, or: wayline jobs deny …"
+
+
+def approvals_table(page: dict[str, Any]) -> RenderableType:
+    """Draw one row for each decision that a job waits for."""
+    return table(
+        ("job", "agent", "why", "id", "tool", "arguments", "until"),
+        (
+            (
+                wait["job_id"],
+                escape(wait["agent"]),
+                wait["why"],
+                wait["id"],
+                escape(wait["tool"]),
+                escape(json.dumps(wait["arguments"], ensure_ascii=False)),
+                wait["expires_at"],
+            )
+            for wait in page["approvals"]
+        ),
+        nothing="Nothing waits for a decision.",
     )
 
 

@@ -1,0 +1,122 @@
+"""Approvals: what waits for a person, across all jobs, and the decision on one tool call."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from wayline.contracts.errors import NotFound
+from wayline.contracts.events import ApprovalRequested
+from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
+from wayline.contracts.traces import JobPage, ListJobs
+from wayline.gateway.errors import ArgumentsRefused, Ended, NotAsked
+from wayline.gateway.handlers.dependencies import Approver, Gateway, GatewayDependency, Reader
+from wayline.gateway.openapi import fails
+from wayline.gateway.parameters import Cursor, JobPath
+from wayline.gateway.shapes import ONE_LINE, ApprovalBody, Signalled, Wait, WaitPage, links
+from wayline.gateway.strict_json import StrictRoute
+from wayline.journal import Job, JobLog, fold
+
+router = APIRouter(prefix="/v1", tags=["approvals"], route_class=StrictRoute)
+
+
+@router.get("/approvals", responses=fails())
+async def list_approvals(
+    *,
+    gateway: GatewayDependency,
+    caller: Reader,
+    limit: Annotated[int, Query(ge=1, le=200, description="Jobs on a page; each may wait for several decisions.")] = 50,
+    cursor: Cursor = None,
+) -> WaitPage:
+    """Page through everything that waits for a person's decision: approvals, and tool calls of unknown outcome."""
+    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, waiting_for=("approval", "needs_decision"))
+    page = await gateway.bus.ask(asked, JobPage)
+    waits = tuple(wait for job in page.jobs for wait in _waits(job))
+    return WaitPage(approvals=waits, next_cursor=page.next_cursor)
+
+
+def _waits(job: JobView) -> list[Wait]:
+    """Return every decision that a parked job waits for."""
+    waiting = job.waiting_for
+    if waiting is None:
+        return []
+    of_job: dict[str, Any] = {"job_id": job.job_id, "agent": job.agent}
+    found = [
+        Wait(
+            **of_job,
+            why="approval",
+            id=one.approval_id,
+            tool=one.tool,
+            arguments=one.arguments,
+            reason=one.reason,
+            expires_at=one.expires_at,
+            decide=f"/v1/jobs/{job.job_id}/approvals/{one.approval_id}",
+        )
+        for one in waiting.approvals
+    ]
+    if waiting.why == "needs_decision":
+        unknown = Wait(
+            **of_job,
+            why="needs_decision",
+            id=waiting.wait_id,
+            tool=waiting.tool or "",
+            arguments=waiting.arguments or {},
+            reason=waiting.question,
+            expires_at=waiting.expires_at,
+            decide=f"/v1/jobs/{job.job_id}/answers/{waiting.wait_id}",
+        )
+        found.insert(0, unknown)
+    return found
+
+
+@router.post("/jobs/{job_id}/approvals/{approval_id}", status_code=202, responses=fails(404, 409, 413, 422, 429))
+async def decide_approval(
+    job_id: JobPath,
+    approval_id: Annotated[str, Path(min_length=1, max_length=200, pattern=ONE_LINE)],
+    body: ApprovalBody,
+    gateway: GatewayDependency,
+    caller: Approver,
+) -> Signalled:
+    """Approve a tool call, with its arguments or with others, or deny it with a reason that the model reads.
+
+    202: the decision is stored. Of several the first counts, which the job's `approval.decided` event names.
+    """
+    job = await _read_state(gateway, caller.tenant, job_id)
+    asked = next((one for one in job.tools.pending if one.approval_id == approval_id), None)
+    if asked is None:
+        raise NotAsked(job_id=job_id, approval_id=approval_id)
+    if body.arguments is not None:
+        _check_arguments(job, asked, body.arguments)
+    decided = DecideApproval(
+        tenant=caller.tenant,
+        job_id=job_id,
+        approval_id=approval_id,
+        decision=body.decision,
+        arguments=body.arguments,
+        reason=body.reason,
+        by=caller.name,
+    )
+    await gateway.signals.send(decided)
+    return Signalled(job_id=job_id, signal="approval", links=links(job_id))
+
+
+async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> Job:
+    """Return a job that has not ended, folded from its log. Raises NotFound or Ended."""
+    job = fold([event async for event in JobLog(gateway.bus, tenant, job_id).read()])
+    if not job.job_id and await gateway.submissions.queued(tenant, job_id) is None:
+        raise NotFound("job", job_id)
+    if job.life.status in TERMINAL:
+        raise Ended(job_id=job_id)
+    return job
+
+
+def _check_arguments(job: Job, asked: ApprovalRequested, arguments: dict[str, Any]) -> None:
+    """Pass for arguments that the tool's schema takes. Raises ArgumentsRefused."""
+    # Late: few requests need it, and it loads the schema library.
+    from wayline.llm.structured import value_problem
+
+    definition = job.tools.definition(asked.tool)
+    problem = value_problem(definition.input_schema, arguments) if definition else None
+    if problem is not None:
+        raise ArgumentsRefused(tool=asked.tool, problem=problem)
