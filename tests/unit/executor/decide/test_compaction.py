@@ -285,3 +285,37 @@ def test_tool_images_are_words_in_summaries_and_tokens_when_seen():
     assert beside == 32 * BYTES_PER_TOKEN
     assert compaction._size(seen, PRIMARY) == compaction._size(seen, None) < 500
     assert [*compaction._lines([seen])] == ["RESULT OF t: [image image/png, 80x40]"]
+
+
+BUDGETED = AgentConfig(context="budgeted")
+WIDE = PRIMARY.model_copy(update={"context_window": 200_000})
+
+
+def test_a_budgeted_job_is_compacted_before_its_budget_is_full():
+    plain, budgeted = Long(cards=(WIDE,)), Long(cards=(WIDE,), config=BUDGETED)
+    while not isinstance(budgeted.next, Compact):
+        for log in (plain, budgeted):
+            log.step(RESULT)
+
+    prompt = budgeted.job.conversation.prompt_tokens
+    # Of 30,000 tokens 6,000 are for the answer, and 18,000 for what was said and done.
+    assert prompt is not None and 15_000 < prompt <= 18_000
+    assert isinstance(plain.next, CallModel)
+
+
+def test_a_budget_is_kept_by_an_outline_where_no_summary_comes():
+    log = Long(cards=(WIDE,), config=BUDGETED)
+    while not isinstance(log.next, Compact):
+        log.step(RESULT)
+    asked = log.next
+    assert isinstance(asked, Compact) and asked.card is not None
+    error = Failure(code="not_made", message="no")
+    log.say(e.AuxiliaryFailed, purpose="compaction", attempt_id="default/j/1/a1", error=error)
+
+    action = log.next
+
+    assert action == Compact(None, asked.kept)
+    text = compaction.outline(log.job, action.kept)
+    assert "- t: 2.9 KiB" in text
+    log.say(e.ContextCompacted, note=note(text), kept=action.kept)
+    assert isinstance(log.next, CallModel)

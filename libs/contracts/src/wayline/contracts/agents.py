@@ -99,6 +99,11 @@ class AgentConfig(Frozen):
         description="Have a person approve every call that does more than read, once the job has read a result of an "
         "untrusted tool.",
     )
+    context: Literal["window", "budgeted"] = Field(
+        default="window",
+        description="`budgeted`: a call takes at most 20,000 to 40,000 tokens, by the job's complexity; `window`: what "
+        "its model's window has room for.",
+    )
     max_steps: int = Field(default=5, ge=1, le=1_000)
     max_seconds: float = Field(default=600, gt=0, le=14 * 86_400)
     max_output_tokens: int = Field(default=4_096, ge=1)

@@ -71,6 +71,8 @@ class Conversation(NamedTuple):
     prompt_tokens: int | None = None
     """What the provider counted when the model last spoke, its words included, else about what it was sent; None: the
     history is another now."""
+    density: float = 1.0
+    """How many tokens its model's provider counted for each that was estimated, in the last answered call."""
     compacting_at: int | None = None
     """The step after which a summary was last asked for, whatever came of it."""
 

@@ -15,6 +15,8 @@ WORDS = (string.ascii_letters + " \n").encode()
 DENSEST = Fraction(8, 3)
 """How many times the estimated tokens a text can have: one for each byte that is not of words, the most there can be,
 for an estimate counts those half as much again; and one for each byte and a half of words."""
+DENSE_LEADS = bytes(range(0xE3, 0xEE))
+"""The first bytes of characters of Chinese, Japanese and Korean (U+3000 to U+DFFF): about 0.6 of them are a token."""
 WIRE_TOKENS_MAX = 16
 """What a provider's own format adds to a message or a tool."""
 
@@ -25,8 +27,21 @@ def estimate(text: str) -> int:
 
 
 def weight(text: bytes) -> int:
-    """Return the bytes of a text, with those that are not of words counted half as much again."""
-    return len(text) + len(text.translate(None, WORDS)) // 2
+    """Return the bytes of a text, with those that are not of words counted half as much again.
+
+    A character of Chinese, Japanese or Korean counts as six and a half bytes.
+    """
+    size = len(text) + len(text.translate(None, WORDS)) // 2
+    return size if text.isascii() else size + 2 * _dense(text)
+
+
+def width(text: bytes) -> int:
+    """Return the bytes of a text, with characters of Chinese, Japanese and Korean counted as six and a half."""
+    return len(text) if text.isascii() else len(text) + 7 * _dense(text) // 2
+
+
+def _dense(text: bytes) -> int:
+    return len(text) - len(text.translate(None, DENSE_LEADS))
 
 
 def most(estimated: int, *, pieces: int) -> int:

@@ -10,6 +10,9 @@ from wayline.contracts.chat import AssistantMessage, ChatMessage, ToolMessage, U
 from wayline.journal.folding.tools import calls_after
 from wayline.journal.state import Call, Changes, Job
 
+DENSITY_MIN, DENSITY_MAX = 0.5, 3.0
+"""Within these a provider's count corrects an estimate: beyond them something else was counted."""
+
 
 def _submitted(job: Job, event: e.JobSubmitted) -> Changes:
     message = UserMessage(parts=event.job.parts(), style=event.job.options.style, sent_at=event.at)
@@ -26,7 +29,17 @@ def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
     messages = (*job.conversation.messages, event.message)
-    return {"messages": messages, "prompt_tokens": event.usage.total or _estimated(job)}
+    changes = {"messages": messages, "prompt_tokens": event.usage.total or _estimated(job)}
+    estimated = _estimated(job)
+    if not event.usage.input or not estimated:
+        return changes
+    density = event.usage.input / estimated
+    return changes | {"density": min(max(density, DENSITY_MIN), DENSITY_MAX)}
+
+
+def _rerouted(_: Job, __: e.JobRerouted) -> Changes:
+    """Forget what another model's provider counted."""
+    return {"density": 1.0}
 
 
 def _estimated(job: Job) -> int | None:
@@ -94,6 +107,7 @@ def _shown(call: Call) -> ToolMessage:
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.JobSubmitted: _submitted,
     e.JobRouted: _routed,
+    e.JobRerouted: _rerouted,
     e.ModelRequested: _model_requested,
     e.ModelCompleted: _model_completed,
     e.AuxiliaryRequested: _aux_requested,

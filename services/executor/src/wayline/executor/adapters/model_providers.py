@@ -16,6 +16,7 @@ from wayline.contracts.jobs import Delta
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition
 from wayline.executor.prompt.assemble import assemble
+from wayline.executor.prompt.context_budget import answer_room
 from wayline.journal import Job
 from wayline.llm import File, Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen
 from wayline.llm.json_protocol import JsonProtocol
@@ -86,7 +87,7 @@ class ModelProviders:
             tools=prompt.tools,
             cache_key=prompt.cache_key,
             breakpoints=prompt.breakpoints,
-            max_output_tokens=output_max(card, slot, limits.max_output_tokens, effort=config.effort),
+            max_output_tokens=output_max(card, slot, answer_room(job, limits.max_output_tokens), effort=config.effort),
             attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
             output_schema=config.output_schema,
             temperature=config.temperature,

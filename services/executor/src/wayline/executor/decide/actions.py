@@ -39,9 +39,10 @@ class Classify:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Have a model summarise all messages between the first one and the last few."""
+    """Put a summary in the place of all messages between the first one and the last few."""
 
-    card: ModelCard
+    card: ModelCard | None
+    """Who is asked for it; None: nobody could be, and it is an outline."""
     kept: int
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import takewhile
+from typing import Any
 
 import orjson
 
@@ -19,13 +20,15 @@ from wayline.contracts.chat import (
     UserMessage,
 )
 from wayline.contracts.models import ModelCard
+from wayline.contracts.observation import observation
 from wayline.executor.decide.actions import Compact
+from wayline.executor.prompt.context_budget import context_budget, prompt_window, scratchpad_window
 from wayline.executor.prompt.shorten import cut
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
 from wayline.llm.output_room import room_aside
 from wayline.llm.prices import LOCAL
-from wayline.llm.tokens import BYTES_PER_TOKEN, estimate
+from wayline.llm.tokens import BYTES_PER_TOKEN, estimate, width
 
 START_SHARE = 0.8
 """Of a model's window: a prompt that is longer is compacted."""
@@ -44,13 +47,27 @@ def due(job: Job) -> Compact | None:
     card, conversation = job.routing.card, job.conversation
     if card.provider in LOCAL or _tried(job):
         return None
-    window, filled = card.context_window, _filled(job)
-    if filled is None or filled <= START_SHARE * window:
+    filled = _filled(job)
+    if filled is None or not _is_full(job, filled):
         return None
-    room = int(END_SHARE * window) - _heads(job) - _tokens(conversation.messages[:1], card) - SUMMARY_TOKENS_MAX
-    kept = _kept(conversation.messages, card, room=room)
+    room = int(END_SHARE * prompt_window(job)) - _heads(job) - _tokens(conversation.messages[:1], card)
+    kept = _kept(conversation.messages, card, room=room - SUMMARY_TOKENS_MAX)
     middle = _replaced(job, kept)
-    return Compact(_summariser(job, middle), kept) if len(middle) > 1 else None
+    if len(middle) <= 1:
+        return None
+    # A budget holds also where no model can be asked for a summary.
+    return Compact(None if _tried_now(job) else _summariser(job, middle), kept)
+
+
+def _is_full(job: Job, prompt_tokens: int) -> bool:
+    if prompt_tokens > START_SHARE * prompt_window(job):
+        return True
+    scratchpad = scratchpad_window(job)
+    return scratchpad is not None and prompt_tokens - _heads(job) > scratchpad
+
+
+def _tried_now(job: Job) -> bool:
+    return context_budget(job) is not None and job.conversation.compacting_at == job.model.step
 
 
 def _filled(job: Job) -> int | None:
@@ -58,7 +75,9 @@ def _filled(job: Job) -> int | None:
     conversation, card, answer = job.conversation, job.routing.card, job.conversation.last_said
     if answer is not None:
         since = list(takewhile(lambda message: message is not answer, reversed(conversation.messages)))
-        return conversation.prompt_tokens and conversation.prompt_tokens + _tokens(since, card)
+        # As dense as the provider found this job's prompts so far; elsewhere the margin of the window is for that.
+        density = conversation.density if context_budget(job) else 1.0
+        return conversation.prompt_tokens and conversation.prompt_tokens + int(_tokens(since, card) * density)
     if not conversation.history or job.session.continued is None:
         return None
     counted = job.session.continued.tokens
@@ -89,7 +108,7 @@ def _given(job: Job) -> int:
 
 def _tried(job: Job) -> bool:
     at = job.conversation.compacting_at
-    return at is not None and job.model.step < at + AGAIN_AFTER_STEPS
+    return at is not None and context_budget(job) is None and job.model.step < at + AGAIN_AFTER_STEPS
 
 
 def _kept(messages: Sequence[ChatMessage], card: ModelCard, *, room: int) -> int:
@@ -129,7 +148,7 @@ def _task(job: Job) -> str:
 
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """Return the request that asks for the summary."""
-    card = action.card
+    card = action.card or job.routing.card
     task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
     text = "\n\n".join(_lines(_replaced(job, action.kept)))
     limit = room_aside(card, SUMMARY_TOKENS_MAX)
@@ -151,6 +170,21 @@ def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
 def note(summary: str) -> NoteMessage:
     """Return the note that takes the place of what was summarised."""
     return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}")
+
+
+def outline(job: Job, kept: int) -> str:
+    """Return what stands for the middle of a conversation where no model could be asked: a line for each result."""
+    asked: dict[tuple[str, str], dict[str, Any]] = {}
+    lines: list[str] = []
+    for message in _replaced(job, kept):
+        if isinstance(message, AssistantMessage):
+            asked = {(call.call, call.tool): call.arguments for call in message.tool_calls}
+        elif isinstance(message, NoteMessage):
+            lines.append(message.text)
+        elif isinstance(message, ToolMessage):
+            arguments = asked.get((message.call, message.tool), {})
+            lines.append(f"- {observation(message.tool, arguments, message.content, failed=message.failed)}")
+    return cut("\n".join(lines), SUMMARY_TOKENS_MAX * BYTES_PER_TOKEN)
 
 
 def _lines(messages: Iterable[ChatMessage]) -> Iterable[str]:
@@ -177,7 +211,7 @@ def _size(message: ChatMessage, card: ModelCard | None) -> int:
     # A provider's own blocks say the same once more, and are not kept.
     unsaid = {"verbatim": True, **NO_TEXT}
     text = message.__pydantic_serializer__.to_json(message, exclude=unsaid, exclude_defaults=True)
-    return len(text) + images * BYTES_PER_TOKEN
+    return width(text) + images * BYTES_PER_TOKEN
 
 
 @cache

@@ -75,6 +75,9 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
             return ()
         return (draft(e.ContextCompacted, note=compaction.note(finished.message.text), kept=action.kept),)
 
+    if action.card is None:
+        text = compaction.outline(run.writer.job, action.kept)
+        return (draft(e.ContextCompacted, note=compaction.note(text), kept=action.kept),)
     request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
     call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
     ended = await _ask(run, call, answered)

@@ -19,6 +19,7 @@ from wayline.executor.perform.approvals import Changed, ask_again
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
+from wayline.executor.prompt.context_budget import result_room
 from wayline.executor.prompt.shorten import shown
 from wayline.journal import Call, Job, Repeated
 from wayline.llm.broken_json.arguments import UNREADABLE
@@ -164,7 +165,7 @@ def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draf
         assert call.key is not None
         decision_id = "-".join(call.key.split("/")[2:])
         return draft(e.ToolUnknown, span, **named, key=call.key, decision_id=decision_id, expires_at=expiry(run))
-    tokens_max = run.services.result_tokens_max
+    tokens_max = result_room(run.writer.job, run.services.result_tokens_max)
     return draft(
         e.ToolCompleted,
         span,

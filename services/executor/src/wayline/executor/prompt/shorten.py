@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.chat import IMAGES, ToolImage
 from wayline.contracts.tools import RECALL, ToolReply
 from wayline.journal import Job
-from wayline.llm.tokens import BYTES_PER_TOKEN
+from wayline.llm.tokens import BYTES_PER_TOKEN, width
 
 JOB_IMAGES_MAX = 20
 """Images in one conversation, with those that the job itself was given; providers take larger ones only up to so many.
@@ -76,12 +76,14 @@ def condense(content: str, *, tokens_max: int, step: int, call: str) -> str | No
 
     Deterministic: the same result is shown the same way, whoever runs the job.
     """
-    tokens = -(-len(content.encode()) // BYTES_PER_TOKEN)
+    raw = content.encode()
+    wide = width(raw)
+    tokens = -(-wide // BYTES_PER_TOKEN)
     if tokens <= tokens_max:
         return None
     how = f'{RECALL} {{"step": {step}, "call": "{call}"}}'
     ending = f"\n[Shortened from about {tokens} tokens, {len(content)} characters. {how} reads the rest.]"
-    room = max(0, tokens_max * BYTES_PER_TOKEN - len(ending.encode()))
+    room = max(0, tokens_max * BYTES_PER_TOKEN * len(raw) // wide - len(ending.encode()))
     sampled = _json(content, room)
     return (cut(content, room) if sampled is None else sampled) + ending
 

@@ -89,8 +89,9 @@ def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | Non
         return None
     if not isinstance(action, a.Classify | a.Compact) or not isinstance(action, expected):
         return decided(event, action)
-    if (action.card.provider, action.card.model) != (event.provider, event.model):
-        return Difference("decision", f"ask {event.provider}/{event.model}", f"ask {action.card.name}")
+    card = action.card
+    if card is None or (card.provider, card.model) != (event.provider, event.model):
+        return Difference("decision", f"ask {event.provider}/{event.model}", f"ask {card.name if card else 'nobody'}")
     place.kept = action.kept if isinstance(action, a.Compact) else None
     return None
 

@@ -1,0 +1,112 @@
+"""A long job whose agent asks for a budgeted context never exceeds it, and can recall what was shortened away."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from mcp.server import MCPServer
+
+from wayline.chassis.probes import server as http_server
+from wayline.contracts import events as e
+from wayline.contracts.agents import AgentConfig
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Asked, Fault, Say, Simulator
+from wayline.testkit import Platform, until
+
+from .conftest import with_tools
+
+CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
+STEPS = 50
+RECALLING = 45
+BUDGET_TOKENS = 30_000
+PAGE = "The tide comes in and goes out again, as it did yesterday. " * 200
+AGENT = AgentConfig(
+    instructions="Read the book.", tools=("book__page",), context="budgeted", max_steps=STEPS, max_output_tokens=1_500
+)
+
+
+@asynccontextmanager
+async def book() -> AsyncIterator[str]:
+    """An MCP server whose pages are too long to be shown whole; each hides a word in its middle."""
+    mcp = MCPServer("book")
+
+    @mcp.tool()
+    def page(number: int) -> str:
+        """Read a page."""
+        return f"Page {number}.\n{PAGE}\nThe secret word is pearl{number}.\n{PAGE}"
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
+    http.config.lifespan = "on"
+    serving = asyncio.create_task(http.serve())
+    await until(lambda: http.started, why="the book is open")
+    yield f"http://127.0.0.1:{port}/mcp"
+    http.should_exit = True
+    await serving
+
+
+def aside(asked: Asked) -> bool:
+    return asked.attempt.rpartition("/")[2].startswith("a")
+
+
+def reads(asked: Asked) -> Say:
+    if aside(asked):
+        return Say(text="Pages were read, one at each step.")
+    step = int(asked.attempt.split("/")[2])
+    if step == STEPS:
+        return Say(text="It was pearl5.", thinking="Enough.")
+    if step == RECALLING:
+        return Say(tools=(("recall_details", {"step": 5, "call": "1", "query": "secret"}),), thinking="What was it?")
+    return Say(text=f"Page {step}.", tools=(("book__page", {"number": step}),), thinking=f"On, after {step}.")
+
+
+async def read_book(platform: Platform, provider: Simulator, model: str) -> list[e.Event]:
+    urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+    router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
+    async with book() as url:
+        registry = with_tools({"name": "book", "url": url, "effects": {"page": "read"}})
+        await platform.start(
+            "router", "tool_registry", "executor", router=router, executor=executor, tool_registry=registry
+        )
+        await platform.put_agent("reader", AGENT)
+        await platform.submit("j1", "Read me the book.", agent="reader", model=model, budget_usd="20")
+        await platform.wait_for("j1", within=120)
+    return await platform.events("j1")
+
+
+@pytest.mark.parametrize("model", [CLAUDE, GPT])
+async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platform, model: str):
+    async with Simulator(reads) as simulator:
+        events = await read_book(platform, simulator, model)
+
+    job = await platform.job("j1")
+    # The simulator refuses a call without its result and an edited block of thinking.
+    assert (job.life.status, job.life.error) == ("completed", None)
+    assert [event for event in events if isinstance(event, e.ModelFailed)] == []
+    answered = [event for event in events if isinstance(event, e.ModelCompleted)]
+    assert len(answered) == STEPS
+    assert max(event.usage.input + event.usage.output for event in answered) <= BUDGET_TOKENS
+    assert len([event for event in events if isinstance(event, e.ContextCompacted)]) >= 5
+    results = {event.step: event for event in events if isinstance(event, e.ToolCompleted)}
+    assert results[5].full is not None and "pearl5" not in results[5].content
+    assert "pearl5" in results[RECALLING].content
+
+
+async def test_a_budget_holds_where_no_summary_can_be_had(platform: Platform):
+
+    async with Simulator(reads) as simulator:
+        simulator.faults = lambda asked: Fault(error="overloaded") if aside(asked) else Fault()
+        events = await read_book(platform, simulator, CLAUDE)
+
+    answered = [event for event in events if isinstance(event, e.ModelCompleted)]
+    assert len(answered) == STEPS
+    assert max(event.usage.input + event.usage.output for event in answered) <= BUDGET_TOKENS
+    notes = [event.note.text for event in events if isinstance(event, e.ContextCompacted)]
+    assert notes and "- book__page:" in notes[0]
