@@ -39,6 +39,8 @@ def _by_event() -> dict[type[e.Event], tuple[Change, ...]]:
 
 
 _CHANGES = _by_event()
+_make: Any = tuple.__new__
+"""What `NamedTuple._make` calls, without its count of the fields."""
 
 
 def evolve(job: Job, event: e.Event) -> Job:
@@ -48,16 +50,18 @@ def evolve(job: Job, event: e.Event) -> Job:
     """
     values: list[Any] = list(job)
     values[2:4] = event.seq, event.at
-    if isinstance(event, e.JobSubmitted):
-        values[:2] = event.job_id, event.tenant
-    for place, fields, changes in _CHANGES.get(type(event), ()):
+    kind: type[Any] = type(event)
+    if kind is e.JobSubmitted:
+        values[:2] = event.job_id, event.tenant  # pyright: ignore[reportAttributeAccessIssue]
+    for place, fields, changes in _CHANGES.get(kind, ()):
         if changed := changes(job, event):
             # Not `_replace`, which looks every field up by its name, for every event of every log.
-            part = list(values[place])
+            before = values[place]
+            part = list(before)
             for name, value in changed.items():
                 part[fields[name]] = value
-            values[place] = values[place]._make(part)
-    return Job._make(values)
+            values[place] = _make(type(before), part)
+    return _make(Job, values)
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:

@@ -80,12 +80,10 @@ def resolve_call(job: Job) -> Action | None:
 
 def run_calls(job: Job) -> Action | None:
     """Run the calls that wait for no human; first ask for the approvals that others need."""
-    unrepeated = [call for call in _open(job) if not is_looping(job, call)]
-    by_standing: dict[Standing, list[Call]] = {kind: [] for kind in Standing}
-    for call in unrepeated:
-        by_standing[stands(job, call)].append(call)
-    needed, denied = by_standing[Standing.NEEDED], by_standing[Standing.DENIED]
-    runnable = [call for call in unrepeated if stands(job, call) in MAY_RUN]
+    calls = [(call, stands(job, call)) for call in _open(job) if not is_looping(job, call)]
+    runnable = [call for call, how in calls if how in MAY_RUN]
+    needed = tuple(call for call, how in calls if how is Standing.NEEDED)
+    denied = tuple(call for call, how in calls if how is Standing.DENIED)
     if not (runnable or needed or denied):
         return None
     if _out_of_time(job):
@@ -93,9 +91,9 @@ def run_calls(job: Job) -> Action | None:
         begun = _begun(job)
         return SettleCalls(begun, "timeout") if begun else _time_over(job)
     if needed:
-        return AskApproval(tuple(needed))
+        return AskApproval(needed)
     if denied:
-        return EndDenied(tuple(denied))
+        return EndDenied(denied)
     return RunTools(_beside(job, runnable)) if not _must_wait_for_the_first(job) else None
 
 
