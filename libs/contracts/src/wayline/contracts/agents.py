@@ -30,6 +30,7 @@ Style = Literal["tool_first", "balanced", "direct"]
 """How an agent weighs tools against what its model knows."""
 Language = Annotated[str, Field(min_length=2, max_length=40, pattern=r"^[A-Za-z][A-Za-z -]*$")]
 
+Instructions = Annotated[str, Field(max_length=100_000), AfterValidator(_static)]
 ModelName = Annotated[str, Field(min_length=1, max_length=265)]
 
 
@@ -56,7 +57,7 @@ class AgentConfig(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = Field(default="", max_length=1_000)
-    instructions: Annotated[str, Field(max_length=100_000), AfterValidator(_static)] = Field(
+    instructions: Instructions = Field(
         default="", description="The system prompt; static text without placeholders."
     )
     style: Style | None = Field(

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from wayline.contracts.agents import Instructions
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation, Part, TextPart
 from wayline.contracts.ids import JobId, new_id
@@ -74,6 +75,41 @@ INPUT_SHOWN_MAX = 200
 """Characters of a job's input that lists and details show; its log has the whole."""
 
 
+class ForkedResult(Frozen):
+    """What a tool shall have returned."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: str
+    failed: bool = False
+
+
+class Fork(Frozen):
+    """Where a job branches off another one, and what is different from there on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job_id: JobId = Field(description="The job that it branches off.")
+    after: int | None = Field(
+        default=None, ge=1, description="The last event that they share; None: before the step that failed."
+    )
+    prompt: Instructions | None = Field(default=None, description="Another system prompt.")
+    arguments: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="Other arguments of calls of the `model.completed` at `after`, by call."
+    )
+    tool_result: ForkedResult | None = Field(
+        default=None, description="In the place of the result of the `tool.completed` at `after`."
+    )
+
+
+class Origin(Frozen):
+    """What a fork shares with the job that it branched off."""
+
+    job_id: str
+    seq: int = Field(description="The last event that they share.")
+    hash: str = Field(description="Of that job's events up to there.")
+
+
 class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     """Ask for a job: `{"agent": "assistant", "input": "…"}` is enough."""
 
@@ -88,12 +124,17 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     session_id: str | None = Field(default=None, max_length=128)
     user_id: str | None = Field(default=None, max_length=128)
     options: JobOptions = JobOptions()
+    fork: Fork | None = Field(
+        default=None,
+        description="It branches off another job: same agent, and the same input unless nothing is shared.",
+    )
 
     def content_hash(self) -> str:
         """Hash what makes two submissions the same job: everything but the id."""
         # An option that is younger than stored hashes counts only where it is set.
         younger = {"when_busy"} if self.options.when_busy == "wait" else set[str]()
-        content = self.model_dump_json(exclude={"job_id": True, "options": younger})
+        beside = {"job_id": True, "options": younger} | ({"fork": True} if self.fork is None else {})
+        content = self.model_dump_json(exclude=beside)
         return sha256(content.encode()).hexdigest()[:32]
 
     def parts(self) -> tuple[Part, ...]:
@@ -366,6 +407,7 @@ class JobView(Frozen):
     created_at: datetime | None = None
     ended_at: datetime | None = None
     trace_id: str | None = None
+    origin: Origin | None = Field(default=None, description="Where it branched off another job.")
     links: dict[str, str] = Field(default_factory=dict)
 
 

@@ -4,6 +4,7 @@ from wayline.journal.exporting import NotAnExport, export_job, read_export
 from wayline.journal.folding import evolve, fold
 from wayline.journal.folding.conversation import unbound
 from wayline.journal.follow import News, follow
+from wayline.journal.forking import Branch, ForkRefused, branch, prefix_hash
 from wayline.journal.log import Fenced, JobLog, bulk_read, last_record, leader_read, note_foreign, record_read
 from wayline.journal.outcome import send_result
 from wayline.journal.progress import ProgressNews, ProgressReader, with_progress
@@ -29,9 +30,11 @@ __all__ = [
     "ALL_OF_TENANT",
     "SIGNALS",
     "Approval",
+    "Branch",
     "Call",
     "Conversation",
     "Fenced",
+    "ForkRefused",
     "Head",
     "Job",
     "JobLog",
@@ -48,6 +51,7 @@ __all__ = [
     "Shared",
     "State",
     "Tools",
+    "branch",
     "bulk_read",
     "decode",
     "encode",
@@ -60,6 +64,7 @@ __all__ = [
     "last_record",
     "leader_read",
     "note_foreign",
+    "prefix_hash",
     "read_export",
     "read_record",
     "record_read",

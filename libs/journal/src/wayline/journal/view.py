@@ -34,4 +34,5 @@ def view(job: Job) -> JobView:
         created_at=job.life.created_at,
         ended_at=job.life.ended_at,
         trace_id=ids.trace_id(job.tenant, job.job_id),
+        origin=job.life.origin,
     )

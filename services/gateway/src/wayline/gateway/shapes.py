@@ -9,8 +9,9 @@ import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from wayline.contracts import ids
+from wayline.contracts.agents import Instructions
 from wayline.contracts.chat import Part
-from wayline.contracts.jobs import JobOptions, JobView, Status
+from wayline.contracts.jobs import ForkedResult, JobOptions, JobView, Status
 from wayline.contracts.knowledge import Filter
 from wayline.contracts.models import Provider, ProviderList
 from wayline.contracts.money import Dollars
@@ -45,6 +46,37 @@ class Body(BaseModel):
     """A request body; an unknown field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ForkBody(Body):
+    """Where a job branches off another one, and what is different from there on."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"after": 12, "model": "anthropic/claude-opus-5-5"},
+                {"after": 17, "tool_result": {"content": "no such order", "failed": True}},
+            ]
+        }
+    )
+
+    after: int | None = Field(
+        default=None, ge=1, description="The last event that both share; left out: before the step that failed."
+    )
+    model: Label | None = Field(default=None, description="`provider/model` that goes on.")
+    input: Text | tuple[Part, ...] | None = Field(
+        default=None, description="Another input, where no model has been told the first one by `after`."
+    )
+    prompt: Instructions | None = Field(default=None, description="Another system prompt.")
+    arguments: dict[str, dict[str, Any]] | None = Field(
+        default=None, description="Other arguments of calls of the `model.completed` at `after`, by call."
+    )
+    tool_result: ForkedResult | None = Field(
+        default=None, description="In the place of the result of the `tool.completed` at `after`."
+    )
+    budget_usd: Dollars | None = Field(default=None, description="What the fork may spend.")
+    max_steps: int | None = Field(default=None, ge=1, le=1_000, description="Those that it shares included.")
+    job_id: ids.JobId | None = Field(default=None, description="The fork's own id; the same id is the same fork.")
 
 
 class ExportedAgent(BaseModel):

@@ -19,6 +19,7 @@ from wayline.contracts.agents import (
 )
 from wayline.contracts.base import Message
 from wayline.contracts.budgets import Settled, SettleJob
+from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import (
@@ -35,8 +36,8 @@ from wayline.contracts.jobs import (
     SubmitJob,
 )
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
-from wayline.journal import Fenced, Head, JobLog, State, fold, send_result
-from wayline.router import admission
+from wayline.journal import Branch, Fenced, Head, JobLog, State, branch, fold, send_result
+from wayline.router import admission, forks
 from wayline.router.adapters.attachments import Attachments, fixed
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
@@ -129,23 +130,13 @@ class Router:
         if wish.session_id is not None and wish.refuses:
             # An end that has not been noticed yet must not count as busy.
             await self._turns.first_open(job.tenant, wish.session_id)
+        branched = await self._branch(job)
         admitted = await self._tables.admit(job.tenant, wish)
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise _no_agent(job.agent)
-        inputs = await self._routing_input(job.tenant, job, admitted)
-        decision = await self._decide(job.tenant, inputs)
         first = admission.submitted(job, job_id, delivery, now(), turn=admitted.turn)
-        decided = admission.routed(first, admitted, inputs, decision)
-        refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
-        if job.options.dry_run:
-            record = admission.planned(first, decided, refusal)
-        elif refusal:
-            record = admission.refused(first, refusal)
-        elif await self._has_to_wait(job, admitted):
-            record = admission.parked_for_turn(first, decided)
-        else:
-            record = [first, decided]
+        record = await self._first_record(first, admitted, branched)
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
             head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
@@ -159,6 +150,39 @@ class Router:
                 # No executor will settle what we have just reserved beside it.
                 await self._settle_unheld(job.tenant, job_id, has_session=wish.session_id is not None)
             return head
+
+    async def _first_record(self, first: JobSubmitted, admitted: Admitted, branched: Branch | None) -> list[Event]:
+        """Decide the job's route, and return its first record: that it runs, waits for its turn, or is refused."""
+        job, today, files = first.job, admitted.agent.config, None
+        if branched is not None and job.fork is not None:
+            admitted = forks.as_pinned(admitted, branched, job.fork)
+            files = branched.routed.attachments if branched.routed else None
+        inputs = await self._routing_input(job.tenant, job, admitted, files=files)
+        decision = await self._decide(job.tenant, inputs)
+        decided = admission.routed(first, admitted, inputs, decision)
+        refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
+        if job.options.dry_run:
+            return admission.planned(first, decided, refusal)
+        if refusal:
+            return admission.refused(first, refusal)
+        if branched is not None:
+            return forks.forked(first, decided, branched, today)
+        if await self._has_to_wait(job, admitted):
+            return admission.parked_for_turn(first, decided)
+        return [first, decided]
+
+    async def _branch(self, job: SubmitJob) -> Branch | None:
+        """Read what a fork shares with its origin; None: it is none. Raises Reject."""
+        if job.fork is None:
+            return None
+        forks.require_forkable(job)
+        origin = JobLog(self._bus, job.tenant, job.fork.job_id)
+        head = await origin.last()
+        if head is None:
+            raise NotFound("job", job.fork.job_id)
+        found = branch([value async for value in origin.values(head.sequence)], job.fork, job.parts())
+        forks.require_agent(job, found)
+        return found
 
     async def _has_to_wait(self, job: SubmitJob, admitted: Admitted) -> bool:
         """Return whether an earlier job of the session has not ended; without one nothing is read."""
@@ -178,11 +202,17 @@ class Router:
             await self._turns.interrupt(job.tenant, job.session_id, turn, by=job_id)
         await self._turns.wake_next(job.tenant, job.session_id)
 
-    async def _routing_input(self, tenant: str, job: SubmitJob, admitted: Admitted) -> RoutingInput:
-        """Gather what a job asks of its route: its files, its session's cache and its agent's use included."""
+    async def _routing_input(
+        self, tenant: str, job: SubmitJob, admitted: Admitted, *, files: tuple[Attachment, ...] | None = None
+    ) -> RoutingInput:
+        """Gather what a job asks of its route: its files, its session's cache and its agent's use included.
+
+        `files`: those that are known already.
+        """
         agent, warm = admitted.agent, None
         seen = await self._usage.seen(tenant, agent.name, now=now())
-        files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
+        if files is None:
+            files = await self._attachments.of(tenant, (*agent.config.pinned, *job.parts()))
         if job.session_id is not None:
             warm = await self._sessions.warm(tenant, job.session_id, agent, now=now())
         return RoutingInput(

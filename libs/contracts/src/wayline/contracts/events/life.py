@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation
 from wayline.contracts.events.event import Event
-from wayline.contracts.jobs import Failure, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import Failure, Origin, SubmitJob, Turn, Waiting
 from wayline.contracts.money import Usage
 
 
@@ -24,6 +24,16 @@ class JobSubmitted(Event):
     reply_to: str | None = None
     caller: str | None = Field(default=None, description="The caller's `traceparent`: a link, never our parent.")
     turn: Turn | None = Field(default=None, description="Its place in its session; None: it is of none.")
+
+
+class JobForked(Event):
+    """The job begins with what another one was told and did until some event; none of it is done or paid for again."""
+
+    type: Literal["job.forked"] = "job.forked"
+    origin: Origin
+    prefix: tuple[dict[str, Any], ...] = Field(
+        default=(), description="The other job's events that make its conversation, with the changes asked for."
+    )
 
 
 class JobClaimed(Event):

@@ -15,6 +15,7 @@ from wayline.contracts.events.life import (
     JobClaimed,
     JobCompleted,
     JobFailed,
+    JobForked,
     JobHandedBack,
     JobParked,
     JobResumed,
@@ -44,6 +45,7 @@ AnyEvent = Annotated[
     JobSubmitted
     | JobRouted
     | JobRerouted
+    | JobForked
     | JobClaimed
     | JobHandedBack
     | SessionContinued

@@ -48,6 +48,8 @@ def evolve(job: Job, event: e.Event) -> Job:
 
     Every part is made from the parts as they were before the event.
     """
+    if type(event) is e.JobForked:
+        return _forked(job, event)
     values: list[Any] = list(job)
     values[2:4] = event.seq, event.at
     kind: type[Any] = type(event)
@@ -62,6 +64,22 @@ def evolve(job: Job, event: e.Event) -> Job:
                 part[fields[name]] = value
             values[place] = _make(type(before), part)
     return _make(Job, values)
+
+
+def _forked(job: Job, event: e.JobForked) -> Job:
+    """Return the state of a job that begins with another's conversation; its life, route and money are its own."""
+    shared = fold(map(e.read_event, event.prefix), job)
+    routing, began = shared.routing, shared.model.asked is not None
+    return shared._replace(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        seq=event.seq,
+        at=event.at,
+        life=job.life._replace(origin=event.origin),
+        model=shared.model._replace(open=None, aux_open=None, failed=None, failures=0),
+        routing=job.routing._replace(classified=began or routing.classified, escalated=routing.escalated),
+        money=job.money,
+    )
 
 
 def fold(events: Iterable[e.Event], job: Job | None = None) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -109,7 +109,7 @@ class LogWriter:
 
     async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:
         for record in await self._log.records(self.head.sequence):
-            for event in record:
+            for event in _with_prefix(record):
                 if event["type"] == "tool.completed" and (event["step"], event["call"]) == (step, call):
                     return event
         return None
@@ -137,3 +137,10 @@ class LogWriter:
                 raise ClaimLost from None
             self._claim = {}
             reach(after)
+
+
+def _with_prefix(record: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a record's events, before a fork's own those that it shares with its origin."""
+    for event in record:
+        yield from event.get("prefix", ()) if event["type"] == "job.forked" else ()
+        yield event

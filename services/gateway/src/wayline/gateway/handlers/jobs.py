@@ -75,10 +75,10 @@ async def submit_job(
     job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
     job_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
     repeatable = own_id or idempotency_key is not None
-    return await _current(gateway, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
+    return await current(gateway, caller.tenant, job_id, wait_s=wait, fresh=not repeatable)
 
 
-async def _current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
+async def current(gateway: Gateway, tenant: str, job_id: str, *, wait_s: float | None, fresh: bool) -> Response:
     """Answer 200 with the job once it has ended, else 202; a new job is not read without a wait."""
     status = Status.QUEUED
     if wait_s or not fresh:

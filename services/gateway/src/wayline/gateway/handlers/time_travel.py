@@ -1,17 +1,24 @@
-"""A past job as a file."""
+"""A past job as a file, and as the beginning of another."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Any
 
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from wayline.contracts import ids
 from wayline.contracts.errors import Conflict
-from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
+from wayline.contracts.jobs import Fork, JobView, SubmitJob
+from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
+from wayline.gateway.handlers.jobs import IdempotencyKey, current
 from wayline.gateway.handlers.read_job import find_log
+from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.openapi import fails
-from wayline.gateway.parameters import JobPath
-from wayline.gateway.shapes import ExportedJob
+from wayline.gateway.parameters import JobPath, Wait
+from wayline.gateway.shapes import Accepted, ExportedJob, ForkBody
 from wayline.gateway.strict_json import StrictRoute
-from wayline.journal import JobLog, export_job
+from wayline.journal import JobLog, branch, export_job
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictRoute)
 
@@ -22,8 +29,60 @@ async def get_export(job_id: JobPath, gateway: GatewayDependency, caller: Reader
 
     `wayline jobs replay` and `wayline test` read it.
     """
-    head = await find_log(gateway, caller.tenant, job_id)
+    return ExportedJob.model_validate(export_job(await read_values(gateway, caller.tenant, job_id)))
+
+
+@router.post(
+    "/{job_id}/fork",
+    status_code=202,
+    response_model=Accepted,
+    responses={200: {"model": JobView, "description": "It has ended"}, **fails(404, 409, 413, 429)},
+)
+async def fork_job(
+    *,
+    job_id: JobPath,
+    body: ForkBody,
+    request: Request,
+    gateway: GatewayDependency,
+    caller: Writer,
+    idempotency_key: IdempotencyKey = None,
+    wait: Wait = None,
+) -> Response:
+    """Begin a job with what another one was told and did until some event, under today's limits and its own budget.
+
+    Nothing that they share is done or paid for again. Without `after` a failed job goes on before the step that failed.
+    """
+    values = await read_values(gateway, caller.tenant, job_id)
+    changes = body.model_dump(include={"after", "prompt", "arguments", "tool_result"})
+    job = forked(values, Fork(job_id=job_id, **changes), tenant=caller.tenant, body=body)
+    own_id = job.job_id is not None
+    job = job if own_id else job.model_copy(update={"job_id": ids.new_id("job")})
+    fork_id = await submit(gateway, job, own_id=own_id, key=idempotency_key, caller=request.state.caller)
+    repeatable = own_id or idempotency_key is not None
+    return await current(gateway, caller.tenant, fork_id, wait_s=wait, fresh=not repeatable)
+
+
+async def read_values(gateway: Gateway, tenant: str, job_id: str) -> list[dict[str, Any]]:
+    """Read a job's whole log so far as decoded JSON. Raises NotFound, or Conflict while it is queued."""
+    head = await find_log(gateway, tenant, job_id)
     if head is None:
-        raise Conflict(f"job {job_id!r} is queued and has no log yet: export it once it runs", code="no_log_yet")
-    values = [value async for value in JobLog(gateway.bus, caller.tenant, job_id).values(head.sequence)]
-    return ExportedJob.model_validate(export_job(values))
+        raise Conflict(f"job {job_id!r} is queued and has no log yet: try again once it runs", code="no_log_yet")
+    return [value async for value in JobLog(gateway.bus, tenant, job_id).values(head.sequence)]
+
+
+def forked(values: list[dict[str, Any]], fork: Fork, *, tenant: str, body: ForkBody) -> SubmitJob:
+    """Return the submission of a fork: its origin's, with what is different. Raises ForkRefused."""
+    submitted = branch(values, fork).submitted.job
+    changed = {"model": body.model, "budget_usd": body.budget_usd, "max_steps": body.max_steps}
+    options = {name: value for name, value in changed.items() if value is not None}
+    job = SubmitJob(
+        tenant=tenant,
+        agent=submitted.agent,
+        input=submitted.input if body.input is None else body.input,
+        job_id=body.job_id,
+        user_id=submitted.user_id,
+        options=submitted.options.model_copy(update=options),
+        fork=fork,
+    )
+    branch(values, fork, job.parts())
+    return job

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -105,3 +107,40 @@ def test(
 def _cannot(why: str) -> NoReturn:
     print(f"wayline: {why}", file=sys.stderr)
     raise typer.Exit(CANNOT) from None
+
+
+def fork(
+    job: JobId,
+    *,
+    after: Annotated[
+        int | None, typer.Option(min=1, help="The last event that both share; else before the step that failed.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="`provider/model` that goes on.")] = None,
+    prompt: Annotated[Path | None, typer.Option(help="A file with another system prompt.")] = None,
+    text: Annotated[str | None, typer.Option("--input", help="Another input, with --after 2.")] = None,
+    arguments: Annotated[
+        str | None, typer.Option(help='Other arguments of calls of the answer at --after: {"1": {…}} by call.')
+    ] = None,
+    tool_result: Annotated[
+        str | None, typer.Option(help="What the tool whose result stands at --after shall have returned.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="With --tool-result: as an error.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a new job with what another one was told and did; nothing that they share is done or paid for again."""
+    body: dict[str, Any] = {"after": after, "model": model, "input": text}
+    try:
+        body["prompt"] = prompt.read_text() if prompt is not None else None
+        body["arguments"] = json.loads(arguments) if arguments is not None else None
+    except (OSError, ValueError) as error:
+        _cannot(str(error))
+    if tool_result is not None:
+        body["tool_result"] = {"content": tool_result, "failed": failed}
+    given = {name: value for name, value in body.items() if value is not None}
+    # A key of its own, so that a request whose answer was lost makes no second fork when it is sent again.
+    headers = {"Idempotency-Key": secrets.token_hex(16)}
+    answer(
+        lambda client: client.post(f"/v1/jobs/{job}/fork", given, headers=headers),
+        as_json=as_json,
+        draw=lambda said: f"{said['job_id']}: begun; `wayline jobs tail {said['job_id']}` shows how it goes on",
+    )

@@ -23,6 +23,7 @@ _HANDLERS: dict[type[e.Event], Callable[[JobDrafts, Any, Job], None]] = {
     e.JobSubmitted: life.submitted,
     e.JobRouted: life.routed,
     e.JobRerouted: life.rerouted,
+    e.JobForked: life.forked,
     e.TaskClassified: life.classified,
     e.JobClaimed: life.claimed,
     e.JobHandedBack: life.handed_back,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wayline.contracts import events as e
+from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT
 from wayline.journal import Job
 from wayline.telemetry import remote
@@ -26,6 +27,15 @@ def routed(drafts: JobDrafts, event: e.JobRouted, _: Job) -> None:
     """Name where the router sent the job."""
     genai.name_policy(drafts.root, event)
     genai.name_route(drafts.root, event.route)
+    drafts.change_span(drafts.root, event)
+
+
+def forked(drafts: JobDrafts, event: e.JobForked, _: Job) -> None:
+    """Link the job that this one branched off."""
+    origin = event.origin
+    trace_id, span_id = ids.trace_id(drafts.tenant, origin.job_id), ids.job_span(drafts.tenant, origin.job_id)
+    drafts.root.links.append({"trace_id": trace_id, "span_id": span_id})
+    drafts.root.note("forked", event.at, job_id=origin.job_id, seq=origin.seq)
     drafts.change_span(drafts.root, event)
 
 

@@ -1,0 +1,211 @@
+"""Where a fork branches off: what it shares, what it does not repeat, and what is refused."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wayline.contracts import events as e
+from wayline.contracts.jobs import Failure, Fork, ForkedResult, SubmitJob
+from wayline.contracts.tools import Effect, ToolError
+from wayline.executor.decide.actions import CallModel, RunTools
+from wayline.executor.decide.next_action import decide
+from wayline.journal import ForkRefused, Job, branch, evolve, fold, prefix_hash
+
+_spec = importlib.util.spec_from_file_location("histories", Path(__file__).with_name("histories.py"))
+assert _spec and _spec.loader
+histories = sys.modules.setdefault("histories", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(histories)
+
+Reply = histories.Reply
+
+
+def history(*replies, **more) -> list[e.Event]:
+    return [
+        event for record in histories.play(histories.Environment(replies=replies, **more)).records for event in record
+    ]
+
+
+def values(events) -> list[dict]:
+    return [event.model_dump(mode="json") for event in events]
+
+
+def begun(events, fork: Fork) -> Job:
+    """Return a fork's state after its first record."""
+    shared = branch(values(events), fork)
+    job = fold(events[:2])._replace(job_id="f1")
+    event = e.JobForked(
+        job_id="f1", seq=3, at=events[0].at, trace=events[0].trace, origin=shared.origin, prefix=shared.prefix
+    )
+    return evolve(job, event)
+
+
+def fork_after(after: int | None = None, **more) -> Fork:
+    return Fork(job_id="j1", after=after, **more)
+
+
+def seq_of(events, kind, n: int = 0) -> int:
+    return [event.seq for event in events if isinstance(event, kind)][n]
+
+
+def failing(*codes: str | None, effect: Effect = Effect.READ, end: str = "refused") -> list[e.Event]:
+    """Return a history of a step for each code, whose one call fails with it; then the job fails."""
+    events = history(*(Reply(calls=1) for _ in codes), Reply("no"), max_steps=20)
+
+    def broken(event: e.Event) -> e.Event:
+        if isinstance(event, e.ToolRequested):
+            return event.model_copy(update={"effect": effect})
+        if isinstance(event, e.ToolCompleted) and (code := codes[event.step - 1]):
+            error = ToolError(code=code, message="broken")
+            return event.model_copy(update={"status": "failed", "error": error, "content": ""})
+        if isinstance(event, e.JobCompleted):
+            error = Failure(code=end, message="no")
+            return e.JobFailed(job_id="j1", seq=event.seq, at=event.at, trace=event.trace, error=error)
+        return event
+
+    return [broken(event) for event in events]
+
+
+@settings(deadline=None)
+@given(environment=histories.environments, at=st.integers(1, 200))
+def test_a_fork_holds_its_origins_conversation_and_repeats_no_call(environment, at):
+    events = [event for record in histories.play(environment).records for event in record]
+    after = min(at, len(events))
+    try:
+        job = begun(events, fork_after(after))
+    except ForkRefused:
+        return
+
+    origin = fold(events[:after])
+    done = {(one.step, one.call) for one in events if isinstance(one, e.ToolCompleted)}
+    assert job.conversation.messages[: len(origin.conversation.messages)] == origin.conversation.messages
+    assert (job.life.ended, job.life.epoch, job.money.cost_usd) == (None, 0, 0)
+    assert all(call.key is None or call.done for call in job.tools.calls)
+    asked = {(one.step, one.call) for one in events[:after] if isinstance(one, e.ToolRequested)}
+    action = decide(job)
+    if isinstance(action, RunTools):
+        assert not {(job.model.step, call.wanted.call) for call in action.calls} & asked & done
+
+
+def test_the_prefix_is_verified_by_its_hash():
+    logged = values(history(Reply(calls=1), Reply("done")))
+
+    shared = branch(logged, fork_after(6))
+
+    assert shared.origin.hash == prefix_hash(logged, 6)
+    assert shared.origin.hash == branch([*logged[:6], *logged[6:-1]], fork_after(6)).origin.hash
+    edited = [*logged[:4], logged[4] | {"at": "2026-01-02T00:00:00Z"}, *logged[5:]]
+    assert branch(edited, fork_after(6)).origin.hash != shared.origin.hash
+
+
+def test_a_result_that_came_after_the_branch_is_taken_along():
+    events = history(Reply(calls=2), Reply("done"))
+    after = seq_of(events, e.ToolRequested, 1)
+
+    job = begun(events, fork_after(after))
+
+    assert [message.role for message in job.conversation.messages] == ["user", "assistant", "tool", "tool"]
+    assert decide(job) == CallModel(2, 1)
+
+
+def test_a_call_without_any_result_cannot_be_shared():
+    events = history(Reply(calls=1), Reply("done"))
+    cut = events[: seq_of(events, e.ToolRequested)]
+
+    with pytest.raises(ForkRefused, match="has no result: fork after event"):
+        branch(values(cut), fork_after(len(cut)))
+
+
+def test_a_failed_tool_is_called_again_and_no_model_before_it():
+    events = failing(None, None, "tool_failed")
+
+    job = begun(events, fork_after())
+
+    action = decide(job)
+    assert isinstance(action, RunTools)
+    assert (job.model.step, [call.key for call in action.calls]) == (3, [None])
+
+
+def test_steps_that_failed_alike_begin_anew_at_the_first_of_them():
+    job = begun(failing(None, "tool_failed", "tool_failed"), fork_after())
+
+    assert (job.model.step, type(decide(job))) == (2, RunTools)
+
+
+def test_a_call_that_may_have_acted_is_not_made_again():
+    job = begun(failing(None, "timeout", effect=Effect.ONCE), fork_after())
+
+    assert decide(job) == CallModel(3, 1)
+
+
+def test_a_job_whose_model_failed_goes_on_before_that_call():
+    events = history(Reply(calls=1), Reply(calls=1), Reply(fails=True), max_steps=9)
+    assert isinstance(events[-1], e.JobFailed)
+
+    job = begun(events, fork_after())
+
+    assert decide(job) == CallModel(3, 1)
+    assert job.conversation.messages[-1].role == "tool"
+
+
+def test_only_a_failed_job_has_a_step_that_failed():
+    with pytest.raises(ForkRefused, match="say after which event"):
+        branch(values(history(Reply("done"))), fork_after())
+
+
+def test_another_tool_result_takes_the_place_of_the_recorded_one():
+    events = history(Reply(calls=1), Reply("done"))
+    after = seq_of(events, e.ToolCompleted)
+
+    told = begun(events, fork_after(after, tool_result=ForkedResult(content="another")))
+    failed = begun(events, fork_after(after, tool_result=ForkedResult(content="broken", failed=True)))
+
+    assert told.conversation.messages[-1].content == "another"
+    assert (failed.conversation.messages[-1].content, failed.conversation.messages[-1].failed) == ("broken", True)
+
+
+def test_other_arguments_are_what_the_fork_calls_with():
+    events = history(Reply(calls=2), Reply("done"))
+
+    job = begun(events, fork_after(seq_of(events, e.ModelCompleted), arguments={"2": {"n": 7}}))
+
+    action = decide(job)
+    assert isinstance(action, RunTools)
+    assert [call.meant.arguments for call in action.calls] == [{"step": 1}, {"n": 7}]
+
+
+@pytest.mark.parametrize(
+    ("fork", "why"),
+    [
+        (fork_after(900), "the job has"),
+        (fork_after(3, tool_result=ForkedResult(content="x")), "is no `tool.completed`"),
+        (fork_after(3, arguments={"1": {}}), "is no `model.completed`"),
+    ],
+)
+def test_a_change_that_fits_no_event_is_refused(fork, why):
+    with pytest.raises(ForkRefused, match=why):
+        branch(values(history(Reply(calls=1), Reply("done"))), fork)
+
+
+def test_another_input_is_refused_once_a_model_was_told_the_first():
+    logged = values(history(Reply("done")))
+    other = SubmitJob(agent="a", input="what?").parts()
+
+    assert branch(logged, fork_after(2), other).prefix == ()
+    with pytest.raises(ForkRefused, match="another input"):
+        branch(logged, fork_after(5), other)
+
+
+def test_a_fork_of_a_fork_shares_the_conversation_of_both():
+    events = history(Reply(calls=1), Reply(calls=1), Reply("done"))
+    shared = branch(values(events), fork_after(seq_of(events, e.ToolCompleted)))
+    first = e.JobForked(
+        job_id="f1", seq=3, at=events[0].at, trace=events[0].trace, origin=shared.origin, prefix=shared.prefix
+    )
+
+    again = branch(values([*events[:2], first]), fork_after(3))
+
+    assert again.prefix == shared.prefix
