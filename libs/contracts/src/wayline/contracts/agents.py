@@ -57,9 +57,7 @@ class AgentConfig(Frozen):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     description: str = Field(default="", max_length=1_000)
-    instructions: Instructions = Field(
-        default="", description="The system prompt; static text without placeholders."
-    )
+    instructions: Instructions = Field(default="", description="The system prompt; static text without placeholders.")
     style: Style | None = Field(
         default=None,
         description="When it uses tools; said at the head of the system prompt. None: its tenant's style, else nothing "

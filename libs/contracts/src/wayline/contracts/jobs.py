@@ -408,6 +408,9 @@ class JobView(Frozen):
     ended_at: datetime | None = None
     trace_id: str | None = None
     origin: Origin | None = Field(default=None, description="Where it branched off another job.")
+    fingerprint: str | None = Field(
+        default=None, description="Of a failed job: the same for all that failed of one cause."
+    )
     links: dict[str, str] = Field(default_factory=dict)
 
 

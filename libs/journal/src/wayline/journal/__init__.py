@@ -1,6 +1,7 @@
 """A job's event log on JetStream, and the state it folds to."""
 
 from wayline.journal.exporting import NotAnExport, export_job, read_export
+from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
 from wayline.journal.folding.conversation import unbound
 from wayline.journal.follow import News, follow
@@ -57,6 +58,8 @@ __all__ = [
     "encode",
     "evolve",
     "export_job",
+    "failure_fingerprint",
+    "fingerprint",
     "fold",
     "follow",
     "header_fields",

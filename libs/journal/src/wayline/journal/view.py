@@ -5,6 +5,7 @@ from __future__ import annotations
 from wayline.contracts import ids
 from wayline.contracts.events import JobCompleted
 from wayline.contracts.jobs import JobView
+from wayline.journal.failures import failure_fingerprint
 from wayline.journal.state import Job
 
 
@@ -35,4 +36,5 @@ def view(job: Job) -> JobView:
         ended_at=job.life.ended_at,
         trace_id=ids.trace_id(job.tenant, job.job_id),
         origin=job.life.origin,
+        fingerprint=failure_fingerprint(job),
     )

@@ -39,6 +39,16 @@ RETURNING sequence, code, subject, letter_reason, reason, dismissed_by, dismisse
 SELECT sequence, code, subject, letter_reason, reason, dismissed_by, dismissed_at FROM dismissed_letters
 WHERE tenant = $1 ORDER BY dismissed_at DESC, sequence DESC LIMIT $2;
 
+-- name: begin_redrive
+INSERT INTO redrives (tenant, redrive_id, fingerprint, redriven_by, jobs) VALUES ($1, $2, $3, $4, $5);
+
+-- name: finish_redrive
+UPDATE redrives SET forked = $3, already = $4, refused = $5, finished_at = now() WHERE tenant = $1 AND redrive_id = $2;
+
+-- name: list_redrives
+SELECT redrive_id, fingerprint, redriven_by, jobs, forked, already, refused, begun_at, finished_at FROM redrives
+WHERE tenant = $1 ORDER BY begun_at DESC, redrive_id LIMIT $2;
+
 -- name: find_key
 SELECT id, hash, tenant, name, scopes,
     last_used_at IS NULL OR last_used_at < now() - interval '1 minute' AS is_unused

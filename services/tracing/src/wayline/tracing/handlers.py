@@ -78,7 +78,15 @@ class Answers:
             status = asked.status.value if asked.status else None
             job_ids = None if asked.job_ids is None else list(asked.job_ids)
             rows = await self._store.fetch(
-                asked.tenant, sql.newest_jobs, asked.tenant, status, asked.agent, *after, limit, job_ids
+                asked.tenant,
+                sql.newest_jobs,
+                asked.tenant,
+                status,
+                asked.agent,
+                *after,
+                limit,
+                job_ids,
+                asked.fingerprint,
             )
         page = rows[: asked.limit]
         more = len(rows) > asked.limit

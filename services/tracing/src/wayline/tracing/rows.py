@@ -48,6 +48,7 @@ class JobRow(NamedTuple):
     created_at: datetime
     ended_at: datetime | None
     input: str | None
+    fingerprint: str | None
 
 
 class StepRow(NamedTuple):

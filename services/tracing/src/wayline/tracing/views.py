@@ -51,7 +51,7 @@ def job_view(row: Record) -> JobView:
 
 _SAME = (
     *("job_id", "agent", "agent_version", "session_id", "user_id", "steps", "cost_usd", "answer", "partial"),
-    *("input", "reason", "created_at", "ended_at", "trace_id"),
+    *("input", "reason", "created_at", "ended_at", "trace_id", "fingerprint"),
 )
 
 

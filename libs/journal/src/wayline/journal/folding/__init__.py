@@ -76,6 +76,9 @@ def _forked(job: Job, event: e.JobForked) -> Job:
         seq=event.seq,
         at=event.at,
         life=job.life._replace(origin=event.origin),
+        # An approval was given for a call of the other job: this one asks for its own.
+        tools=shared.tools._replace(approvals=()),
+        session=shared.session._replace(turn=None),
         model=shared.model._replace(open=None, aux_open=None, failed=None, failures=0),
         routing=job.routing._replace(classified=began or routing.classified, escalated=routing.escalated),
         money=job.money,

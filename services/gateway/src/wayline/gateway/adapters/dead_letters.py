@@ -14,6 +14,7 @@ from wayline.chassis.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import NotFound, Unavailable
 from wayline.gateway.shapes import DeadLetter, DeadLetterBody, DeadLetterPage, DismissedLetter, DismissedLetterList
+from wayline.journal import fingerprint
 from wayline.store import Store
 
 STREAM = "DEAD"
@@ -118,11 +119,14 @@ class DeadLetters:
 
 def _letter(message: RawStreamMsg) -> DeadLetter:
     headers = message.headers or {}
+    code, reason = headers.get(h.DEAD_CODE, ""), headers.get(h.DEAD_REASON, "")
     return DeadLetter(
         sequence=message.seq or 0,
         at=message.time,
-        code=headers.get(h.DEAD_CODE, ""),
-        reason=headers.get(h.DEAD_REASON, ""),
+        code=code,
+        reason=reason,
+        # As of a job that failed so before it ran.
+        fingerprint=fingerprint(code, "", reason),
         stream=headers.get(h.DEAD_STREAM, ""),
         consumer=headers.get(h.DEAD_CONSUMER, ""),
         subject=headers.get(h.DEAD_SUBJECT, ""),

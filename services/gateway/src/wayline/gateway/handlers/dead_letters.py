@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 
 from wayline.gateway.adapters.dead_letters import DeadLetters
 from wayline.gateway.handlers.dependencies import Admin, Gateway, GatewayDependency
+from wayline.gateway.handlers.redrives import Redrives
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails
 from wayline.gateway.shapes import (
@@ -16,6 +17,10 @@ from wayline.gateway.shapes import (
     DismissedLetter,
     DismissedLetterList,
     DismissLetterBody,
+    FailureGroupList,
+    Redrive,
+    RedriveBody,
+    RedriveList,
 )
 from wayline.gateway.strict_json import StrictRoute
 
@@ -43,6 +48,29 @@ async def list_dismissed_letters(
 ) -> DismissedLetterList:
     """List the messages that were dismissed in the last 30 days, and why."""
     return await _letters(gateway, caller).dismissed(limit=limit)
+
+
+@router.get("/groups", responses=fails())
+async def list_failure_groups(gateway: GatewayDependency, caller: Admin) -> FailureGroupList:
+    """Return failed jobs and dead letters by cause; `fingerprint` names one."""
+    return await Redrives(gateway, caller).groups()
+
+
+@router.post("/redrive", responses=fails(404, 413))
+async def redrive(body: RedriveBody, gateway: GatewayDependency, caller: Admin) -> Redrive:
+    """Let every job that failed of one cause go on from its failed step, as a fork with its own budget.
+
+    What was done before that step is not done again. The same redrive twice begins no second fork.
+    """
+    return await Redrives(gateway, caller).redrive(body)
+
+
+@router.get("/redrives", responses=fails())
+async def list_redrives(
+    gateway: GatewayDependency, caller: Admin, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> RedriveList:
+    """Return who let failed jobs go on, when, of which cause and how many."""
+    return await Redrives(gateway, caller).past(limit=limit)
 
 
 @router.get("/{sequence}", responses=fails(404))

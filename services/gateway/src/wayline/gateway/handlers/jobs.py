@@ -112,10 +112,14 @@ async def list_jobs(
     cursor: Cursor = None,
     status: Status | None = None,
     agent: Annotated[str | None, Query(max_length=64, pattern=ONE_LINE)] = None,
+    fingerprint: Annotated[
+        str | None, Query(pattern=r"^[0-9a-f]{16}$", description="Only jobs that failed of this cause.")
+    ] = None,
 ) -> JobPage:
     """Page through the jobs, newest first."""
     page = await gateway.bus.ask(
-        ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent), JobPage
+        ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent, fingerprint=fingerprint),
+        JobPage,
     )
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 

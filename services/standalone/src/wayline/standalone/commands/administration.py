@@ -122,6 +122,38 @@ def dismiss_dead_letters(
     answer(dismiss, as_json=as_json, draw=dismissed_table)
 
 
+@dead_letters.command("groups")
+def list_failure_groups(as_json: AsJson = False) -> None:
+    """Failed jobs and dead letters by cause, the most frequent first."""
+    from wayline.standalone.terminal.replay_views import failure_groups_table
+
+    answer(lambda client: client.get("/v1/dead-letters/groups"), as_json=as_json, draw=failure_groups_table)
+
+
+@dead_letters.command("redrive")
+def redrive(
+    fingerprint: Annotated[str, typer.Option(help="Of the cause, as `wayline dead-letters groups` shows it.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would become of each job; begin nothing.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Of the newest jobs.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Let all jobs that failed of one cause go on from their failed step; a second time begins nothing twice."""
+    from wayline.standalone.terminal.replay_views import redrive_table
+
+    body = {"fingerprint": fingerprint, "dry_run": dry_run, "limit": limit}
+    answer(lambda client: client.post("/v1/dead-letters/redrive", body), as_json=as_json, draw=redrive_table)
+
+
+@dead_letters.command("redrives")
+def list_redrives(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
+    """Who let failed jobs go on, when, of which cause and how many."""
+    from wayline.standalone.terminal.replay_views import redrives_table
+
+    answer(lambda client: client.get("/v1/dead-letters/redrives", limit=limit), as_json=as_json, draw=redrives_table)
+
+
 @dead_letters.command("dismissed")
 def list_dismissed_letters(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: AsJson = False) -> None:
     """List the dead letters that were dismissed in the last 30 days, with the reasons."""

@@ -47,3 +47,44 @@ def _outcome(one: dict[str, Any]) -> list[str]:
     if at is None:
         return ["[green]identical[/green]", f"{one['steps']} steps", "", ""]
     return ["[red]diverges[/red]", f"step {at['step']}: {at['what']}", escape(at["recorded"]), escape(at["now"])]
+
+
+def failure_groups_table(said: dict[str, Any]) -> RenderableType:
+    """One line for each cause."""
+    rows = (
+        [one["fingerprint"], str(one["jobs"]), str(one["letters"]), one["code"], escape(one["message"])]
+        for one in said["groups"]
+    )
+    return table(("fingerprint", "jobs", "letters", "code", "message"), rows, nothing="nothing failed")
+
+
+def redrive_table(said: dict[str, Any]) -> RenderableType:
+    """One line for each failed job, and whether there are more."""
+    would = "would be " if said["dry_run"] else ""
+    rows = (
+        [one["job_id"], would + one["outcome"], one["fork_id"] or "", escape(one["reason"])] for one in said["jobs"]
+    )
+    jobs = table(("failed job", "outcome", "goes on as", "why"), rows, nothing="no failed jobs")
+    if not said["more"]:
+        return jobs
+    return Group(jobs, Text(f"there are more: redrive again{_because(said['stopped'])}", style="yellow"))
+
+
+def _because(stopped: str | None) -> str:
+    return f" ({stopped})" if stopped else ""
+
+
+def redrives_table(said: dict[str, Any]) -> RenderableType:
+    """One line for each redrive."""
+    rows = (
+        [one["begun_at"][:19], one["fingerprint"], escape(one["redriven_by"]), *(_count(one[name]) for name in _COUNTS)]
+        for one in said["redrives"]
+    )
+    return table(("begun", "fingerprint", "by", *_COUNTS), rows, nothing="nothing was redriven")
+
+
+_COUNTS = ("jobs", "forked", "already", "refused")
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else str(number)

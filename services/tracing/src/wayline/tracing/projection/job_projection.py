@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.journal import Job, evolve
+from wayline.journal import Job, evolve, failure_fingerprint
 from wayline.tracing.job_metrics import Fact
 from wayline.tracing.projection import JobDrafts, apply_event
 from wayline.tracing.rows import JobRow, Rows, SpanRow, as_json, clean, model_json
@@ -115,6 +115,7 @@ class JobProjection:
             created_at=job.life.created_at or self._drafts.root.start,
             ended_at=job.life.ended_at,
             input=clean(submitted.beginning()) if submitted else None,
+            fingerprint=failure_fingerprint(job),
         )
 
 

@@ -1,0 +1,155 @@
+"""Failed jobs by cause, and going on with all that failed of one: once each, written down, no more than asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from wayline.contracts import ids
+from wayline.contracts.errors import NotFound, Reject, Retry
+from wayline.contracts.jobs import Fork, JobView, Status, SubmitJob
+from wayline.contracts.traces import JobPage, ListJobs
+from wayline.gateway.adapters.dead_letters import DeadLetters
+from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.submit_job import submit
+from wayline.gateway.handlers.time_travel import forked, read_values
+from wayline.gateway.keys import Caller
+from wayline.gateway.shapes import (
+    FailureGroup,
+    FailureGroupList,
+    ForkBody,
+    Redrive,
+    RedriveBody,
+    RedriveList,
+    RedrivenJob,
+)
+from wayline.journal import JobLog, branch
+
+PAGE = 200
+GROUPED_MAX = 2_000
+"""Of the newest failed jobs: older ones are in no group."""
+
+
+@dataclass(frozen=True)
+class Redrives:
+    """What one caller may do about the failed jobs of their tenant."""
+
+    gateway: Gateway
+    caller: Caller
+
+    async def groups(self) -> FailureGroupList:
+        """Return the failed jobs and the dead letters by cause, the most frequent first."""
+        found: dict[str, FailureGroup] = {}
+        async for job in self._failed(None, most=GROUPED_MAX):
+            if job.fingerprint is None or job.error is None:
+                continue
+            group = found.get(job.fingerprint) or FailureGroup(
+                fingerprint=job.fingerprint,
+                code=job.error.code,
+                message=job.error.message,
+                example=job.job_id,
+                last_at=job.ended_at,
+            )
+            found[job.fingerprint] = group.model_copy(update={"jobs": group.jobs + 1, "first_at": job.ended_at})
+        letters = await DeadLetters(self.gateway.bus, self.gateway.store, self.caller.tenant).page(
+            limit=PAGE, before=None
+        )
+        for letter in letters.dead_letters:
+            group = found.get(letter.fingerprint) or FailureGroup(
+                fingerprint=letter.fingerprint, code=letter.code, message=letter.reason, last_at=letter.at
+            )
+            found[letter.fingerprint] = group.model_copy(update={"letters": group.letters + 1})
+        groups = sorted(found.values(), key=lambda group: (-group.jobs, -group.letters, group.fingerprint))
+        return FailureGroupList(groups=tuple(groups))
+
+    async def redrive(self, body: RedriveBody) -> Redrive:
+        """Let every job that failed of one cause go on from its failed step, as a fork whose id follows from its own.
+
+        A job that was redriven before is not redriven again. Who asked is written down before the first fork begins.
+        """
+        jobs = [job async for job in self._failed(body.fingerprint, most=body.limit + 1)]
+        if not jobs:
+            raise NotFound("failed job with fingerprint", body.fingerprint)
+        number = None if body.dry_run else await self._begin(body.fingerprint, len(jobs[: body.limit]))
+        outcomes: list[RedrivenJob] = []
+        stopped: str | None = None
+        for job in jobs[: body.limit]:
+            try:
+                outcomes.append(await self._redriven(job, dry_run=body.dry_run))
+            except Retry as error:
+                stopped = str(error)
+                break
+        if number is not None:
+            await self._finish(number, outcomes)
+        return Redrive(
+            fingerprint=body.fingerprint,
+            dry_run=body.dry_run,
+            jobs=tuple(outcomes),
+            more=len(jobs) > body.limit or stopped is not None,
+            stopped=stopped,
+        )
+
+    async def past(self, *, limit: int) -> RedriveList:
+        """Return who redrove what, newest first."""
+        store = self.gateway.store
+        rows = await store.fetch(self.caller.tenant, store.sql.list_redrives, self.caller.tenant, limit)
+        return RedriveList.model_validate({"redrives": [dict(row) for row in rows]})
+
+    async def _failed(self, fingerprint: str | None, *, most: int) -> AsyncIterator[JobView]:
+        cursor, seen = None, 0
+        while seen < most:
+            asked = ListJobs(
+                tenant=self.caller.tenant,
+                limit=min(PAGE, most - seen),
+                cursor=cursor,
+                status=Status.FAILED,
+                fingerprint=fingerprint,
+            )
+            page = await self.gateway.bus.ask(asked, JobPage)
+            for job in page.jobs:
+                yield job
+            seen, cursor = seen + len(page.jobs), page.next_cursor
+            if cursor is None:
+                return
+
+    async def _redriven(self, failed: JobView, *, dry_run: bool) -> RedrivenJob:
+        """Fork one job. Raises Retry where no more can be submitted now."""
+        tenant, fork_id = self.caller.tenant, redrive_id(self.caller.tenant, failed.job_id)
+        if await JobLog(self.gateway.bus, tenant, fork_id).last() is not None:
+            return RedrivenJob(job_id=failed.job_id, fork_id=fork_id, outcome="already")
+        try:
+            values = await read_values(self.gateway, tenant, failed.job_id)
+            job = self._fork(values, failed.job_id, fork_id)
+            after = branch(values, Fork(job_id=failed.job_id)).origin.seq
+            if not dry_run:
+                await submit(self.gateway, job, own_id=True, key=None, caller=None)
+        except Reject as error:
+            return RedrivenJob(job_id=failed.job_id, outcome="refused", reason=str(error))
+        return RedrivenJob(job_id=failed.job_id, fork_id=fork_id, after=after, outcome="forked")
+
+    def _fork(self, values: list[dict[str, object]], job_id: str, fork_id: str) -> SubmitJob:
+        return forked(values, Fork(job_id=job_id), tenant=self.caller.tenant, body=ForkBody(job_id=fork_id))
+
+    async def _begin(self, fingerprint: str, jobs: int) -> str:
+        store, number = self.gateway.store, ids.new_id("redrive")
+        await store.execute(
+            self.caller.tenant,
+            store.sql.begin_redrive,
+            self.caller.tenant,
+            number,
+            fingerprint,
+            self.caller.name,
+            jobs,
+        )
+        return number
+
+    async def _finish(self, number: str, outcomes: list[RedrivenJob]) -> None:
+        store = self.gateway.store
+        counts = [sum(one.outcome == outcome for one in outcomes) for outcome in ("forked", "already", "refused")]
+        await store.execute(self.caller.tenant, store.sql.finish_redrive, self.caller.tenant, number, *counts)
+
+
+def redrive_id(tenant: str, job_id: str) -> str:
+    """Return the id of a failed job's redrive: whoever redrives it again means the same fork."""
+    return f"redrive_{sha256(f'{tenant}/{job_id}'.encode()).hexdigest()[:40]}"

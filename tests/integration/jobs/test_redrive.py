@@ -1,0 +1,124 @@
+"""A redrive: every job that failed of one cause goes on from its failed step, once, and nothing before is repeated."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server import MCPServer
+
+from wayline.chassis.probes import server as http_server
+from wayline.contracts import events as e
+from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit import Platform, until
+from wayline.tracing.settings import Settings as TracingSettings
+
+from .conftest import chatting, with_tools
+
+JOBS = 20
+BROKEN_AT = 7
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+class Desk:
+    """An MCP server with one tool that works and one that can be broken."""
+
+    def __init__(self) -> None:
+        self.broken = True
+        self.looked = 0
+        self.shipped = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[str]:
+        mcp = MCPServer("desk")
+
+        @mcp.tool()
+        def look(number: int) -> str:
+            """Look something up."""
+            self.looked += 1
+            return f"row {number}"
+
+        @mcp.tool()
+        def ship(number: int) -> str:
+            """Ship it."""
+            if self.broken:
+                raise RuntimeError(f"printer {number} is on fire")
+            self.shipped += 1
+            return "shipped"
+
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
+        http.config.lifespan = "on"
+        serving = asyncio.create_task(http.serve())
+        await until(lambda: http.started, why="the desk is open")
+        yield f"http://127.0.0.1:{port}/mcp"
+        http.should_exit = True
+        await serving
+
+
+def clerk(body) -> Say:
+    """Look six times, ship at the seventh step, then answer: in words where that failed, which is no answer."""
+    results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    if len(results) < BROKEN_AT - 1:
+        return Say(tools=(("desk__look", {"number": len(results) + 1}),))
+    if len(results) == BROKEN_AT - 1:
+        return Say(tools=(("desk__ship", {"number": 1}),))
+    return Say(text='{"n": 1}' if "shipped" in results[-1] else "it cannot be shipped")
+
+
+async def test_twenty_jobs_of_one_broken_tool_finish_after_one_redrive(platform: Platform):
+    desk = Desk()
+    async with desk.open() as url, ChatServer(clerk) as chat:
+        server = {"name": "desk", "url": url, "effects": {"look": "read", "ship": "once"}}
+        await platform.start(
+            "router",
+            "executor",
+            "tool_registry",
+            "tracing",
+            "gateway",
+            executor=chatting(chat),
+            tool_registry=with_tools(server),
+            tracing=TracingSettings(),
+        )
+        await platform.put_agent("clerk", tools=("desk__*",), output_schema=SCHEMA, max_steps=20)
+        for number in range(JOBS):
+            await platform.submit(f"j{number}", f"order {number}", agent="clerk", model="chat/m")
+        ended = [await platform.wait_for(f"j{number}") for number in range(JOBS)]
+        assert {(job.status, job.error and job.error.code) for job in ended} == {("failed", "invalid_output")}
+        [fingerprint] = {job.fingerprint for job in ended}
+        http = await platform.http()
+
+        async def grouped() -> bool:
+            groups = (await http.get("/v1/dead-letters/groups")).json()["groups"]
+            return [(one["fingerprint"], one["jobs"]) for one in groups] == [(fingerprint, JOBS)]
+
+        await until(grouped, why="all failed jobs are in one group")
+        page = (await http.get("/v1/jobs", params={"fingerprint": fingerprint, "limit": 200})).json()
+        assert len(page["jobs"]) == JOBS
+        desk.broken = False
+        asked, looked = len(chat.calls), desk.looked
+
+        body = {"fingerprint": fingerprint}
+        planned = (await http.post("/v1/dead-letters/redrive", json={**body, "dry_run": True})).json()
+        assert [one["outcome"] for one in planned["jobs"]] == ["forked"] * JOBS
+        assert len(chat.calls) == asked
+        redriven = (await http.post("/v1/dead-letters/redrive", json=body)).json()
+        forks = [one["fork_id"] for one in redriven["jobs"]]
+        again = [await platform.wait_for(fork) for fork in forks]
+
+        assert {(job.status, job.answer) for job in again} == {("completed", '{"n": 1}')}
+        assert (desk.shipped, desk.looked) == (JOBS, looked)
+        # One answer each, after the tool worked; no call of the six steps before, nor of the seventh.
+        assert sorted(call[0] for call in chat.calls[asked:]) == sorted(f"default/{fork}/8/m1" for fork in forks)
+        second = (await http.post("/v1/dead-letters/redrive", json=body)).json()
+        assert [(one["outcome"], one["fork_id"]) for one in second["jobs"]] == [("already", fork) for fork in forks]
+        assert len(chat.calls) == asked + JOBS
+        past = (await http.get("/v1/dead-letters/redrives")).json()["redrives"]
+        counts = [(one["jobs"], one["forked"], one["already"], one["refused"]) for one in past]
+        assert counts == [(JOBS, 0, JOBS, 0), (JOBS, JOBS, 0, 0)]
+        assert {one["redriven_by"] for one in past} != {""}
+        assert len(await platform.events_of(forks[0], e.JobForked)) == 1
+        missing = await http.post("/v1/dead-letters/redrive", json={"fingerprint": "0" * 16})
+        assert missing.status_code == 404
