@@ -14,8 +14,9 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel
 
 from wayline.contracts import headers as h
+from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.ids import trace_id
-from wayline.contracts.jobs import Answer, JobOptions, Signal, SubmitJob, Turn
+from wayline.contracts.jobs import Answer, DecideApproval, JobOptions, Signal, SubmitJob, Turn
 from wayline.journal import Job, bulk_read, leader_read, read_record
 from wayline.simulator import Simulator
 from wayline.simulator.chat_server import ChatServer, Say
@@ -195,7 +196,18 @@ class FaultPlatform(Platform):
         unsaid = [said for said in open_calls if f"{job.job_id}/{said}" not in self.answered]
         self.answered.update(f"{job.job_id}/{said}" for said in unsaid)
         answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]
-        await asyncio.gather(*(self.signal(job.job_id, answer) for answer in answers))
+        undecided = [asked for asked in job.tools.pending if f"{job.job_id}/{asked.approval_id}" not in self.answered]
+        self.answered.update(f"{job.job_id}/{asked.approval_id}" for asked in undecided)
+        await asyncio.gather(
+            *(self.signal(job.job_id, answer) for answer in answers),
+            *(self.decide(job.job_id, asked) for asked in undecided),
+        )
+
+    async def decide(self, job_id: str, asked: ApprovalRequested) -> None:
+        """Approve the first call of a step and deny the others."""
+        decision = "approve" if asked.call == "1" else "deny"
+        body = {"tenant": TENANT, "job_id": job_id, "approval_id": asked.approval_id, "decision": decision}
+        await self.bus.publish(DecideApproval.model_validate(body), msg_id=uuid4().hex)
 
     async def signal(self, job_id: str, signal: BaseModel | None = None, **fields: Any) -> int:
         """Publish a signal, once more where NATS was killed meanwhile."""

@@ -11,7 +11,7 @@ from wayline.contracts.models import ModelCard, PutModel, Tier
 from wayline.testkit import until
 
 from .conftest import MakePlatform
-from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, TENANT, FaultPlatform, calls, says
+from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, READ, TENANT, FaultPlatform, calls, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -31,6 +31,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     routing = Routing(fast="chat/sorter", primary="chat/plain", escalation="chat/dear")
     sorter = AgentConfig(routing=routing, classify=True)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
     return platform
 
 
@@ -38,6 +39,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
 async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
+    approving = f"{name}-approval"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
         await platform.forget_outcome(asking, 1, call)
@@ -46,20 +48,25 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     await platform.submit_plan(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
     await platform.submit_plan(asking, calls(ONCE, ONCE), says("decided"))
     await platform.submit_plan(sorted_, says("negotiation"), agent="sorter", model=None)
-    await platform.until_dead(doomed, both, asking)
+    await platform.submit_plan(approving, calls(ONCE, ONCE, READ), says("done"), agent="careful")
+    await platform.until_dead(doomed, both, asking, approving)
 
     fresh = await platform.fleet.start("executor")
-    await platform.until_ended(both, asking, sorted_)
+    await platform.until_ended(both, asking, sorted_, approving)
     await platform.until_quiet()
     await platform.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await platform.check(both, asking, sorted_)
+    await platform.check(both, asking, sorted_, approving)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
         ran = [key for said, key in platform.effects.calls() if said == tool and f"/{both}/1/" in key]
         assert len(ran) == 1, (tool, ran)
-    assert {(await platform.job(job)).life.status for job in (both, asking, sorted_)} == {"completed"}
+    # Of two calls that waited for a person, one was approved.
+    paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{approving}/" in key]
+    assert paid == [f"{TENANT}/{approving}/1/1"]
+    ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving)]
+    assert set(ended) == {"completed"}
     asked = [attempt for attempt, _ in platform.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"
     assert await platform.dead_letters() == []

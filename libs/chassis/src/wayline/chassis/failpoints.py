@@ -45,8 +45,6 @@ class Failpoint(StrEnum):
     EXECUTOR_PARK_AFTER = "executor.park.after"
     EXECUTOR_APPROVAL_BEFORE = "executor.approval.before"
     EXECUTOR_APPROVAL_AFTER = "executor.approval.after"
-    EXECUTOR_DENIAL_BEFORE = "executor.denial.before"
-    EXECUTOR_DENIAL_AFTER = "executor.denial.after"
     EXECUTOR_RESOLVE_BEFORE = "executor.resolve.before"
     EXECUTOR_RESOLVE_AFTER = "executor.resolve.after"
     EXECUTOR_END_BEFORE = "executor.end.before"

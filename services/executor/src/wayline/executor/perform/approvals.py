@@ -37,10 +37,7 @@ async def ask_approval(run: JobRun, action: AskApproval) -> Iterable[Draft]:
 
 async def end_denied(run: JobRun, action: EndDenied) -> Iterable[Draft]:
     """End calls that nobody approved: the model reads why."""
-    ended = [_failed(run.writer.job, call, "denied", _denial(run.writer.job, call)) for call in action.calls]
-    run.writer.note_all(ended)
-    await run.writer.append(Failpoint.EXECUTOR_DENIAL_BEFORE, Failpoint.EXECUTOR_DENIAL_AFTER)
-    return ()
+    return [_failed(run.writer.job, call, "denied", _denial(run.writer.job, call)) for call in action.calls]
 
 
 def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
