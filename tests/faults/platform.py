@@ -173,8 +173,9 @@ class FaultPlatform(Platform):
 
     async def set_ack_wait(self, seconds: float) -> None:
         """Have a run ticket come again after so long without a word of its holder's."""
-        present = (await self.bus.js.consumer_info("RUN", "interactive")).config
-        await self.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
+        for name in ("interactive", "interactive_backlog"):
+            present = (await self.bus.js.consumer_info("RUN", name)).config
+            await self.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
 
     async def advance(self, *job_ids: str) -> set[str]:
         """Answer every question of these jobs, and return those that have ended."""

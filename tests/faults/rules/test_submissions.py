@@ -30,6 +30,8 @@ async def test_rule_5_no_submission_ticket_or_signal_runs_out_of_deliveries(plat
         ("SUBMIT", "router"),
         ("RUN", "interactive"),
         ("RUN", "batch"),
+        ("RUN", "interactive_backlog"),
+        ("RUN", "batch_backlog"),
         ("SIGNALS", "router"),
         ("SIGNALS", "approvals"),
     ):

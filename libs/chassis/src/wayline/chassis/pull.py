@@ -25,6 +25,8 @@ ASK_S = 20.0
 """How long one pull request waits at the server for messages."""
 CLEAN_UP_S = 5.0
 """How long a handler that was cut short may take to give its message back."""
+ADDED_PER = 8
+"""One slot is added for so many where two consumers share them."""
 RETRY_S = 0.5
 """The pause after an error status (no such consumer, no responders), so that asking is no hot loop."""
 
@@ -35,13 +37,23 @@ class Pull:
     A busy process that asked for more would hoard messages that an idle one could run.
     """
 
-    def __init__(self, bus: Bus, consumer: Consumer, take: Callable[[Msg], None], *, slots: int) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        consumer: Consumer,
+        take: Callable[[Msg], None],
+        *,
+        slots: int,
+        room: Callable[[], int] | None = None,
+    ) -> None:
         self._bus = bus
         self._consumer = consumer
         self._take = take
         self._slots = slots
+        self._room = room or (lambda: slots - self.taken)
         self._asked = 0
-        self._taken = 0
+        self.taken = 0
+        """Slots whose messages are being handled."""
         self._stopping = False
         self._subscription: Subscription | None = None
         self._inbox = ""
@@ -52,7 +64,7 @@ class Pull:
         self._next = f"{self._bus.api}.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
         await self._listen()
         self._bus.reconnected.append(self._start_over)
-        self._ask()
+        self.ask()
 
     async def stop(self) -> None:
         """Ask for no more, give back messages on their way, and unsubscribe."""
@@ -75,11 +87,12 @@ class Pull:
 
     def free(self, slots: int = 1) -> None:
         """Free slots whose messages are handled, and ask for as many again."""
-        self._taken -= slots
-        self._ask()
+        self.taken -= slots
+        self.ask()
 
-    def _ask(self) -> None:
-        want = self._slots - self._taken - self._asked
+    def ask(self) -> None:
+        """Ask for as many messages as there is room for."""
+        want = self._room() - self._asked
         # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
         # while anything is asked for, an arriving message finds it.
         if self._stopping or want <= 0 or (self._asked and want < self._slots // 4):
@@ -114,11 +127,11 @@ class Pull:
             await self._listen()
         except nats_errors.Error as error:
             log.warning("pull not begun anew", consumer=self._consumer.name, error=str(error))
-        self._ask()
+        self.ask()
 
     def _later(self) -> None:
         self._asked = 0
-        asyncio.get_running_loop().call_later(RETRY_S, self._ask)
+        asyncio.get_running_loop().call_later(RETRY_S, self.ask)
 
     def _on_message(self, inbox: str, message: Msg) -> None:
         # A sender may set `Status` too, but only the server's own messages have no reply subject.
@@ -129,11 +142,11 @@ class Pull:
             return
         if inbox == self._inbox:
             self._asked = max(0, self._asked - 1)
-        if self._stopping or self._taken >= self._slots:
+        if self._stopping or self._room() <= 0:
             # Where there is no room just now it would come straight back, and each time counts as a failed delivery.
             self._soon(message.nak(delay=None if self._stopping else RETRY_S))
             return
-        self._taken += 1
+        self.taken += 1
         self._take(message)
 
     def _on_status(self, status: str, headers: dict[str, str]) -> None:
@@ -142,22 +155,37 @@ class Pull:
         left = headers.get("Nats-Pending-Messages")
         if left is not None:
             self._asked = max(0, self._asked - int(left))
-            self._ask()
+            self.ask()
             return
         metrics.bus_errors.labels(self._bus.service, f"pull {status}").inc()
         self._later()
 
 
 class Puller:
-    """Keeps `slots` handlers of one consumer busy, each a task of its own."""
+    """Keeps `slots` handlers busy, each a task of its own.
+
+    With a `backlog`, the consumer has precedence over it. Some slots are added then: of all, neither takes more than
+    `slots`, so that each finds some that the other cannot have.
+    """
 
     def __init__(
-        self, bus: Bus, consumer: Consumer, handle: Callable[[Msg], Coroutine[Any, Any, None]], *, slots: int
+        self,
+        bus: Bus,
+        consumer: Consumer,
+        handle: Callable[[Msg], Coroutine[Any, Any, None]],
+        *,
+        slots: int,
+        backlog: Consumer | None = None,
     ) -> None:
         self._consumer = consumer
         self._handle = handle
-        self._pull = Pull(bus, consumer, self._begin, slots=slots)
-        self._running: set[asyncio.Task[None]] = set()
+        self._slots = slots
+        self._added = 0 if backlog is None else max(1, slots // ADDED_PER)
+        self._pull = Pull(bus, consumer, self._begin, slots=slots, room=self._room)
+        self._pulls = [self._pull]
+        if backlog is not None:
+            self._pulls.append(Pull(bus, backlog, self._begin_backlog, slots=slots, room=self._backlog_room))
+        self._running: dict[asyncio.Task[None], Pull] = {}
         self._aside: set[asyncio.Task[Any]] = set()
 
     @property
@@ -165,11 +193,13 @@ class Puller:
         return len(self._running)
 
     async def start(self) -> None:
-        await self._pull.start()
+        for pull in self._pulls:
+            await pull.start()
 
     async def stop(self, grace_s: float) -> None:
         """Ask for no more, and cancel the handlers that have not ended within `grace_s`."""
-        await self._pull.stop()
+        for pull in self._pulls:
+            await pull.stop()
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=grace_s)
             await stopped(*late, again_s=CLEAN_UP_S)
@@ -179,18 +209,41 @@ class Puller:
         task = asyncio.current_task()
         assert task is not None
         self._aside.add(task)
-        self._pull.free()
+        self._free(self._running[task])
+
+    @property
+    def _taken(self) -> int:
+        return sum(pull.taken for pull in self._pulls)
+
+    def _room(self) -> int:
+        return min(self._slots - self._pull.taken, self._slots + self._added - self._taken)
+
+    def _backlog_room(self) -> int:
+        # A slot that is freed beyond `slots` is the preferred consumer's: the backlog waits until it leaves some free.
+        return max(self._slots - self._taken, self._added - self._pulls[1].taken)
 
     def _begin(self, message: Msg) -> None:
+        self._run(message, self._pull)
+
+    def _begin_backlog(self, message: Msg) -> None:
+        self._run(message, self._pulls[1])
+
+    def _run(self, message: Msg, pull: Pull) -> None:
         task = asyncio.create_task(self._handle(message))
-        self._running.add(task)
+        self._running[task] = pull
         task.add_done_callback(self._done)
 
+    def _free(self, pull: Pull) -> None:
+        pull.free()
+        for other in self._pulls:
+            if other is not pull:
+                other.ask()
+
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        pull = self._running.pop(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("handler ended with an error", consumer=self._consumer.name, error=repr(error), exc_info=error)
         if task in self._aside:
             self._aside.discard(task)
         else:
-            self._pull.free()
+            self._free(pull)

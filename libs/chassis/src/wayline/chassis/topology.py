@@ -22,6 +22,8 @@ from nats.js.api import (
 )
 from nats.js.errors import NotFoundError
 
+from wayline.contracts.jobs import backlog_of
+
 DAY_S = 86_400.0
 GIB = 1024**3
 PAYLOADS = "PAYLOADS"
@@ -70,6 +72,11 @@ class Consumer:
 SUBMIT_ROUTER = Consumer("SUBMIT", "router", "router", "jobs.submit.*", max_ack_pending=100_000)
 RUN_INTERACTIVE = Consumer("RUN", "interactive", "executor", "jobs.run.interactive.*", max_ack_pending=20_000)
 RUN_BATCH = Consumer("RUN", "batch", "executor", "jobs.run.batch.*", max_ack_pending=20_000)
+RUN_BACKLOGS = {
+    lane: replace(lane, name=backlog_of(lane.name), subject=f"jobs.run.{backlog_of(lane.name)}.*")
+    for lane in (RUN_INTERACTIVE, RUN_BATCH)
+}
+"""Of each lane, the consumer of the tickets of tenants that have a ticket in it already."""
 INDEX_RETRIEVAL = Consumer("INDEX", "retrieval", "retrieval", "documents.index.*", ack_wait_s=30)
 EVENTS_TRACING = Consumer("EVENTS", "tracing", "tracing", "events.*.*", ack_wait_s=30, max_ack_pending=10_000)
 SIGNALS_ROUTER = Consumer("SIGNALS", "router", "router", "signals.*.*")
@@ -82,6 +89,7 @@ CONSUMERS = (
     SUBMIT_ROUTER,
     RUN_INTERACTIVE,
     RUN_BATCH,
+    *RUN_BACKLOGS.values(),
     INDEX_RETRIEVAL,
     EVENTS_TRACING,
     SIGNALS_ROUTER,

@@ -167,6 +167,11 @@ class Carried(Frozen):
     body: str
 
 
+def backlog_of(lane: str) -> str:
+    """Return the name of a lane's backlog, as its tickets and their consumer have it."""
+    return f"{lane}_backlog"
+
+
 class RunJob(Message, subject="jobs.run.{lane}.{tenant}"):
     """A run ticket: the job may go on from the record at stream sequence `at`."""
 

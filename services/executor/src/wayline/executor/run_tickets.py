@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from wayline.chassis import Bus, Delivery, Failpoint
 from wayline.chassis.heartbeat import Heartbeat
 from wayline.chassis.pull import Puller
-from wayline.chassis.topology import Consumer
+from wayline.chassis.topology import RUN_BACKLOGS, Consumer
 from wayline.chassis.worker import pause_s, unless_it_keeps_failing
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
@@ -78,7 +78,7 @@ class Lane:
         self._services = services
         self._consumer = consumer
         self._name = own_name()
-        self._puller = Puller(bus, consumer, self._on_ticket, slots=slots)
+        self._puller = Puller(bus, consumer, self._on_ticket, slots=slots, backlog=RUN_BACKLOGS[consumer])
         self._held: dict[int, HeldJob] = {}
         self._by_job: dict[tuple[str, str], HeldJob] = {}
         self._draining = asyncio.Event()

@@ -16,8 +16,16 @@ class Settings(EnvironmentSettings, EndpointSettings):
 
     model_config = SettingsConfigDict(env_prefix="WAYLINE_EXECUTOR_", populate_by_name=True)
 
-    interactive_slots: int = Field(default=256, ge=0, description="Interactive jobs held at once.")
-    batch_slots: int = Field(default=64, ge=0, description="Batch jobs held at once.")
+    interactive_slots: int = Field(
+        default=256,
+        ge=0,
+        description="Interactive jobs held at once, and for each eight one more of a tenant that has no other.",
+    )
+    batch_slots: int = Field(
+        default=64,
+        ge=0,
+        description="Batch jobs held at once, and for each eight one more of a tenant that has no other.",
+    )
     tools_fresh_s: float = Field(default=2.0, ge=0, description="How long a listing of tools is used again.")
     tool_wait_s: float = Field(
         default=6.0, gt=0, description="One wait for a tool's reply before it is asked again; one takes 4 s at most."

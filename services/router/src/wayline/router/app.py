@@ -21,6 +21,7 @@ from wayline.router.adapters.shares import ShareLimits, Shares
 from wayline.router.adapters.signal_share import SignalShare
 from wayline.router.adapters.tables import Tables
 from wayline.router.adapters.tenants import Tenants
+from wayline.router.adapters.ticket_lanes import TicketLanes
 from wayline.router.adapters.turns import Turns
 from wayline.router.adapters.usage import Usage
 from wayline.router.adapters.waking import Waker
@@ -77,6 +78,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         usage=usage,
         signal_share=signal_share,
         shares=shares,
+        ticket_lanes=TicketLanes(bus),
         default_model=settings.default_model,
     )
     return Service(

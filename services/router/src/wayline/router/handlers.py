@@ -47,6 +47,7 @@ from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import TENANT_FULL, Shares
 from wayline.router.adapters.signal_share import SignalShare
 from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.ticket_lanes import TicketLanes
 from wayline.router.adapters.turns import Turns, waits_for_turn
 from wayline.router.adapters.usage import Usage
 from wayline.router.admission import Admitted
@@ -78,6 +79,7 @@ class Router:
         usage: Usage,
         signal_share: SignalShare,
         shares: Shares,
+        ticket_lanes: TicketLanes,
         default_model: str,
     ) -> None:
         self._bus = bus
@@ -92,6 +94,7 @@ class Router:
         self._usage = usage
         self._signal_share = signal_share
         self._shares = shares
+        self._ticket_lanes = ticket_lanes
         self._default_model = default_model
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -105,7 +108,7 @@ class Router:
         head = await log.last() if delivery.deliveries > 1 else None
         if head is None:
             head = await self._new(log, job, job_id, delivery)
-        messages = self._spoken(job, job_id, head)
+        messages = await self._spoken(job, job_id, head)
         if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
@@ -231,13 +234,12 @@ class Router:
         away = self._availability.away({*(card.name for card in cards), *named_by(inputs.config.routing)})
         return choose_route(inputs, default_model=self._default_model, cards=cards, away=away)
 
-    def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
+    async def _spoken(self, job: SubmitJob, job_id: str, head: Head) -> list[Message]:
         if head.content_hash != job.content_hash():
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
         if head.state is State.NEW:
-            return [
-                RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried()),
-            ]
+            ticket = RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried())
+            return [await self._ticket_lanes.queue(ticket)]
         return []
 
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
@@ -312,7 +314,8 @@ class Router:
             # It reads everything else when its turn has come.
             return []
         reach(Failpoint.ROUTER_WAKE_BEFORE)
-        return [RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)]
+        wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
+        return [await self._ticket_lanes.queue(wake)]
 
     async def on_due(self, due: Due, _: Delivery) -> list[Message]:
         """Turn the end of a wait into a signal like any other."""
@@ -332,6 +335,8 @@ class Router:
     async def on_settle(self, request: SettleJob) -> Settled:
         """Turn a job's reservation into its cost; remember what it used and left warm, and wake its session's next."""
         settled = await self._budgets.on_settle(request)
+        if settled.settled:
+            self._ticket_lanes.note_end(request.tenant)
         if request.used is not None and settled.settled:
             self._usage.note(request.tenant, request.used)
         if request.left_warm is not None:
