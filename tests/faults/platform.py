@@ -41,6 +41,11 @@ def calls(*tools: str, **more: Any) -> Reply:
     return {"tools": [[tool, {}] for tool in tools], **more}
 
 
+def runs(program: str, **more: Any) -> Reply:
+    """Return a reply of the model that is a program."""
+    return {"tools": [["run_code", {"code": program}]], **more}
+
+
 def says(text: str, **more: Any) -> Reply:
     """Return a turn of the model that answers."""
     return {"text": text, **more}
@@ -193,7 +198,8 @@ class FaultPlatform(Platform):
 
         One after the other, the first could wake the job and have it parked again before the second is there.
         """
-        open_calls = [call.decision_id for call in job.tools.calls if call.undecided and call.decision_id]
+        calls = (*job.tools.calls, *job.code.program_calls)
+        open_calls = [call.decision_id for call in calls if call.undecided and call.decision_id]
         unsaid = [said for said in open_calls if f"{job.job_id}/{said}" not in self.answered]
         self.answered.update(f"{job.job_id}/{said}" for said in unsaid)
         answers = [Answer(decision_id=said, outcome="succeeded", by="a test") for said in unsaid]

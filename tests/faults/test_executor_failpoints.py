@@ -11,10 +11,19 @@ from wayline.contracts.models import ModelCard, PutModel, Tier
 from wayline.testkit import until
 
 from .conftest import MakePlatform
-from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, READ, TENANT, FaultPlatform, calls, says
+from .platform import CLOCK, EVERY_EFFECT, IDEMPOTENT, ONCE, READ, TENANT, FaultPlatform, calls, runs, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
+PROGRAM = """
+import asyncio
+looked = await effects__look_read(query="a")
+done = await asyncio.gather(effects__pay_once(), effects__put_idempotent(value=looked), effects__book_reconcile())
+looked = await effects__look_read(query=done[0])
+decided = await effects__pay_once(amount=2)
+[looked, *done, decided]
+"""
+"""Its last call is one whose outcome nobody knows: the program is suspended, and its job waits."""
 HAND_BACKS = [point for point in Failpoint if point.startswith("executor.hand_back.")]
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in HAND_BACKS]
 
@@ -32,6 +41,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     sorter = AgentConfig(routing=routing, classify=True)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="coder", config=AgentConfig(code=True)), Agent)
     return platform
 
 
@@ -39,33 +49,36 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
 async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
-    approving = f"{name}-approval"
+    approving, coded = f"{name}-approval", f"{name}-coded"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
         await platform.forget_outcome(asking, 1, call)
+    await platform.forget_outcome(coded, 1, "c6")
 
     doomed = await platform.fleet.start("executor", point)
     await platform.submit_plan(both, calls(CLOCK, *EVERY_EFFECT), calls(IDEMPOTENT), says("done"))
     await platform.submit_plan(asking, calls(ONCE, ONCE), says("decided"))
     await platform.submit_plan(sorted_, says("negotiation"), agent="sorter", model=None)
     await platform.submit_plan(approving, calls(ONCE, ONCE, READ), says("done"), agent="careful")
-    await platform.until_dead(doomed, both, asking, approving)
+    await platform.submit_plan(coded, runs(PROGRAM), says("done"), agent="coder")
+    await platform.until_dead(doomed, both, asking, approving, coded)
 
     fresh = await platform.fleet.start("executor")
-    await platform.until_ended(both, asking, sorted_, approving)
+    await platform.until_ended(both, asking, sorted_, approving, coded)
     await platform.until_quiet()
     await platform.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await platform.check(both, asking, sorted_, approving)
+    await platform.check(both, asking, sorted_, approving, coded)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
-        ran = [key for said, key in platform.effects.calls() if said == tool and f"/{both}/1/" in key]
-        assert len(ran) == 1, (tool, ran)
+        for job in (both, coded):
+            ran = [key for said, key in platform.effects.calls() if said == tool and f"/{job}/1/" in key]
+            assert len(ran) == 1, (tool, ran)
     # Of two calls that waited for a person, one was approved.
     paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{approving}/" in key]
     assert paid == [f"{TENANT}/{approving}/1/1"]
-    ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving)]
+    ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving, coded)]
     assert set(ended) == {"completed"}
     asked = [attempt for attempt, _ in platform.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from wayline.contracts.errors import WaylineError
+from wayline.contracts.errors import Retry, WaylineError
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
+from wayline.contracts.tools import ListTools, ToolList
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer
 from wayline.testkit import Platform, until
@@ -38,6 +39,19 @@ async def effects(tmp_path: Path) -> AsyncIterator[EffectsServer]:
     server = EffectsServer(tmp_path / "effects.txt")
     yield server
     server.kill()
+
+
+async def until_listed(platform: Platform, tool: str) -> None:
+    """Wait until the registry lists a tool: an MCP server is connected beside the start."""
+
+    async def listed() -> bool:
+        try:
+            found = await platform.bus.ask(ListTools(tenant="default"), ToolList)
+        except Retry:
+            return False
+        return tool in {one.name for one in found.tools}
+
+    await until(listed, why=f"{tool} is listed")
 
 
 def chatting(chat: ChatServer) -> ExecutorSettings:

@@ -534,3 +534,28 @@ def test_too_long_arguments_keep_the_beginning_of_their_json():
     kept = orjson.loads(step.input)
     assert kept == f'{{"q":"{"x" * (STEP_TEXT_MAX - 6)}… (8 characters more in the job\'s log)'
     assert [call["input"] for call in orjson.loads(step.calls)] == [kept]
+
+
+def test_a_step_of_a_program_holds_its_calls_below_it():
+    hand = Hand()
+    hand.begin()
+    hand.ask(1)
+    hand.answer(1, "1")
+    program = {"step": 1, "effect": Effect.READ, "arguments": {}}
+    hand.say(e.ToolRequested, call="1", tool="run_code", key="k1", **program)
+    hand.say(e.ToolRequested, call="c1", tool="search", key="kc1", program="1", **program)
+    hand.result(1, "c1", "failed")
+    hand.say(e.ToolCompleted, step=1, call="1", tool="run_code", status="success", content="7")
+    hand.ask(2)
+    hand.answer(2)
+    hand.say(e.JobCompleted, answer="because")
+
+    tables = told(hand.events, set())
+
+    spans = {span_id: row for (span_id, _), row in tables["spans"].items()}
+    step, below = spans[ids.step_span("acme", "j", 1)], spans[ids.tool_span("acme", "j", 1, "c1")]
+    assert json.loads(step.attributes)["wayline.step.method"] == "code"
+    assert json.loads(spans[ids.step_span("acme", "j", 2)].attributes)["wayline.step.method"] == "standard"
+    assert below.parent_span_id == ids.tool_span("acme", "j", 1, "1")
+    assert [call["call"] for call in json.loads(tables["steps"][1].calls)] == ["1", "c1"]
+    assert tables["steps"][1].status == "success", "what a program made of a failed call is its own matter"

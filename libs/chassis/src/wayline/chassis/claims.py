@@ -80,8 +80,7 @@ class Claims:
         while len(body) > most:
             holder, key = _largest(value)
             data = orjson.dumps(holder[key])
-            name = f"{owner}/{sha256(data).hexdigest()}"
-            await self._keep(name, data)
+            name = await self.put(owner, data)
             holder[key] = {CLAIM: name, "bytes": len(data)}
             body = orjson.dumps(value)
         return body, True
@@ -99,6 +98,20 @@ class Claims:
         unfolding = _Unfolding(within, bounds)
         await self._admit(value, unfolding)
         return orjson.dumps(await self._filled(value, unfolding))
+
+    async def put(self, owner: str, data: bytes) -> str:
+        """Store bytes under the hash of their content, and return the object's name. Raises Full, Unavailable."""
+        name = f"{owner}/{sha256(data).hexdigest()}"
+        await self._keep(name, data)
+        return name
+
+    async def get(self, name: str, *, within: str) -> bytes:
+        """Return the bytes of an object, whose name must begin with `within`.
+
+        Raises InvalidMessage, PayloadMissing where it is not there, Unavailable.
+        """
+        _Unfolding(within, None).name([name])
+        return await self._fetch(name)
 
     async def drop(self, names: Iterable[str]) -> None:
         """Delete objects before they expire; missing ones are ignored."""

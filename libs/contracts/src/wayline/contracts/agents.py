@@ -82,6 +82,9 @@ class AgentConfig(Frozen):
         default=None, description="JSON Schema of the final answer, which is then JSON."
     )
     tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
+    code: bool = Field(
+        default=False, description="Let the model answer with programs that call the tools (see docs/code.md)."
+    )
     tools_in_order: bool = Field(default=False, description="Run a step's tool calls one after another.")
     ask: Ask = Field(
         default="never",

@@ -56,6 +56,10 @@ RECALL = "recall_details"
 """Reads the whole of a result that was shown in a shorter form."""
 
 
+RUN_CODE = "run_code"
+"""Runs a program that calls the other tools: the model is shown only what the program says."""
+
+
 class ServerAway(Frozen):
     """A configured server that does not answer; the tools that it had are still listed."""
 

@@ -82,6 +82,9 @@ class Step(Frozen):
     """
 
     step: int
+    method: Literal["code", "standard"] = Field(
+        default="standard", description="`code`: a program called the tools, and `calls` holds its calls, too."
+    )
     thought: str = ""
     tool: str | None = None
     input: Any = None

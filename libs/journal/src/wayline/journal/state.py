@@ -215,6 +215,35 @@ class Tools(NamedTuple):
         return None
 
 
+class Code(NamedTuple):
+    """The program of the step under way, and its calls."""
+
+    program: str | None = None
+    """The call of `run_code`; None: no program runs."""
+    began_at: datetime | None = None
+    """When it was begun for the first time: its clocks stand there."""
+    program_calls: tuple[Call, ...] = ()
+    """Its calls, in the order in which their intents were written."""
+    outcomes: tuple[str, ...] = ()
+    """The names of those with an outcome, in the order in which they ended."""
+    earlier: int = 0
+    """Calls of the programs before it in the same step: theirs are the first numbers."""
+    suspended: e.CodeSuspended | None = None
+    """Where it last waited."""
+
+    def named(self, number: int) -> str:
+        """Return the name of the program's call with this number, from 1."""
+        return f"c{self.earlier + number}"
+
+    def number(self, name: str) -> int:
+        """Return the number of a call of the program."""
+        return int(name.removeprefix("c")) - self.earlier
+
+    def call(self, name: str) -> Call | None:
+        """Return the call of this name whose intent is in the log."""
+        return next((call for call in self.program_calls if call.wanted.call == name), None)
+
+
 class Routing(NamedTuple):
     """What the router pinned, and which model the job is with now."""
 
@@ -301,6 +330,7 @@ class Job(NamedTuple):
     conversation: Conversation = Conversation()
     model: ModelCalls = ModelCalls()
     tools: Tools = Tools()
+    code: Code = Code()
     routing: Routing = Routing()
     money: Money = Money()
     session: Session = Session()

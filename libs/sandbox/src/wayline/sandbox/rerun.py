@@ -21,19 +21,29 @@ class Recording:
     """Their outcomes, in the order in which it was given them."""
 
 
-async def rerun(sandbox: Sandbox, program: Program, recording: Recording) -> Turn:
-    """Run a program from its beginning to where its recording ends. Raises Diverged, Unavailable."""
-    turn = await sandbox.start(program)
+async def rerun(sandbox: Sandbox, program: Program, recording: Recording, *, begin: Suspended | None = None) -> Turn:
+    """Run a program to where its recording ends, from its beginning or from `begin`. Raises Diverged, Unavailable."""
+    turn = begin or await sandbox.start(program)
     _compare(recording, turn)
+    given = _given(begin)
     for answer in recording.answers:
         if not isinstance(turn, Suspended):
             break
+        if answer[0] in given:
+            continue
         turn = await sandbox.resume(program, turn, [answer])
         _compare(recording, turn)
     missing = [number for number in recording.calls if number > turn.asked]
     if missing:
         raise Diverged(min(missing), "the program does not make it")
     return turn
+
+
+def _given(begin: Suspended | None) -> set[int]:
+    """Return the numbers of the calls whose answers a suspended program has."""
+    if begin is None:
+        return set()
+    return set(range(1, begin.asked + 1)) - {call.number for call in begin.pending}
 
 
 def _compare(recording: Recording, turn: Turn) -> None:

@@ -71,6 +71,11 @@ cache_read_tokens = Counter(
 cache_breaks = Counter(
     "wayline_cache_breaks_total", "Prompts that did not continue the one before, by what broke them.", ["cause"]
 )
+programs_resumed = Counter(
+    "wayline_programs_resumed_total",
+    "Programs that went on after a stop: from a snapshot, or again from their recorded results.",
+    ["how"],
+)
 model_failures = Counter(
     "wayline_model_failures_total", "Model calls that brought no message, by our own codes.", ["provider", "code"]
 )

@@ -14,6 +14,7 @@ from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.session_histories import SessionHistories
+from wayline.executor.adapters.snapshots import Snapshots, snapshot_keys
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import RunServices
@@ -23,6 +24,7 @@ from wayline.executor.settings import Settings
 from wayline.llm import Model
 from wayline.llm.endpoints import Endpoint
 from wayline.llm.offline import PROVIDER, OfflineModel
+from wayline.sandbox import Sandbox
 from wayline.telemetry import BusExporter, Telemetry
 
 NAME = "executor"
@@ -40,6 +42,7 @@ async def build(
     known = providers(settings)
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
     histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
+    sandbox = Sandbox(workers_max=settings.programs_at_once)
     services = RunServices(
         models=models,
         tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
@@ -50,6 +53,8 @@ async def build(
         attachments=Attachments(
             bus, cached_max_bytes=settings.files_cached_max_bytes, sent_max_bytes=settings.files_sent_max_bytes
         ),
+        sandbox=sandbox,
+        snapshots=Snapshots(bus, snapshot_keys(settings.snapshot_keys)),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,
@@ -58,6 +63,10 @@ async def build(
 
     async def on_list_providers(_: ListProviders) -> ProviderList:
         return configured(settings, executor=own_name())
+
+    async def close() -> None:
+        await sandbox.close()
+        await models.close()
 
     slots = {RUN_INTERACTIVE: settings.interactive_slots, RUN_BATCH: settings.batch_slots}
     return Service(
@@ -68,7 +77,7 @@ async def build(
         exporter=exporter,
         asks=[asks(ListProviders, on_list_providers, everyone=True)],
         parts=[*(Lane(bus, telemetry, services, lane, slots=n) for lane, n in slots.items() if n), gates, warmup],
-        close=models.close,
+        close=close,
     )
 
 

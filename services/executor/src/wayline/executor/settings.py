@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings
 from wayline.executor.adapters.attachments import CACHED_MAX_BYTES, SENT_MAX_BYTES
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
 from wayline.llm.endpoints import EndpointSettings
+from wayline.sandbox.sandbox import WORKERS_MAX
 
 
 class Settings(EnvironmentSettings, EndpointSettings):
@@ -29,6 +30,14 @@ class Settings(EnvironmentSettings, EndpointSettings):
     tools_fresh_s: float = Field(default=2.0, ge=0, description="How long a listing of tools is used again.")
     tool_wait_s: float = Field(
         default=6.0, gt=0, description="One wait for a tool's reply before it is asked again; one takes 4 s at most."
+    )
+    programs_at_once: int = Field(
+        default=WORKERS_MAX, ge=1, description="Programs of agents with `code` that compute at once; others wait."
+    )
+    snapshot_keys: SecretStr | None = Field(
+        default=None,
+        description="Keys that sign suspended programs: `id:base64` for each, 32 bytes or more, the newest first. All "
+        "executors have the same; without any, a program runs again from its recorded results on another executor.",
     )
     decision_ttl_s: float = Field(default=7 * 86_400, gt=0, description="How long a human may take to decide.")
     files_cached_max_bytes: int = Field(

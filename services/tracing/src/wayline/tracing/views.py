@@ -13,6 +13,7 @@ from wayline.contracts import ids
 from wayline.contracts.jobs import Failure, JobView, Route, Status
 from wayline.contracts.money import Usage
 from wayline.contracts.observation import joined, observation
+from wayline.contracts.tools import RUN_CODE
 from wayline.contracts.traces import CostRow, Step, StepCall
 from wayline.store import Record
 from wayline.telemetry import names
@@ -66,6 +67,7 @@ def step(row: Record) -> Step:
         output=row["output"],
         duration_ms=row["duration_ms"],
         status=row["status"],
+        method="code" if any(call.tool == RUN_CODE for call in calls) else "standard",
         calls=calls,
         observation=joined(call.observation for call in calls if call.observation),
     )

@@ -4,6 +4,7 @@ Every event says which job and where in its log (`seq`, 1..n without gaps), when
 Add a type when something true is missing; never give one a second meaning.
 """
 
+from wayline.contracts.events.code import CodeCall, CodeCompleted, CodeSuspended
 from wayline.contracts.events.context import ContextCompacted, ContextInjected
 from wayline.contracts.events.event import Event, SpanRef
 from wayline.contracts.events.life import (
@@ -72,6 +73,9 @@ __all__ = [
     "CacheBreak",
     "CancelRequested",
     "Candidates",
+    "CodeCall",
+    "CodeCompleted",
+    "CodeSuspended",
     "ContextCompacted",
     "ContextInjected",
     "DecisionMade",

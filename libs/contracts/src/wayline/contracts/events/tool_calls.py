@@ -31,6 +31,9 @@ class ToolRequested(Event):
     arguments: dict[str, Any]
     effect: Effect
     key: str
+    program: str | None = Field(
+        default=None, description="The call of `run_code` whose program asks for this one; the model does not see it."
+    )
 
 
 class ToolCompleted(Event):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from wayline.contracts.events.code import CodeCompleted, CodeSuspended
 from wayline.contracts.events.context import ContextCompacted, ContextInjected
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.life import (
@@ -65,6 +66,8 @@ AnyEvent = Annotated[
     | DecisionMade
     | ApprovalRequested
     | ApprovalDecided
+    | CodeSuspended
+    | CodeCompleted
     | JobParked
     | JobResumed
     | CancelRequested

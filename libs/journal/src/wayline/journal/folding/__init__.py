@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.journal.folding import conversation, life, model_calls, money, routing, session, tools
+from wayline.journal.folding import code, conversation, life, model_calls, money, routing, session, tools
 from wayline.journal.state import Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
@@ -18,6 +18,7 @@ _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "conversation": conversation.CHANGES,
     "model": model_calls.CHANGES,
     "tools": tools.CHANGES,
+    "code": code.CHANGES,
     "routing": routing.CHANGES,
     "money": money.CHANGES,
     "session": session.CHANGES,

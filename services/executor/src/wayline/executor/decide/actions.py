@@ -85,11 +85,18 @@ class EndDenied:
 
 
 @dataclass(frozen=True, slots=True)
+class RunProgram:
+    """A call of `run_code`: its program goes as far as it can without a person."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
 class SettleCalls:
     """End every call that was asked for and has no end in the log: the job is about to end."""
 
     calls: tuple[Call, ...]
-    why: Literal["cancelled", "timeout"]
+    why: Literal["cancelled", "timeout", "diverged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,5 +139,5 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-CallsAction = RunTools | AskApproval | EndDenied | SettleCalls | Resolve
+CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve
 Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | CallsAction | Park | End

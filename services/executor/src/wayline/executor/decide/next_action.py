@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from wayline.contracts.jobs import TURN, Failure, PendingApproval, Waiting
+from wayline.contracts.tools import RUN_CODE
 from wayline.executor.decide.accept_answer import after_answer, cut_short, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -17,6 +18,7 @@ from wayline.executor.decide.actions import (
     NoteLost,
     Park,
     Resolve,
+    RunProgram,
     RunTools,
     SettleCalls,
 )
@@ -52,7 +54,7 @@ def cancel(job: Job) -> Action | None:
     """End a cancelled job, once its open calls are settled."""
     if job.life.cancel is None:
         return None
-    begun = _begun(job)
+    begun = begun_calls(job)
     return SettleCalls(begun, "cancelled") if begun else Cancel(job.life.cancel.reason, job.life.cancel.by)
 
 
@@ -73,14 +75,14 @@ def wait_for_turn(job: Job) -> Action | None:
 
 def resolve_call(job: Job) -> Action | None:
     """Write down what a human has decided on a call, unless it is to run again."""
-    decided = (call for call in _open(job) if call.decision is not None and call.decision.outcome != "retry")
+    decided = (call for call in _open_everywhere(job) if call.decision is not None and call.decision.outcome != "retry")
     call = next(decided, None)
     return Resolve(call) if call else None
 
 
 def run_calls(job: Job) -> Action | None:
     """Run the calls that wait for no human; first ask for the approvals that others need."""
-    calls = [(call, stands(job, call)) for call in _open(job) if not is_looping(job, call)]
+    calls = [(call, stands(job, call)) for call in _open(job) if not _waits(job, call) and not is_looping(job, call)]
     runnable = [call for call, how in calls if how in MAY_RUN]
     needed = tuple(call for call, how in calls if how is Standing.NEEDED)
     denied = tuple(call for call, how in calls if how is Standing.DENIED)
@@ -88,19 +90,22 @@ def run_calls(job: Job) -> Action | None:
         return None
     if _out_of_time(job):
         # What has begun is brought to an end; nothing is begun for which nobody will wait.
-        begun = _begun(job)
+        begun = begun_calls(job)
         return SettleCalls(begun, "timeout") if begun else _time_over(job)
     if needed:
         return AskApproval(needed)
     if denied:
         return EndDenied(denied)
-    return RunTools(_beside(job, runnable)) if not _must_wait_for_the_first(job) else None
+    if _must_wait_for_the_first(job):
+        return None
+    beside = _beside(job, runnable)
+    return RunProgram(beside[0]) if is_program(job, beside[0]) else RunTools(beside)
 
 
 def park_for_decision(job: Job) -> Action | None:
     """Park a job whose calls all wait for a human."""
     approvals = tuple(pending_approval(asked) for asked in job.tools.pending)
-    call = next((call for call in _open(job) if call.undecided), None)
+    call = next((call for call in _open_everywhere(job) if call.undecided), None)
     if call is None:
         return Park(_for_approval(approvals)) if approvals else None
     assert call.decision_id is not None
@@ -204,9 +209,28 @@ def _open(job: Job) -> list[Call]:
     return [call for call in job.tools.calls if call.done is None]
 
 
-def _begun(job: Job) -> tuple[Call, ...]:
-    """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them."""
-    return tuple(call for call in job.tools.calls if call.key is not None and call.done is None)
+def _open_everywhere(job: Job) -> list[Call]:
+    """Return the open calls of the model, and before them those of its program."""
+    return [*(call for call in job.code.program_calls if call.done is None), *_open(job)]
+
+
+def begun_calls(job: Job) -> tuple[Call, ...]:
+    """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them.
+
+    Those of a program come first: the end of its own call ends it.
+    """
+    return tuple(call for call in _open_everywhere(job) if call.key is not None)
+
+
+def is_program(job: Job, call: Call) -> bool:
+    """Return whether a call is one of `run_code` by an agent that may use it."""
+    return call.meant.tool == RUN_CODE and job.routing.config is not None and job.routing.config.code
+
+
+def _waits(job: Job, call: Call) -> bool:
+    """Return whether a call's program waits for nothing but people."""
+    open_calls = [one for one in job.code.program_calls if one.done is None]
+    return call.wanted.call == job.code.program and bool(open_calls) and all(one.undecided for one in open_calls)
 
 
 def _must_wait_for_the_first(job: Job) -> bool:
@@ -218,10 +242,14 @@ def _must_wait_for_the_first(job: Job) -> bool:
 def _beside(job: Job, runnable: list[Call]) -> tuple[Call, ...]:
     """Return all of them, unless the agent or one of the tools asks for order."""
     assert job.routing.config is not None
+    return (runnable[0],) if in_order(job, runnable) else tuple(runnable)
+
+
+def in_order(job: Job, calls: Iterable[Call]) -> bool:
+    """Return whether the agent or the tool of one of these calls asks for order."""
+    assert job.routing.config is not None
     alone = {tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered) if tool.in_order}
-    if job.routing.config.tools_in_order or any(call.meant.tool in alone for call in runnable):
-        return (runnable[0],)
-    return tuple(runnable)
+    return job.routing.config.tools_in_order or any(call.meant.tool in alone for call in calls)
 
 
 def _more_steps(job: Job) -> bool:

@@ -21,7 +21,8 @@ def answered_before(job: Job, call: Call) -> Repeated | None:
 
     A tool that acts each time is always asked: to say that it returned something would be to say that it acted.
     """
-    same = job.tools.repeated(call.meant)
+    # A program may well look at the same thing again and again, and a note would be no result.
+    same = None if job.code.call(call.wanted.call) else job.tools.repeated(call.meant)
     if same is None or same.times < ANSWERED_AFTER or same.error in _TRANSIENT:
         return None
     definition = job.tools.definition(call.meant.tool)

@@ -90,7 +90,8 @@ def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
     if isinstance(signal, Expire) and any(one.approval_id == asked for one in writer.job.tools.pending):
         writer.note(ApprovalDecided, approval_id=asked, decision="expired")
         return
-    if not any(call.undecided and call.decision_id == asked for call in writer.job.tools.calls):
+    calls = (*writer.job.tools.calls, *writer.job.code.program_calls)
+    if not any(call.undecided and call.decision_id == asked for call in calls):
         return
     if isinstance(signal, Answer):
         writer.note(DecisionMade, decision_id=asked, outcome=signal.outcome, content=signal.content, by=signal.by)

@@ -11,6 +11,7 @@ from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
+from wayline.executor.adapters.snapshots import Snapshots
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.decide.actions import Action
 from wayline.executor.hold.held_job import HeldJob
@@ -18,6 +19,7 @@ from wayline.executor.hold.log_writer import Draft, LogWriter
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.prompt.notes import Notes, silent
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX
+from wayline.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class RunServices:
     budgets: Budgets
     attachments: Attachments
     histories: SessionHistories
+    sandbox: Sandbox
+    snapshots: Snapshots
     decision_ttl_s: float
     notes: Notes = silent
     result_tokens_max: int = RESULT_TOKENS_MAX

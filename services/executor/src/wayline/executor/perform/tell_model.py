@@ -37,7 +37,11 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
     """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
     assert job.routing.config is not None
-    return pin(job.routing.config.tools, listed) if job.tools.offered is None else job.tools.offered
+    return (
+        pin(job.routing.config.tools, listed, code=job.routing.config.code)
+        if job.tools.offered is None
+        else job.tools.offered
+    )
 
 
 def compared(job: Job, request: ModelRequest, prefix: tuple[e.Segment, ...], hashes: PromptHashes) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 from wayline.chassis import Failpoint, stopped
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.tools import RECALL, Effect, ToolError, ToolReply
+from wayline.contracts.tools import RECALL, RUN_CODE, Effect, ToolError, ToolReply
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
 from wayline.executor.decide.approvals import arguments_of
+from wayline.executor.decide.next_action import begun_calls
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
@@ -29,6 +30,7 @@ TOOL_TIMEOUT_S = 60.0
 STOPPED_BECAUSE = {
     "cancelled": "the job was cancelled while the tool was running",
     "timeout": "the job's time was over while the tool was running",
+    "diverged": "its program ran again and did not make the calls that are recorded",
 }
 
 
@@ -50,7 +52,7 @@ class Again(NamedTuple):
 
 async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
     """Write every intent, run the calls beside each other, note each result as it comes."""
-    calls = [_intend(run, call) for call in action.calls]
+    calls = [intend(run, call) for call in action.calls]
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     try:
         await run.held.listening(_finish(run, calls), seconds=run.held.seconds_left)
@@ -59,12 +61,11 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
         return ()
     except TimeoutError:
         # No event says that the time is over, so `decide` cannot know it yet.
-        begun = tuple(call for call in run.writer.job.tools.calls if call.key is not None and call.done is None)
-        return await settle_calls(run, SettleCalls(begun, "timeout"))
+        return await settle_calls(run, SettleCalls(begun_calls(run.writer.job), "timeout"))
     return ()
 
 
-def _intend(run: JobRun, call: Call) -> Call:
+def intend(run: JobRun, call: Call) -> Call:
     """Return the call with its key, noted as an intent unless the log has it.
 
     A human's «do it again» is a new key, and so is an approval of what an earlier key was refused for.
@@ -84,12 +85,12 @@ def _intend(run: JobRun, call: Call) -> Call:
         tool=wanted.tool,
         arguments=arguments_of(job, call),
         effect=definition.effect if definition else Effect.ONCE,
-        key=_next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, wanted.call),
+        key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, job.model.step, wanted.call),
     )
     return next(noted for noted in run.writer.job.tools.calls if noted.wanted.call == wanted.call)
 
 
-def _next_key(key: str) -> str:
+def next_key(key: str) -> str:
     """Return the key of a repeat (`…/1` → `…/1/2` → `…/1/3`): four parts name the call, the fifth its repeat."""
     parts = key.split("/")
     return "/".join([*parts[:4], str(int(parts[4]) + 1 if len(parts) == 5 else 2)])
@@ -99,9 +100,9 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
     """Append each result as it ends; the last one is left noted, to share its record with what follows from it."""
     step = run.writer.job.model.step
     if len(calls) == 1:
-        reply = await _call_tool(run, calls[0])
+        reply = await call_tool(run, calls[0])
         return run.writer.note_all(_came_to(run, step, calls[0], reply))
-    running = {asyncio.ensure_future(_call_tool(run, call)): call for call in calls}
+    running = {asyncio.ensure_future(call_tool(run, call)): call for call in calls}
     try:
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
@@ -119,7 +120,7 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
                 run.writer.note_all(_came_to(run, step, call, task.result()))
 
 
-async def _call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
+async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
         return Again(same, again)
@@ -152,10 +153,10 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
 
 def _came_to(run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed) -> list[Draft]:
     """Return what a call came to: its end, or another question whether it may be made."""
-    return ask_again(run, call, came) if isinstance(came, Changed) else [_ended(run, step, call, came)]
+    return ask_again(run, call, came) if isinstance(came, Changed) else [ended(run, step, call, came)]
 
 
-def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:
+def ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:
     """Return a call's end; what a model is shown of it depends on what it is shown already."""
     wanted, span = call.meant, call.span
     named: dict[str, Any] = {"step": step, "call": wanted.call, "tool": wanted.tool}
@@ -165,12 +166,11 @@ def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draf
         assert call.key is not None
         decision_id = "-".join(call.key.split("/")[2:])
         return draft(e.ToolUnknown, span, **named, key=call.key, decision_id=decision_id, expires_at=expiry(run))
-    tokens_max = result_room(run.writer.job, run.services.result_tokens_max)
     return draft(
         e.ToolCompleted,
         span,
         **named,
-        **shown(run.writer.job, wanted.tool, reply, step=step, call=wanted.call, tokens_max=tokens_max),
+        **_content(run, step, call, reply),
         status="success" if reply.status == "success" else "failed",
         citations=reply.citations,
         duration_ms=reply.duration_ms,
@@ -178,6 +178,15 @@ def _ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draf
         tokens=reply.tokens,
         cost_usd=reply.cost_usd,
     )
+
+
+def _content(run: JobRun, step: int, call: Call, reply: ToolReply) -> dict[str, Any]:
+    """Return what a call's end says: to a program all of it, to a model what it can read."""
+    if run.writer.job.code.call(call.wanted.call) is not None:
+        return {"content": reply.content, "error": reply.error}
+    job, tool = run.writer.job, call.meant.tool
+    tokens_max = result_room(job, run.services.result_tokens_max)
+    return shown(job, tool, reply, step=step, call=call.wanted.call, tokens_max=tokens_max)
 
 
 async def settle_calls(run: JobRun, action: SettleCalls) -> Iterable[Draft]:
@@ -189,24 +198,25 @@ async def settle_calls(run: JobRun, action: SettleCalls) -> Iterable[Draft]:
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
     step = run.writer.job.model.step
     replies = await run.held.listening(_settle_all(run, action), cancellable=False)
-    return (_ended(run, step, call, reply) for call, reply in zip(action.calls, replies, strict=True))
+    return (ended(run, step, call, reply) for call, reply in zip(action.calls, replies, strict=True))
 
 
 async def _settle_all(run: JobRun, action: SettleCalls) -> list[ToolReply]:
     return await asyncio.gather(*(_settled(run, call, action.why) for call in action.calls))
 
 
-async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout"]) -> ToolReply:
+async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout", "diverged"]) -> ToolReply:
     """Return how an open call ended; a call that no registry was asked for ends here."""
     job = run.writer.job
     message = STOPPED_BECAUSE[why]
-    own = UNREADABLE in call.meant.arguments or call.meant.tool == RECALL
+    code = "timeout" if why == "timeout" else "cancelled"
+    own = UNREADABLE in call.meant.arguments or call.meant.tool in (RECALL, RUN_CODE)
     if own or answered_before(job, call) or refusal(job, call.meant):
-        return ToolReply(status="failed", error=ToolError(code=why, message=message))
+        return ToolReply(status="failed", error=ToolError(code=code, message=message))
     reply = await run.services.tools.settle(job, call, timeout_s=_timeout_s(job, call))
     if reply.error is None or reply.error.code != "cancelled":
         return reply
-    return reply.model_copy(update={"error": ToolError(code=why, message=f"{message}: {reply.error.message}")})
+    return reply.model_copy(update={"error": ToolError(code=code, message=f"{message}: {reply.error.message}")})
 
 
 async def resolve(run: JobRun, action: Resolve) -> Iterable[Draft]:
@@ -218,4 +228,4 @@ async def resolve(run: JobRun, action: Resolve) -> Iterable[Draft]:
         reply = await run.held.listening(run.services.tools.resolve(run.writer.job, action.call, action.call.decision))
     except Cancelled:
         return ()
-    return (_ended(run, run.writer.job.model.step, action.call, reply),)
+    return (ended(run, run.writer.job.model.step, action.call, reply),)

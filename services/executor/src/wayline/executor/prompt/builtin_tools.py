@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from importlib.resources import files
 
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.tools import RECALL, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
+from wayline.contracts.tools import RECALL, RUN_CODE, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
 from wayline.executor.prompt.shorten import cut
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
@@ -51,10 +52,17 @@ _RECALL = ToolDefinition(
     },
     effect=Effect.READ,
 )
-OWN = frozenset({USE_TOOL, RECALL})
+_RUN_CODE = ToolDefinition(
+    name=RUN_CODE,
+    description=(files("wayline.executor.prompt") / "run_code.md").read_text(encoding="utf-8").strip(),
+    input_schema={"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]},
+    effect=Effect.READ,
+    in_order=True,
+)
+OWN = frozenset({USE_TOOL, RECALL, RUN_CODE})
 
 
-def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition], *, code: bool = False) -> tuple[ToolDefinition, ...]:
     """Return the tools of all prompts of a job, sorted by name: those listed at its first call, and our own.
 
     `use_tool` where more could come: providers keep tools at the head of the prefix, so none is ever added there.
@@ -62,6 +70,7 @@ def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition]) -> tuple[Tool
     names = {tool.name for tool in listed}
     complete = all(pattern in names for pattern in patterns)
     own = ([] if complete else [_USE_TOOL]) + ([_RECALL] if listed or not complete else [])
+    own += [_RUN_CODE] if code else []
     return tuple(sorted([*listed, *own], key=lambda tool: tool.name))
 
 

@@ -102,6 +102,8 @@ class CallDraft:
     duration_ms: float | None = None
     status: str = "running"
     span: SpanDraft | None = None
+    in_program: bool = False
+    """A program asked for it: its failure is the program's to deal with."""
 
     def shown(self) -> dict[str, Any]:
         return {
@@ -128,11 +130,15 @@ class StepDraft:
 
     @property
     def complete(self) -> bool:
-        return self.answered and all(call.status != "running" for call in self.calls.values())
+        return self.answered and all(call.status != "running" for call in self._asked())
+
+    def _asked(self) -> list[CallDraft]:
+        """Return the calls that the model itself asked for."""
+        return [call for call in self.calls.values() if not call.in_program]
 
     def outcome(self) -> str:
         """Return the outcome of a complete step: failed with one failed call, skipped if all were."""
-        states = {call.status for call in self.calls.values()}
+        states = {call.status for call in self._asked()}
         if "failed" in states:
             return "failed"
         return "skipped" if states == {"skipped"} else "success"

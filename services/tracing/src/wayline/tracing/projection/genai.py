@@ -56,7 +56,7 @@ def name_route(root: SpanDraft, route: Route) -> None:
 def step_span(tenant: str, job_id: str, step: int, root: SpanDraft, at: datetime) -> SpanDraft:
     """Make the span of a step: one answer of the model and the tool calls it asked for."""
     span_id = ids.step_span(tenant, job_id, step)
-    return SpanDraft(span_id, root.span_id, f"step {step}", at, attributes={names.STEP: step})
+    return SpanDraft(span_id, root.span_id, f"step {step}", at, attributes={names.STEP: step, names.METHOD: "standard"})
 
 
 def chat_span(

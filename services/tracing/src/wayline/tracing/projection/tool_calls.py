@@ -5,6 +5,7 @@ from __future__ import annotations
 from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.money import Usage
+from wayline.contracts.tools import RUN_CODE
 from wayline.journal import Job
 from wayline.telemetry import names
 from wayline.tracing.job_metrics import ToolEnded
@@ -16,7 +17,11 @@ from wayline.tracing.rows import clean
 
 def requested(drafts: JobDrafts, event: e.ToolRequested, _: Job) -> None:
     """Begin a call, or let it go on where a human wants it run again."""
-    call, span = _call(drafts, event, drafts.step(event.step, event))
+    step = drafts.step(event.step, event)
+    call, span = _call(drafts, event, step)
+    if event.tool == RUN_CODE:
+        step.span.attributes[names.METHOD] = "code"
+        drafts.change_span(step.span, event)
     # Not as the model said it: what it called through `use_tool` is the tool itself.
     call.tool, call.arguments, call.status = event.tool, event.arguments, "running"
     span.attributes[names.EFFECT] = event.effect.value
@@ -67,8 +72,13 @@ CallEvent = e.ToolRequested | e.ToolCompleted | e.ApprovalRequested
 def _call(drafts: JobDrafts, event: CallEvent, step: StepDraft) -> tuple[CallDraft, SpanDraft]:
     """Return a tool call within its step, and its span."""
     call = step.calls.setdefault(event.call, CallDraft(event.call, event.tool, {}))
+    parent = step.span
+    if isinstance(event, e.ToolRequested) and event.program is not None:
+        call.in_program = True
+        program = step.calls.get(event.program)
+        parent = (program and program.span) or parent
     # A call that a human lets run again goes on in its span: the start is part of what names a span's row.
-    call.span = call.span or genai.tool_span(drafts.tenant, drafts.job_id, event, step.span)
+    call.span = call.span or genai.tool_span(drafts.tenant, drafts.job_id, event, parent)
     drafts.change_span(call.span, event)
     return call, call.span
 

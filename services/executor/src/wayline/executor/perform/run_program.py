@@ -1,0 +1,269 @@
+"""Runs the program of a `run_code` call: each call in it is a tool call like any other, and only its end is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+
+import structlog
+
+from wayline.chassis import Failpoint, stopped
+from wayline.contracts import events as e
+from wayline.contracts import ids
+from wayline.contracts.chat import ToolCall
+from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.tools import Effect, ToolReply
+from wayline.executor.decide.actions import RunProgram, SettleCalls
+from wayline.executor.decide.approvals import cause
+from wayline.executor.decide.next_action import begun_calls, in_order
+from wayline.executor.hold.held_job import Cancelled, HandBack
+from wayline.executor.hold.log_writer import Draft, draft
+from wayline.executor.perform.approvals import Changed
+from wayline.executor.perform.job_run import JobRun
+from wayline.executor.perform.tool_calls import Again, call_tool, ended, intend, next_key, settle_calls
+from wayline.executor.prompt.programs import CHANGED, NEEDS_APPROVAL, answer_of, code_of, refused, reply_of, stubs_of
+from wayline.journal import Call
+from wayline.sandbox import (
+    Completed,
+    Diverged,
+    Failed,
+    Program,
+    ProgramCall,
+    Recording,
+    SnapshotOwner,
+    Suspended,
+    Turn,
+    rerun,
+)
+from wayline.telemetry import metrics
+
+log = structlog.get_logger()
+
+CALLS_AT_ONCE_MAX = 16
+"""Of one program; the others wait for these."""
+
+
+async def run_program(run: JobRun, action: RunProgram) -> Iterable[Draft]:
+    """Take a program as far as it goes: to its end, to a call that waits for a person, or to the drain."""
+    call = intend(run, action.call)
+    await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    program = _Running(run, call)
+    try:
+        await run.held.listening(program.go(), seconds=run.held.seconds_left)
+    except Cancelled:
+        # What is still open is settled next.
+        return ()
+    except TimeoutError:
+        return await settle_calls(run, SettleCalls(begun_calls(run.writer.job), "timeout"))
+    except HandBack:
+        await program.suspend()
+        raise
+    except Diverged as error:
+        log.error("program diverged", job=run.writer.job.job_id, step=run.writer.job.model.step, why=str(error))
+        return await program.diverged(error)
+    return program.end()
+
+
+class _Running:
+    """A program, the turn it has come to, and its calls under way."""
+
+    def __init__(self, run: JobRun, call: Call) -> None:
+        job = run.writer.job
+        assert job.code.began_at is not None and call.key is not None
+        self._run = run
+        self._call = call
+        self._step = job.model.step
+        self._owner = SnapshotOwner(job.tenant, job.job_id, self._step, call.wanted.call)
+        self._program = Program(code_of(call.meant), stubs_of(job), now=job.code.began_at, seed=call.key)
+        self._turn: Turn | None = None
+        self._calling: dict[asyncio.Task[ToolReply | Again], Call] = {}
+        self._since_s = time.monotonic()
+
+    async def go(self) -> None:
+        """Run to the program's end, or to where only people can help."""
+        try:
+            self._turn = await self._begin()
+            while isinstance(self._turn, Suspended):
+                turned_down = await self._call_ready(self._turn)
+                if not self._calling and not turned_down:
+                    # Every call that is left waits for a person.
+                    return await self.suspend()
+                answered = turned_down or await self._results()
+                answers = [(self._number(done), answer_of(done)) for done in answered]
+                if answers:
+                    self._turn = await self._run.services.sandbox.resume(self._program, self._turn, answers)
+            while self._calling:
+                # The program gave these up; they act all the same, and their ends are recorded.
+                await self._results()
+        finally:
+            await stopped(*self._calling)
+            for task, call in self._calling.items():
+                if not task.cancelled() and task.exception() is None:
+                    self._run.writer.note_all([ended(self._run, self._step, call, task.result())])
+
+    async def _begin(self) -> Turn:
+        """Return where the log says that the program is: from its snapshot, else from its beginning."""
+        job = self._run.writer.job
+        calls = [
+            ProgramCall(self._number(call), call.meant.tool, call.meant.arguments) for call in job.code.program_calls
+        ]
+        recorded = [job.code.call(name) for name in job.code.outcomes]
+        answers = [(self._number(call), answer_of(call)) for call in recorded if call]
+        begin = await self._snapshot()
+        if calls:
+            metrics.programs_resumed.labels("snapshot" if begin else "recording").inc()
+        return await rerun(
+            self._run.services.sandbox,
+            self._program,
+            Recording({call.number: call for call in calls}, answers),
+            begin=begin,
+        )
+
+    async def _snapshot(self) -> Suspended | None:
+        suspended = self._run.writer.job.code.suspended
+        if suspended is None:
+            return None
+        try:
+            return await self._run.services.snapshots.get(suspended.snapshot, self._program, self._owner)
+        except (Reject, Retry) as error:
+            log.warning("program runs again", job=self._owner.job_id, step=self._step, why=str(error))
+            return None
+
+    async def _call_ready(self, turn: Suspended) -> list[Call]:
+        """Write the intents of calls that may begin, then begin them; return those that are refused instead.
+
+        Results that were noted before share their record.
+        """
+        ready = self._ready(turn)
+        results = bool(self._run.writer.job.code.outcomes)
+        points = (
+            (Failpoint.EXECUTOR_CODE_RESULT_BEFORE, Failpoint.EXECUTOR_CODE_RESULT_AFTER)
+            if results
+            else (Failpoint.EXECUTOR_CODE_INTENT_BEFORE, Failpoint.EXECUTOR_CODE_INTENT_AFTER)
+        )
+        # A cancel may end this step, but not half an append: whether the record is in must be known.
+        await asyncio.shield(self._run.writer.append(*points))
+        for call in ready:
+            if call.done is None:
+                self._calling[asyncio.ensure_future(self._made(call))] = call
+        return [call for call in ready if call.done is not None]
+
+    async def _made(self, call: Call) -> ToolReply | Again:
+        came = await call_tool(self._run, call)
+        return refused(CHANGED) if isinstance(came, Changed) else came
+
+    def _ready(self, turn: Suspended) -> list[Call]:
+        """Return the calls that may begin now, each with its intent noted."""
+        job = self._run.writer.job
+        under_way = {call.wanted.call for call in self._calling.values()}
+        waiting = [call for call in turn.pending if job.code.named(call.number) not in under_way]
+        known = [job.code.call(job.code.named(call.number)) for call in waiting]
+        free = [call for call, one in zip(waiting, known, strict=True) if one is None or not one.undecided]
+        ordered = in_order(job, [*self._calling.values(), *(_as_call(call) for call in free)])
+        room = 1 if ordered else CALLS_AT_ONCE_MAX
+        return [self._intend(call) for call in free[: max(0, room - len(self._calling))]]
+
+    def _intend(self, asked: ProgramCall) -> Call:
+        """Return a call of the program with its key, noted as an intent unless the log has it."""
+        job = self._run.writer.job
+        name = job.code.named(asked.number)
+        known = job.code.call(name)
+        if known is not None and not (known.decision and known.decision.outcome == "retry"):
+            return known
+        definition = job.tools.definition(asked.tool)
+        self._run.writer.note(
+            e.ToolRequested,
+            ids.tool_span(job.tenant, job.job_id, self._step, name),
+            step=self._step,
+            call=name,
+            tool=asked.tool,
+            arguments=asked.arguments,
+            effect=definition.effect if definition else Effect.ONCE,
+            key=next_key(known.key) if known and known.key else ids.tool_key(job.tenant, job.job_id, self._step, name),
+            program=self._call.wanted.call,
+        )
+        noted = self._run.writer.job.code.call(name)
+        assert noted is not None
+        if known is None and cause(job, definition) is not None:
+            # A program cannot be approved as a whole: this is the place where a call in it would ask and be suspended.
+            self._run.writer.note_all([ended(self._run, self._step, noted, refused(NEEDS_APPROVAL))])
+            noted = self._run.writer.job.code.call(name) or noted
+        return noted
+
+    async def _results(self) -> list[Call]:
+        """Note the calls that end next, and return those whose outcome is known."""
+        done, _ = await asyncio.wait(self._calling, return_when=asyncio.FIRST_COMPLETED)
+        found = []
+        for task in done:
+            call = self._calling.pop(task)
+            self._run.writer.note_all([ended(self._run, self._step, call, task.result())])
+            noted = self._run.writer.job.code.call(call.wanted.call)
+            if noted is not None and noted.done is not None:
+                found.append(noted)
+        return found
+
+    def _number(self, call: Call) -> int:
+        return self._run.writer.job.code.number(call.wanted.call)
+
+    async def suspend(self) -> None:
+        """Store where the program waits and note it; without room for it the program runs again from its results."""
+        if not isinstance(self._turn, Suspended):
+            return
+        try:
+            name = await self._run.services.snapshots.put(self._turn, self._program, self._owner)
+        except Retry as error:
+            log.warning("no snapshot", job=self._owner.job_id, step=self._step, why=str(error))
+            return
+        code = self._run.writer.job.code
+        self._run.writer.note(
+            e.CodeSuspended,
+            self._call.span,
+            step=self._step,
+            call=self._call.wanted.call,
+            snapshot=name,
+            program=self._program.hash,
+            pending=tuple(code.named(call.number) for call in self._turn.pending),
+        )
+
+    def end(self) -> tuple[Draft, ...]:
+        """Return the end of the program; none where a person is to decide first."""
+        if any(call.undecided for call in self._run.writer.job.code.program_calls):
+            return ()
+        if isinstance(self._turn, Completed):
+            return self._ended("completed", reply_of(self._turn))
+        return self._ended(self._turn.reason, reply_of(self._turn)) if isinstance(self._turn, Failed) else ()
+
+    async def diverged(self, error: Diverged) -> Iterable[Draft]:
+        """Settle what the program has begun, and end it."""
+        calls = tuple(call for call in self._run.writer.job.code.program_calls if call.done is None)
+        settled = await settle_calls(self._run, SettleCalls(calls, "diverged")) if calls else ()
+        self._run.writer.note_all(settled)
+        return self._ended("diverged", reply_of(Failed("stopped", str(error))))
+
+    def _ended(self, status: str, reply: ToolReply) -> tuple[Draft, ...]:
+        code = self._run.writer.job.code
+        took_ms = (time.monotonic() - self._since_s) * 1_000
+        calls = tuple(
+            e.CodeCall(
+                number=self._number(call),
+                call=call.wanted.call,
+                tool=call.meant.tool,
+                arguments=call.meant.arguments,
+                status=call.done.status,
+                size_bytes=call.done.size_bytes,
+                duration_ms=call.done.duration_ms,
+            )
+            for call in code.program_calls
+            if call.done is not None
+        )
+        named = {"step": self._step, "call": self._call.wanted.call}
+        reply = reply.model_copy(update={"duration_ms": took_ms})
+        return (
+            draft(e.CodeCompleted, self._call.span, **named, status=status, calls=calls),
+            ended(self._run, self._step, self._call, reply),
+        )
+
+
+def _as_call(asked: ProgramCall) -> Call:
+    return Call(ToolCall(call=str(asked.number), tool=asked.tool, arguments=asked.arguments))
