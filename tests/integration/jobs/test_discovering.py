@@ -187,6 +187,35 @@ async def test_a_long_result_is_shortened_and_recalled_from_the_log(platform):
     assert (whole.full, recalled.full, recalled.tool) == (LONG, None, "recall_details")
 
 
+async def test_a_session_recalls_only_what_its_own_jobs_read(platform):
+    treasure = {"job": "j1", "step": 1, "call": "1", "query": "treasure"}
+
+    def script(body) -> Say:
+        *_, last = body["messages"]
+        if last["role"] == "tool":
+            return Say(text=last["content"])
+        return Say(tools=((("box__archive", {}) if "read" in str(last["content"]) else ("recall_details", treasure)),))
+
+    async with box(archive) as server, ChatServer(script) as chat:
+        await platform.start(
+            "router",
+            "executor",
+            "tool_registry",
+            executor=fresh(chat, result_tokens_max=500),
+            tool_registry=with_tools(server.settings()),
+        )
+        await listing(platform, "archive")
+        for job_id, session, words in (("j1", "ours", "read"), ("j2", "ours", "recall"), ("j3", "other", "recall")):
+            body = {"agent": "assistant", "input": words, "job_id": job_id, "session_id": session}
+            await platform.publish({**body, "options": {"model": "chat/m"}})
+            await platform.wait_for(job_id)
+
+    shown, ours, other = [(await platform.wait_for(job_id)).answer for job_id in ("j1", "j2", "j3")]
+    assert 'recall_details {"job": "j1", "step": 1, "call": "1"} reads the rest' in shown
+    assert "page 4321: the treasure" in ours
+    assert "treasure" not in other and "no result with that step and call" in other
+
+
 async def test_a_tool_outside_the_agents_patterns_cannot_be_used_indirectly(platform):
     def script(body) -> Say:
         if said_by(body):

@@ -121,8 +121,10 @@ def test_a_place_outside_of_the_result_is_refused(begin):
     assert recall(**{"from": begin}) == f"`from` is a character between 0 and {len(WHOLE)}"
 
 
-def test_the_result_is_named_by_step_and_call():
-    assert asked_for(ToolCall(call="1", tool=RECALL, arguments={"step": 3, "call": 2})) == (3, "2")
+def test_the_result_is_named_by_job_step_and_call():
+    assert asked_for(ToolCall(call="1", tool=RECALL, arguments={"step": 3, "call": 2})) == (None, 3, "2")
+    named = {"job": "j1", "step": 3, "call": "2"}
+    assert asked_for(ToolCall(call="1", tool=RECALL, arguments=named)) == ("j1", 3, "2")
     for arguments in ({}, {"step": "3", "call": "1"}, {"step": 3}, {"step": True, "call": "1"}):
         refused = asked_for(ToolCall(call="1", tool=RECALL, arguments=arguments))
         assert not isinstance(refused, tuple) and refused.error is not None

@@ -12,6 +12,7 @@ from wayline.contracts.chat import ChatMessage
 from wayline.contracts.errors import Retry
 from wayline.contracts.events import HistoryEnd, read_event
 from wayline.executor.decide.session_history import as_sent, continues, handed_on, history_hash
+from wayline.executor.prompt.builtin_tools import ended_call, whole_result
 from wayline.journal import Head, Job, JobLog, State, fold, unknown_types
 
 log = structlog.get_logger()
@@ -70,6 +71,25 @@ class SessionHistories:
             return await self._last_speaker(tenant, after) is not _RUNNING
         except Lost:
             return True
+
+    async def result(self, job: Job, of: str, step: int, call: str) -> str | None:
+        """Return the whole result of a tool call of an earlier job; None: it is in no job of this history.
+
+        Only the jobs of the history are read: a model must not read another conversation by naming a job of it.
+        """
+        end = job.session.history_end
+        for _ in range(CHAIN_MAX):
+            if end is None:
+                return None
+            jobs = JobLog(self._bus, job.tenant, end.job_id)
+            head = await jobs.last()
+            if head is None:
+                return None
+            if end.job_id == of:
+                event = ended_call(await jobs.records(head.sequence), step, call)
+                return None if event is None else whole_result(event)
+            end = (await self._folded(jobs, head)).session.history_end
+        return None
 
     def remember(self, job: Job) -> None:
         """Keep what a job that has just ended hands on: the next one is often claimed here, too."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +11,7 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts import ids
 from wayline.contracts.chat import ChatMessage
 from wayline.contracts.events import Event, SpanRef
+from wayline.executor.prompt.builtin_tools import ended_call, whole_result
 from wayline.journal import Fenced, Head, Job, JobLog, evolve
 
 E = TypeVar("E", bound=Event)
@@ -96,10 +97,7 @@ class LogWriter:
     async def result(self, step: int, call: str) -> str | None:
         """Return the whole result of a tool call, read from the log; None: there is none."""
         event = await self._ended_call(step, call)
-        if event is None:
-            return None
-        error = event.get("error") or {}
-        return event.get("full") or error.get("message") or event.get("content", "")
+        return None if event is None else whole_result(event)
 
     async def shown_result(self, step: int, call: str) -> dict[str, Any] | None:
         """Return what the model was shown of a tool call, read from the log as fields of `ToolCompleted`."""
@@ -108,11 +106,7 @@ class LogWriter:
         return None if event is None else {name: event[name] for name in shown if event.get(name) is not None}
 
     async def _ended_call(self, step: int, call: str) -> dict[str, Any] | None:
-        for record in await self._log.records(self.head.sequence):
-            for event in _with_prefix(record):
-                if event["type"] == "tool.completed" and (event["step"], event["call"]) == (step, call):
-                    return event
-        return None
+        return ended_call(await self._log.records(self.head.sequence), step, call)
 
     async def append(self, before: Failpoint, after: Failpoint) -> None:
         """Append everything noted as one record.
@@ -137,10 +131,3 @@ class LogWriter:
                 raise ClaimLost from None
             self._claim = {}
             reach(after)
-
-
-def _with_prefix(record: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield a record's events, before a fork's own those that it shares with its origin."""
-    for event in record:
-        yield from event.get("prefix", ()) if event["type"] == "job.forked" else ()
-        yield event

@@ -144,11 +144,16 @@ def _timeout_s(job: Job, call: Call) -> float:
 
 
 async def _recall(run: JobRun, call: Call) -> ToolReply:
-    """Read our own log again: no ledger, because a repeat does nothing."""
+    """Read a log again, our own or one of the session's history: no ledger, because a repeat does nothing."""
     asked = asked_for(call.meant)
     if isinstance(asked, ToolReply):
         return asked
-    return recalled(call.meant, await run.writer.result(*asked))
+    job = run.writer.job
+    if asked.job_id in (None, job.job_id):
+        whole = await run.writer.result(asked.step, asked.call)
+    else:
+        whole = await run.services.histories.result(job, asked.job_id, asked.step, asked.call)
+    return recalled(call.meant, whole)
 
 
 def _came_to(run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed) -> list[Draft]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from importlib.resources import files
+from typing import Any, NamedTuple
 
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import RECALL, RUN_CODE, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
@@ -37,12 +38,13 @@ _USE_TOOL = ToolDefinition(
 _RECALL = ToolDefinition(
     name=RECALL,
     description=(
-        "Read the whole of an earlier tool result that was shortened, by the step and call named there: a piece of it "
-        "from a character on, or the places where a query's words stand."
+        "Read the whole of an earlier tool result that was shortened, by the job, step and call named there: a piece "
+        "of it from a character on, or the places where a query's words stand."
     ),
     input_schema={
         "type": "object",
         "properties": {
+            "job": {"type": "string"},
             "step": {"type": "integer"},
             "call": {"type": "string"},
             "from": {"type": "integer", "minimum": 0},
@@ -87,14 +89,45 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")
 
 
-def asked_for(call: ToolCall) -> tuple[int, str] | ToolReply:
-    """Return the step and call whose result `recall_details` should read."""
-    step, number = call.arguments.get("step"), call.arguments.get("call")
+class Recalled(NamedTuple):
+    """The earlier call whose result `recall_details` should read."""
+
+    job_id: str | None
+    """None: a call of the job itself."""
+    step: int
+    call: str
+
+
+def asked_for(call: ToolCall) -> Recalled | ToolReply:
+    """Return which result `recall_details` should read."""
+    job_id, step, number = (call.arguments.get(name) for name in ("job", "step", "call"))
     if isinstance(step, bool) or not isinstance(step, int) or not isinstance(number, str | int):
         return _failed(
             "invalid_arguments", f"{RECALL} takes `step`, a number, and `call`, as the shortened result says"
         )
-    return step, str(number)
+    return Recalled(job_id if isinstance(job_id, str) and job_id else None, step, str(number))
+
+
+def ended_call(records: Iterable[Sequence[dict[str, Any]]], step: int, call: str) -> dict[str, Any] | None:
+    """Find the end of a tool call in the records of a log."""
+    for record in records:
+        for event in _with_prefix(record):
+            if event["type"] == "tool.completed" and (event["step"], event["call"]) == (step, call):
+                return event
+    return None
+
+
+def _with_prefix(record: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a record's events, before a fork's own those that it shares with its origin."""
+    for event in record:
+        yield from event.get("prefix", ()) if event["type"] == "job.forked" else ()
+        yield event
+
+
+def whole_result(event: dict[str, Any]) -> str:
+    """Return the whole result of an ended call, also where the model was shown a shorter form."""
+    error = event.get("error") or {}
+    return event.get("full") or error.get("message") or event.get("content", "")
 
 
 def recalled(call: ToolCall, whole: str | None) -> ToolReply:
