@@ -102,7 +102,9 @@ def flapping(step: int, held: dict[int, asyncio.Event]) -> Say:
         13: (("use_tool", {"name": "box__page", "arguments": {"number": "many"}}),),
         15: (("use_tool", {"name": "box__pge", "arguments": {}}),),
     }
-    return Say(text=f"step {step}", tools=calls.get(step, (("get_current_time", {}),)), hold=held.get(step))
+    # Other arguments each time: identical calls with identical results would be taken for a loop.
+    other = (("get_current_time", {"timezone": f"Etc/GMT+{step % 12}"}),)
+    return Say(text=f"step {step}", tools=calls.get(step, other), hold=held.get(step))
 
 
 async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platform):
