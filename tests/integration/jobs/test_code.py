@@ -116,6 +116,21 @@ booked = await effects__book_reconcile(what=str(len(looked)))
 """
 
 
+async def test_gathered_calls_are_each_made_once(platform: Platform, effects: EffectsServer):
+    effects.delay_ms = 200
+    async with ChatServer(turns(program(GATHER), Say(text="done"))) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", agent="coder", model="chat/m")
+
+        assert (await platform.wait_for("j1")).answer == "done"
+
+    requested = [event.call for event in await platform.events_of("j1", e.ToolRequested)]
+    completed = [event.call for event in await platform.events_of("j1", e.ToolCompleted)]
+    assert requested == ["1", "c1", "c2", "c3", "c4"]
+    assert sorted(completed) == requested
+    assert len(effects.calls()) == 4
+
+
 @pytest.mark.parametrize(("keys", "how"), [(KEYS, "snapshot"), (None, "recording")])
 async def test_a_drained_executor_suspends_the_program_and_another_goes_on(
     platform: Platform, effects: EffectsServer, keys: str | None, how: str
