@@ -209,3 +209,29 @@ def test_a_fork_of_a_fork_shares_the_conversation_of_both():
     again = branch(values([*events[:2], first]), fork_after(3))
 
     assert again.prefix == shared.prefix
+
+
+def test_an_approval_of_the_origin_is_none_of_its_fork():
+    events = history(Reply(calls=1), Reply("done"))
+    after = seq_of(events, e.ModelCompleted)
+    named = {"job_id": "j1", "at": events[0].at, "trace": events[0].trace, "approval_id": "a1"}
+    asked = e.ApprovalRequested(
+        **named,
+        seq=after + 1,
+        step=1,
+        call="1",
+        tool="t",
+        arguments={"step": 1},
+        definition="d",
+        policy="p",
+        hash="h",
+        why="agent",
+        expires_at=events[0].at,
+    )
+    decided = e.ApprovalDecided(**named, seq=after + 2, decision="approved", by="ann")
+    approved = [*events[:after], asked, decided]
+
+    job = begun(approved, fork_after(after + 2))
+
+    assert len(fold(approved).tools.approvals) == 1
+    assert job.tools.approvals == ()
