@@ -342,3 +342,27 @@ async def test_doing_an_approved_call_again_needs_another_approval(platform, eff
 
 def has_question(job) -> bool:
     return job.life.waiting is not None and job.life.waiting.why == "needs_decision"
+
+
+async def test_a_tool_that_came_after_the_listing_is_asked_for(platform, effects):
+    """The job was never told of it, so only the registry knows that its agent wants this call approved."""
+    hold = asyncio.Event()
+    plan = turns(Say(text="I pay.", tools=((PAY, {"amount": 1}),), hold=hold), Say(text="all done"))
+    async with ChatServer(plan) as chat:
+        await effects.start()
+        effects.kill()
+        tools = with_tools(effects.settings(), list_within_s=0.1)
+        await platform.start("router", "executor", "tool_registry", executor=chatting(chat), tool_registry=tools)
+        await platform.put_agent("careful", ask="writes")
+        await platform.submit("j1", agent="careful", model="chat/m")
+        await until(lambda: chat.calls, why="the model is asked")
+        await effects.start()
+        await relisted(platform, "Pay an amount; paying twice is paying twice.")
+
+        hold.set()
+
+        [asked] = await waiting(platform)
+        assert (asked.why, effects.amounts()) == ("agent", [])
+        await platform.decide("j1", asked.approval_id)
+        await platform.wait_for("j1")
+        assert effects.amounts() == [1]

@@ -13,7 +13,15 @@ from wayline.contracts.chat import TextPart, ToolCall, UserMessage
 from wayline.contracts.jobs import Route
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.executor.decide.actions import AskApproval, EndDenied, Park, RunTools
-from wayline.executor.decide.approvals import Standing, approval_hash, ask_of_agent, cause, standing, stands
+from wayline.executor.decide.approvals import (
+    Standing,
+    approval_hash,
+    ask_of_agent,
+    cause,
+    digest_to_call,
+    standing,
+    stands,
+)
 from wayline.executor.decide.next_action import decide
 from wayline.journal import Approval, Call, Job
 from wayline.testkit.jobs import job_with
@@ -120,6 +128,21 @@ def test_an_approval_holds_for_the_same_definition_arguments_and_policy():
     assert standing(other_tool, WANTED, {"usd": 5}) is Standing.NEEDED
     other_arguments = job(approvals=(decided(asked(), hash=asked().asked.hash, arguments={"usd": 6}),))
     assert standing(other_arguments, WANTED, {"usd": 5}) is Standing.NEEDED
+
+
+@pytest.mark.parametrize(
+    ("config", "fields", "digest"),
+    [
+        (AgentConfig(), {}, None),
+        (AgentConfig(ask="writes"), {}, ""),
+        (AgentConfig(ask_tools={"secret_*": "always"}), {}, ""),
+        (AgentConfig(), {"tainted_by": "web"}, ""),
+        (AgentConfig(ask="always", ask_tools={"secret_*": "never"}), {}, None),
+    ],
+)
+def test_a_tool_that_was_never_listed_is_not_called_unapproved(config, fields, digest):
+    """The registry makes no call for the empty digest, which no definition has."""
+    assert digest_to_call(job(config, **fields), "1", "secret_pay") == digest
 
 
 def test_a_spent_approval_allows_nothing_more():

@@ -24,7 +24,7 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
-from wayline.executor.decide.approvals import arguments_of
+from wayline.executor.decide.approvals import arguments_of, digest_to_call
 from wayline.journal import Call, Job
 from wayline.telemetry import Home
 
@@ -96,8 +96,7 @@ class ToolRegistry:
         """Run a tool call to its end, asking again with the same key while nobody answers: the ledger knows."""
         assert call.key is not None and call.span is not None
         user_id = job.life.submitted.user_id if job.life.submitted else None
-        approval = job.tools.approval(call.wanted.call)
-        approved = approval.asked.definition if approval is not None else None
+        approved = digest_to_call(job, call.wanted.call, call.meant.tool)
         request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id, definition=approved)
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:

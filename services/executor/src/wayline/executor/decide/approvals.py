@@ -81,6 +81,22 @@ def arguments_of(job: Job, call: Call) -> dict[str, Any]:
     return fit(wanted.arguments, definition.input_schema) if definition else wanted.arguments
 
 
+def digest_to_call(job: Job, number: str, tool: str) -> str | None:
+    """Return the digest of the definition for which a call has its approval; None: it needs none.
+
+    A tool that the job was never told of may need one, and only the registry knows it: the empty digest is none's, so
+    that the registry answers with a refusal, after which the tool is known.
+    """
+    approval = job.tools.approval(number)
+    if approval is not None:
+        return approval.asked.definition
+    config = job.routing.config
+    if config is None or job.tools.definition(tool) is not None:
+        return None
+    tainted = config.ask_when_tainted and job.tools.tainted_by is not None
+    return "" if tainted or ask_of_agent(config, tool) != "never" else None
+
+
 def pending_approval(asked: ApprovalRequested) -> PendingApproval:
     """Return an approval as a parked job shows it."""
     return PendingApproval(

@@ -48,6 +48,9 @@ def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
     if wrong := rules.arguments_problem(definition, rules.arguments_of(job, call)):
         return [_failed(job, call, "invalid_arguments", f"{tool}: {wrong}")]
     told = [] if definition == job.tools.definition(tool) else [draft(e.ToolsDiscovered, tools=(definition,))]
+    if told and rules.cause(job, definition) is None and job.tools.approval(call.wanted.call) is None:
+        # A read of which the job did not know that it is one: now it does, and the call goes on.
+        return told
     return [*told, _requested(run, call, definition)]
 
 
