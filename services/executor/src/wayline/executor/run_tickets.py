@@ -218,7 +218,10 @@ class Lane:
         # What may kill comes next: such a claim has to count, whatever becomes of us.
         early = await self._claimed(jobs, head, ticket, attempt) if reading_may_kill(head, ticket) else None
         try:
-            job = self._folded(await self._read(jobs, head))
+            events = await self._read(jobs, head)
+            if early is None and wrote_nothing(head, ticket):
+                early = await self._claimed(jobs, head, ticket, attempt)
+            job = self._folded(events)
             past = await self._services.histories.past(job)
         except (_Unreadable, Retry) as error:
             if early is not None and not await self._handed_back(early[0], str(error)):
@@ -226,8 +229,6 @@ class Lane:
             if isinstance(error, Retry):
                 raise
             return await self._leave(ticket, message, str(error))
-        if early is None and wrote_nothing(head, ticket):
-            early = await self._claimed(jobs, head, ticket, attempt)
         if early is not None:
             writer = LogWriter(jobs, early[0].head, fold(early[1], job))
         else:
