@@ -23,6 +23,7 @@ from wayline.executor.adapters.model_providers import Heard, ModelProviders
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.tell_model import compared, note_news, offered
 from wayline.executor.prompt.assemble import PromptHashes
+from wayline.executor.prompt.model_request import model_request
 from wayline.executor.prompt.shorten import RESULT_TOKENS_MAX, shown
 from wayline.journal import Call, Head, Job, State
 from wayline.llm import Model, ModelRequest, Piece
@@ -134,7 +135,7 @@ class _Player:
         step = self._pen.job.model.step + 1
         note_news(self._pen, listed(step), news)
         job = self._pen.job
-        request = self._models.request(job, step=step, attempt=1, tools=offered(job, listed(step)))
+        request = model_request(job, step=step, attempt=1, tools=offered(job, listed(step)))
         attempt = {"step": step, "attempt": 1, "attempt_id": request.attempt_id}
         fields = compared(job, request, self._prints.segments(request), self._prints)
         self._pen.note(e.ModelRequested, **attempt, provider=request.card.provider, model=request.model, **fields)

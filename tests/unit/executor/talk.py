@@ -16,10 +16,10 @@ from wayline.contracts.jobs import Failure, Route, SubmitJob
 from wayline.contracts.models import CacheRules, ModelCard
 from wayline.contracts.money import Usage
 from wayline.contracts.tools import ToolDefinition, ToolError, ToolReply
-from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.perform.tell_model import compared, note_news, offered
 from wayline.executor.prompt.assemble import Prompt, PromptHashes, assemble
+from wayline.executor.prompt.model_request import model_request
 from wayline.executor.prompt.shorten import shown
 from wayline.journal import Head, Job, State, encode, fold, read_record
 
@@ -27,8 +27,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CARD = ModelCard(provider="p", model="m", tier="standard", cache=CacheRules(kind="breakpoints", ttl_s=300))
 OTHER = ModelCard(provider="p", model="n", tier="premium")
 ROUTE = Route(provider="p", model="m", tier="standard", reason="r")
-NOBODY: Any = None
-MODELS = ModelProviders(NOBODY, {})
 HEAD = Head(1, State.ACTIVE, 0, "hash")
 
 
@@ -81,7 +79,7 @@ class Talk:
         repeated = self.job.model.failed is not None
         step, attempt = self.job.model.step + (not repeated), self.job.model.attempt + 1
         tools = offered(self.job, self.listed)
-        request = MODELS.request(self.job, step=step, attempt=attempt, tools=tools)
+        request = model_request(self.job, step=step, attempt=attempt, tools=tools)
         named = {"step": step, "attempt": attempt, "attempt_id": request.attempt_id}
         fields = compared(self.job, request, self.hashes.segments(request), self.hashes)
         self.writer.note(e.ModelRequested, **named, provider=request.card.provider, model=request.model, **fields)

@@ -11,16 +11,11 @@ from typing import Any
 from nats import errors as nats_errors
 
 from wayline.chassis import Bus
-from wayline.contracts import ids
 from wayline.contracts.jobs import Delta
 from wayline.contracts.money import Usage
-from wayline.contracts.tools import ToolDefinition
-from wayline.executor.prompt.assemble import assemble
-from wayline.executor.prompt.context_budget import answer_room
 from wayline.journal import Job
-from wayline.llm import File, Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen
+from wayline.llm import Finished, Model, ModelError, ModelRequest, TextDelta, UsageSeen
 from wayline.llm.json_protocol import JsonProtocol
-from wayline.llm.thinking import REASONING_EFFORT, output_max, thinking_budget
 
 DELTA_S = 0.05
 """Text goes out in pieces of this many seconds: about twenty a second, however fast a model writes."""
@@ -66,36 +61,6 @@ class ModelProviders:
         self._providers = providers
         self._secrets = secrets
         """What no error may say: some providers quote the key they refuse."""
-
-    def request(
-        self,
-        job: Job,
-        *,
-        step: int,
-        attempt: int,
-        tools: tuple[ToolDefinition, ...],
-        files: Mapping[str, File] | None = None,
-    ) -> ModelRequest:
-        """Return the request for the job's model; `files` are the bytes of its attachments."""
-        config, limits, route = job.routing.config, job.routing.limits, job.routing.route
-        assert config is not None and limits is not None and route is not None
-        card, slot, prompt = job.routing.card, route.slot, assemble(job, tools)
-        return ModelRequest(
-            card=card,
-            system=prompt.system,
-            messages=prompt.messages,
-            tools=prompt.tools,
-            cache_key=prompt.cache_key,
-            breakpoints=prompt.breakpoints,
-            max_output_tokens=output_max(card, slot, answer_room(job, limits.max_output_tokens), effort=config.effort),
-            attempt_id=ids.attempt_id(job.tenant, job.job_id, step, attempt),
-            output_schema=config.output_schema,
-            temperature=config.temperature,
-            effort=config.effort or (REASONING_EFFORT if slot == "reasoning" else None),
-            thinking_tokens=thinking_budget(card, slot) or None,
-            files=files or {},
-            attachments=prompt.attachments,
-        )
 
     def call(
         self, job: Job, request: ModelRequest, heard: Heard, *, answering: Callable[[], Awaitable[None]] = unheard

@@ -29,6 +29,7 @@ from wayline.executor.perform.job_run import Instead, JobRun, Outcome
 from wayline.executor.perform.paid_call import Lapse
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.perform.tell_model import compared, note_news, offered
+from wayline.executor.prompt.model_request import model_request
 from wayline.llm import File, Finished, ModelRequest, saved
 from wayline.telemetry import metrics
 
@@ -112,7 +113,7 @@ async def _intend(
     note_news(run.writer, listed, run.services.notes)
     job, hashes = run.writer.job, run.held.hashes
     tools = offered(job, listed)
-    request = run.services.models.request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
+    request = model_request(job, step=action.step, attempt=action.attempt, tools=tools, files=files)
     prefix = hashes.segments(request)
     prompt_tokens = worst_case.most_tokens(request, prefix)
     wanted, request = request.max_output_tokens, worst_case.fitted(job, request, prompt_tokens)

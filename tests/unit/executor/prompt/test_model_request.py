@@ -1,7 +1,7 @@
 """What a call is asked with: the agent's temperature and effort, the reasoning slot's own defaults."""
 
 from decimal import Decimal
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -9,9 +9,9 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import Attachment, ImagePart, Part, TextPart
 from wayline.contracts.models import MediaRules, ModelCard, Slot
-from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.decide.worst_case import most_tokens, worst_usd
 from wayline.executor.prompt.assemble import PromptHashes
+from wayline.executor.prompt.model_request import model_request
 from wayline.llm import ModelRequest
 from wayline.routing.estimate import first_call, shape_of
 
@@ -25,7 +25,7 @@ MAP = Attachment(
 def asked(config: AgentConfig | None = None, of: ModelCard = PRIMARY, **route: Any) -> ModelRequest:
     log = Log(config=config or AgentConfig(), cards=(of,))
     log.say(e.JobRerouted, route=ROUTE.model_copy(update=route), cause="fallback")
-    return ModelProviders(cast("Any", None), {}).request(log.job, step=1, attempt=1, tools=())
+    return model_request(log.job, step=1, attempt=1, tools=())
 
 
 def test_the_agents_temperature_and_the_smaller_output_limit_are_sent():
@@ -79,7 +79,7 @@ def test_the_router_holds_no_more_than_the_first_call_needs(slot: Slot, instruct
     log = Log(config=config, cards=(of,), attachments=named).say(
         e.JobRerouted, route=ROUTE.model_copy(update={"slot": slot}), cause="fallback"
     )
-    request = ModelProviders(cast("Any", None), {}).request(log.job, step=1, attempt=1, tools=())
+    request = model_request(log.job, step=1, attempt=1, tools=())
 
     assert log.job.life.submitted is not None
     wanted = first_call(of, shape_of(log.job.life.submitted, config, attachments=named), slot=slot)
