@@ -20,6 +20,7 @@ READ = """
 SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)::int FROM pg_stat_xact_user_tables WHERE relname = 'reservations'
 """
 BATCH = 8
+WAITING_MAX = 1_000
 READ_MAX = 100
 """Reservations that a round of decisions about a batch may look at, whatever there is."""
 
@@ -37,7 +38,8 @@ async def test_no_decision_about_money_reads_every_reservation(offices: Offices,
                     await admin.execute(SETTLED, JOBS)
                 jobs, cents = [f"j{number}-{n}" for n in range(BATCH)], [Decimal("0.01")] * BATCH
                 none, read = [None] * BATCH, await conn.fetchval(READ)
-                await conn.fetch(sql.admit, TENANT, jobs, ["assistant"] * BATCH, none, none, None, None, True)
+                asked = (jobs, ["assistant"] * BATCH, none, none)
+                await conn.fetch(sql.admit, TENANT, *asked, None, None, True, none, [False] * BATCH, WAITING_MAX)
                 await conn.fetch(sql.hold, TENANT, jobs, cents, none, [1] * BATCH, [False] * BATCH, None)
                 await conn.fetch(sql.release, TENANT, jobs[0], Decimal("0.005"), 2)
                 await conn.fetch(sql.wakeable, None, 10)

@@ -208,7 +208,7 @@ async def test_seeds_are_kept_nowhere_and_files_are_the_owners(embedded: Embedde
         ("Shop", "acme", ["submit"], "is not a name"),
         ("shop", "Acme", ["submit"], "is not a tenant"),
         ("shop", "acme.*", ["submit"], "is not a tenant"),
-        ("shop", "acme", [], "there are: submit, signal, follow"),
+        ("shop", "acme", [], "there are: submit, signal, approve, follow"),
         ("shop", "acme", ["all"], "no scope all"),
     ],
 )

@@ -90,8 +90,9 @@ def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installe
 
     repaired = fresh.wayline("migrate")
     assert "consumer RUN/interactive created" in repaired.stdout
+    lanes = ("interactive", "batch", "interactive_backlog", "batch_backlog")
     assert fresh.said("migrate", "--ack-wait", "3") == {
-        "changes": ["consumer RUN/interactive: ack_wait corrected", "consumer RUN/batch: ack_wait corrected"]
+        "changes": [f"consumer RUN/{lane}: ack_wait corrected" for lane in lanes]
     }
     assert fresh.said("doctor")["healthy"]
 

@@ -111,6 +111,7 @@ def test_run_asks_for_what_its_options_say(wayline: Installed):
         "at_cap": "park",
         "required_tools": ["search_knowledge", "get_current_time"],
         "lane": "batch",
+        "when_busy": "refuse",
     }
     flags = {"budget_usd": "budget", "required_tools": "require-tool"}
     words = [

@@ -135,7 +135,7 @@ def test_the_prompts_report_holds_every_way_against_ours():
 
 
 def test_the_model_name_sets_how_many_calls_its_server_asks_for():
-    assert model_server.asks(3).count(b'"get_current_time"') == 3
+    assert model_server.asks(3, 0).count(b'"get_current_time"') == 3
 
 
 @pytest.mark.parametrize("wire", ways.WIRES)

@@ -13,8 +13,13 @@ from wayline.client import Address, ApiError, Client, NotReachable, NotWayline
 from wayline.client import client as module
 
 
-def sse(seq: int, kind: str) -> bytes:
-    return f"id: {seq}\nevent: {kind}\ndata: {json.dumps({'seq': seq, 'type': kind})}\n\n".encode()
+def sse(seq: int, kind: str, **fields: object) -> bytes:
+    event = {"seq": seq, "type": kind, **fields}
+    return f"id: {seq}\nevent: {kind}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def parks(seq: int, why: str = "budget") -> bytes:
+    return sse(seq, "job.parked", waiting={"why": why})
 
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\ncontent-length: 100000\r\n\r\n"
@@ -110,7 +115,7 @@ async def test_each_submission_has_an_idempotency_key_of_its_own():
 
 
 async def test_following_ends_where_the_job_is_still_parked():
-    stream = STREAM + sse(1, "job.parked") + sse(2, "job.resumed") + sse(3, "job.parked") + sse(4, "job.resumed")
+    stream = STREAM + parks(1) + sse(2, "job.resumed") + parks(3) + sse(4, "job.resumed")
     running, parked = {"status": "running"}, {"status": "parked"}
     seen: list[int] = []
 
@@ -118,6 +123,13 @@ async def test_following_ends_where_the_job_is_still_parked():
         job = await client.follow("j1", on_event=lambda event: seen.append(event["seq"]))
 
     assert (job, seen) == (parked, [1, 2, 3])
+
+
+async def test_following_goes_on_past_the_wait_for_a_turn():
+    stream = STREAM + parks(1, "turn") + sse(2, "job.resumed") + sse(3, "job.completed")
+
+    async with answering(stream, answer({"status": "completed"})) as (url, _), Client(Address(url)) as client:
+        assert await client.follow("j1") == {"status": "completed"}
 
 
 async def test_following_returns_the_job_at_its_end():

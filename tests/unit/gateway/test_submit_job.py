@@ -31,6 +31,8 @@ async def test_a_database_that_is_away_does_not_undo_an_acceptance():
 
         async def require_room(self, tenant: str) -> None: ...
 
+        async def require_idle_session(self, job: SubmitJob) -> None: ...
+
     parts = SimpleNamespace(bus=Bus(), submissions=Submissions(), router=Router(), telemetry=Telemetry("gateway"))
     door = cast("Gateway", parts)
     job = SubmitJob(tenant="default", job_id="j1", agent="assistant", input="x")

@@ -73,7 +73,7 @@ async def list_redrives(
     return await Redrives(gateway, caller).past(limit=limit)
 
 
-@router.get("/{sequence}", responses=fails(404))
+@router.get("/{sequence:int}", responses=fails(404))
 async def get_dead_letter(
     sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)], gateway: GatewayDependency, caller: Admin
 ) -> DeadLetterBody:
@@ -81,7 +81,7 @@ async def get_dead_letter(
     return await _letters(gateway, caller).get(sequence)
 
 
-@router.post("/{sequence}/dismiss", responses=fails(404, 413))
+@router.post("/{sequence:int}/dismiss", responses=fails(404, 413))
 async def dismiss_dead_letter(
     sequence: Annotated[int, Path(ge=1, le=SEQUENCE_MAX)],
     body: DismissLetterBody,
