@@ -20,12 +20,11 @@ for n in range(4):
 paid
 """
 SUSPENSIONS = 4
-POINTS = (
-    Failpoint.EXECUTOR_TOOL_BEFORE,
-    Failpoint.EXECUTOR_TOOL_AFTER,
-    Failpoint.EXECUTOR_CODE_RESULT_BEFORE,
-    Failpoint.EXECUTOR_CODE_RESULT_AFTER,
-)
+AT_A_CALL = (Failpoint.EXECUTOR_TOOL_BEFORE, Failpoint.EXECUTOR_TOOL_AFTER)
+AT_A_RESULT = (Failpoint.EXECUTOR_CODE_RESULT_BEFORE, Failpoint.EXECUTOR_CODE_RESULT_AFTER)
+KILLS = [(point, nth) for point in AT_A_CALL for nth in range(1, SUSPENSIONS + 1)]
+# The last result shares its record with the end of the program, which is another failpoint.
+KILLS += [(point, nth) for point in AT_A_RESULT for nth in range(1, SUSPENSIONS)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -36,8 +35,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     return platform
 
 
-async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int) -> None:
-    name = f"{point.replace('.', '-')}-{nth}"
+async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int, *, name: str) -> None:
     doomed = await platform.fleet.start("executor", point, nth=nth)
     await platform.submit_plan(name, runs(PROGRAM), says("done"), agent="coder")
     await platform.until_dead(doomed, name)
@@ -55,13 +53,10 @@ async def killed_at(platform: FaultPlatform, point: Failpoint, nth: int) -> None
 
 
 async def test_a_kill_between_two_calls_repeats_none(platform: FaultPlatform):
-    await killed_at(platform, Failpoint.EXECUTOR_CODE_RESULT_AFTER, 2)
+    await killed_at(platform, Failpoint.EXECUTOR_CODE_RESULT_AFTER, 2, name="between")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nth", range(1, SUSPENSIONS + 1))
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("point", "nth"), KILLS)
 async def test_a_kill_at_any_suspension_repeats_no_call(platform: FaultPlatform, point: Failpoint, nth: int):
-    # The last result shares its record with the end of the program, which is another failpoint.
-    last = point in (Failpoint.EXECUTOR_CODE_RESULT_BEFORE, Failpoint.EXECUTOR_CODE_RESULT_AFTER)
-    await killed_at(platform, point, min(nth, SUSPENSIONS - 1) if last else nth)
+    await killed_at(platform, point, nth, name=f"{point.replace('.', '-')}-{nth}")
