@@ -19,8 +19,8 @@ import uvloop
 
 from .. import page
 from . import cold, measures, model_call
+from .bench_platform import BenchPlatform, set_up, start_all
 from .load import ENGINES, OURS, Client
-from .platform import BenchPlatform, set_up, start_all
 from .report import Results, report
 
 ROOT = Path(__file__).parents[3]

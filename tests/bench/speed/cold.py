@@ -17,7 +17,7 @@ from wayline.contracts.money import Usage
 from wayline.contracts.tools import Effect
 from wayline.journal import Head, JobLog, bulk_read, fold
 
-from .platform import BenchPlatform
+from .bench_platform import BenchPlatform
 
 STEPS = 300
 RESULT_BYTES = 5_000

@@ -16,7 +16,7 @@ from nats.aio.client import Client as NATS
 from nats.aio.msg import Msg
 
 from . import floor
-from .platform import AGENT
+from .bench_platform import AGENT
 
 TASK = "Tell me the time twice, please."
 OURS, FLOOR = "ours", "floor"

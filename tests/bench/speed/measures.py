@@ -18,8 +18,8 @@ from wayline.contracts.events import JobClaimed
 from wayline.embedded import free_port
 from wayline.journal import JobLog
 
+from .bench_platform import BenchPlatform, Process, get
 from .load import ENGINES, FLOOR, OURS, Client, percentile
-from .platform import BenchPlatform, Process, get
 
 ALONE_S = 3.0
 SLICES, SLICE_S, RAMP_S = 4, 3.0, 1.0

@@ -15,8 +15,8 @@ from wayline.llm import ModelRequest
 from ..adapters.ways import OURS as ADAPTER
 from ..adapters.ways import RAW, TYPED, WIRES, Call, Ways
 from . import floor
+from .bench_platform import INSTRUCTIONS, BenchPlatform
 from .load import OURS, TASK, Client
-from .platform import INSTRUCTIONS, BenchPlatform
 
 CALLS = 8
 IN_FLIGHT = 32

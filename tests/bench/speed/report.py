@@ -10,11 +10,11 @@ from typing import Any
 from .. import page
 from ..adapters.ways import AGAINST, RAW, SDK_RATIO_MAX, TYPED
 from ..page import Row
+from .bench_platform import ACK_WAIT_S
 from .cold import STEPS, Cold
 from .load import FLOOR, OURS
 from .measures import P50_MAX_MS, THINKING_MS, Alone, Memory, Recovery, Sustained
 from .model_call import ModelCall
-from .platform import ACK_WAIT_S
 
 CLAIMED_P50_MAX_MS = 6.0
 
