@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 from mcp.server import MCPServer
 
-from wayline.chassis.probes import server as http_server
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
-from wayline.testkit import Platform, until
+from wayline.testkit import Platform
+from wayline.testkit.mcp_servers import serving
 
 from .conftest import with_tools
 
@@ -40,16 +38,8 @@ async def book() -> AsyncIterator[str]:
         """Read a page."""
         return f"Page {number}.\n{PAGE}\nThe secret word is pearl{number}.\n{PAGE}"
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
-    http.config.lifespan = "on"
-    serving = asyncio.create_task(http.serve())
-    await until(lambda: http.started, why="the book is open")
-    yield f"http://127.0.0.1:{port}/mcp"
-    http.should_exit = True
-    await serving
+    async with serving(mcp) as url:
+        yield url
 
 
 def aside(asked: Asked) -> bool:

@@ -1,7 +1,6 @@
 """Tools that come, change and go while a job runs: the model hears of them, and no prompt is ever rewritten."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,13 +8,13 @@ from itertools import pairwise
 
 from mcp.server import MCPServer
 
-from wayline.chassis.probes import server as http_server
 from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.chat import NoteMessage
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
 
 from .conftest import chatting, with_tools
 
@@ -61,17 +60,8 @@ class Box:
 async def box(*tools) -> AsyncIterator[Box]:
     made = Box()
     made.offer(*tools)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    http = http_server(made.mcp.streamable_http_app(), host="127.0.0.1", port=port)
-    http.config.lifespan = "on"
-    serving = asyncio.create_task(http.serve())
-    await until(lambda: http.started, why="the box is open")
-    made.url = f"http://127.0.0.1:{port}/mcp"
-    yield made
-    http.should_exit = True
-    await serving
+    async with serving(made.mcp) as made.url:
+        yield made
 
 
 def said_by(body) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wayline.chassis.topology import RUN_INTERACTIVE
 from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer, Say
@@ -17,8 +18,9 @@ from wayline.testkit import Platform, until
 
 SLOTS = 4
 QUEUED = 1_000
-
 AT_ONCE = 50
+SINGLE = ("acme", "umbrella", "globex", "initech")
+"""Tenants that submit one job each."""
 
 
 @dataclass
@@ -33,8 +35,8 @@ class Calls:
         hold = asyncio.Event()
         if self.over:
             hold.set()
-        said = str(body["messages"][-1])
-        tenant = next((name for name in ("acme", "umbrella") if name in said), "default")
+        asked = str(body["messages"][-1])
+        tenant = next((name for name in SINGLE if name in asked), "default")
         self.held[tenant].append(hold)
         return Say(text="done at last", hold=hold)
 
@@ -64,7 +66,7 @@ async def provider(calls: Calls) -> AsyncIterator[ChatServer]:
 async def queue(platform: Platform, count: int = QUEUED) -> None:
     """Start the router, and submit many jobs of tenant `default`."""
     await platform.start("router", "tool_registry")
-    for tenant in ("acme", "umbrella"):
+    for tenant in SINGLE:
         await platform.bus.ask(CreateTenant(tenant=tenant), Tenant)
     for first in range(0, count, AT_ONCE):
         await asyncio.gather(*(submit(platform, f"greedy-{n}") for n in range(first, first + AT_ONCE)))
@@ -87,13 +89,30 @@ async def test_a_single_job_waits_for_at_most_one_slot(platform: Platform):
         await platform.start("executor", executor=executing(chat))
         await calls.until_held("default", SLOTS)
 
-        for tenant in ("acme", "umbrella"):
+        for tenant in SINGLE[:2]:
             await submit(platform, "single", tenant)
             await platform.wait_until_empty("SUBMIT")
             calls.end_one("default")
             await calls.until_held(tenant)
 
         assert await platform.count("RUN") > QUEUED - SLOTS
+
+
+async def test_a_ticket_without_a_slot_waits_undelivered(platform: Platform):
+    calls = Calls()
+    async with provider(calls) as chat:
+        await queue(platform, AT_ONCE)
+        await platform.start("executor", executor=executing(chat))
+        await calls.until_held("default", SLOTS)
+
+        for tenant in SINGLE:
+            await submit(platform, "single", tenant)
+        await until(lambda: any(calls.held[tenant] for tenant in SINGLE), within=40, why="a single job began")
+        await platform.wait_until_empty("SUBMIT")
+
+        lane = await platform.bus.js.consumer_info("RUN", RUN_INTERACTIVE.name)
+        assert lane.num_pending == len(SINGLE) - 1
+        assert lane.num_redelivered == 0
 
 
 async def test_a_lone_tenant_takes_every_slot_that_frees(platform: Platform):

@@ -1,16 +1,13 @@
 """A long job's log grows with what happened, not with what was said before."""
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mcp.server import MCPServer
 
-from wayline.chassis.probes import server as http_server
 from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import until
+from wayline.testkit.mcp_servers import serving
 
 from .conftest import chatting, with_tools
 
@@ -31,16 +28,8 @@ async def book() -> AsyncIterator[str]:
         """Read a page."""
         return PAGE
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
-    http.config.lifespan = "on"
-    serving = asyncio.create_task(http.serve())
-    await until(lambda: http.started, why="the book is open")
-    yield f"http://127.0.0.1:{port}/mcp"
-    http.should_exit = True
-    await serving
+    async with serving(mcp) as url:
+        yield url
 
 
 def reader(body) -> Say:

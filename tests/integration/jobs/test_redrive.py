@@ -1,16 +1,14 @@
 """A redrive: every job that failed of one cause goes on from its failed step, once, and nothing before is repeated."""
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from mcp.server import MCPServer
 
-from wayline.chassis.probes import server as http_server
 from wayline.contracts import events as e
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
+from wayline.testkit.mcp_servers import serving
 from wayline.tracing.settings import Settings as TracingSettings
 
 from .conftest import chatting, with_tools
@@ -46,16 +44,8 @@ class Desk:
             self.shipped += 1
             return "shipped"
 
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        http = http_server(mcp.streamable_http_app(), host="127.0.0.1", port=port)
-        http.config.lifespan = "on"
-        serving = asyncio.create_task(http.serve())
-        await until(lambda: http.started, why="the desk is open")
-        yield f"http://127.0.0.1:{port}/mcp"
-        http.should_exit = True
-        await serving
+        async with serving(mcp) as url:
+            yield url
 
 
 def clerk(body) -> Say:

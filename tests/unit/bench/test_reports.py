@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -157,3 +158,9 @@ async def test_our_prompt_assembly_reads_the_cache_and_costs_least(wire: str):
     assert ours.read > ours.written > 0
     assert all(ours.usd < other.usd for other in billed.values())
     assert len({bill.usd for bill in billed.values()}) == len(billed), "each is another way"
+
+
+def test_no_file_beside_a_script_hides_a_module_of_python():
+    # A script's own directory comes first on its path, so its neighbours are found before Python's own modules.
+    scripts = Path(speed.__file__).parent
+    assert not {path.stem for path in scripts.glob("*.py")} & set(sys.stdlib_module_names)

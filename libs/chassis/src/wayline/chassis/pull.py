@@ -45,12 +45,13 @@ class Pull:
         *,
         slots: int,
         room: Callable[[], int] | None = None,
+        ask_max: int | None = None,
     ) -> None:
         self._bus = bus
         self._consumer = consumer
         self._take = take
-        self._slots = slots
         self._room = room or (lambda: slots - self.taken)
+        self._ask_max = ask_max or slots
         self._asked = 0
         self.taken = 0
         """Slots whose messages are being handled."""
@@ -92,10 +93,10 @@ class Pull:
 
     def ask(self) -> None:
         """Ask for as many messages as there is room for."""
-        want = self._room() - self._asked
+        want = min(self._room(), self._ask_max) - self._asked
         # Topping up a quarter at a time costs one request for many messages, and an idle slot never waits for it:
         # while anything is asked for, an arriving message finds it.
-        if self._stopping or want <= 0 or (self._asked and want < self._slots // 4):
+        if self._stopping or want <= 0 or (self._asked and want < self._ask_max // 4):
             return
         self._asked += want
         request = orjson.dumps({"batch": want, "expires": int(ASK_S * 1e9)})
@@ -148,6 +149,7 @@ class Pull:
             return
         self.taken += 1
         self._take(message)
+        self.ask()
 
     def _on_status(self, status: str, headers: dict[str, str]) -> None:
         if status == "100":
@@ -181,10 +183,14 @@ class Puller:
         self._handle = handle
         self._slots = slots
         self._added = 0 if backlog is None else max(1, slots // ADDED_PER)
-        self._pull = Pull(bus, consumer, self._begin, slots=slots, room=self._room)
+        # Two pulls that each asked for every free slot would be sent twice as many messages as there are slots.
+        ask_max = self._added or None
+        self._pull = Pull(bus, consumer, self._begin, slots=slots, room=self._room, ask_max=ask_max)
         self._pulls = [self._pull]
         if backlog is not None:
-            self._pulls.append(Pull(bus, backlog, self._begin_backlog, slots=slots, room=self._backlog_room))
+            self._pulls.append(
+                Pull(bus, backlog, self._begin_backlog, slots=slots, room=self._backlog_room, ask_max=ask_max)
+            )
         self._running: dict[asyncio.Task[None], Pull] = {}
         self._aside: set[asyncio.Task[Any]] = set()
 

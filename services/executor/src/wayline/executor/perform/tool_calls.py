@@ -121,6 +121,7 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
 
 
 async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
+    """Answer a call from what the job knows already, or perform it here or through the registry."""
     job = run.writer.job
     if (same := answered_before(job, call)) and (again := await run.writer.shown_result(same.step, same.number)):
         return Again(same, again)

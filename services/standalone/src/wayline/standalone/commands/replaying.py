@@ -26,7 +26,7 @@ DecisionsOnly = Annotated[
 
 
 def export(job: JobId) -> None:
-    """A job as one self-contained JSON file on the output: its log, its agent and the cards of its models."""
+    """Print a job as one self-contained JSON file: its log, its agent and the cards of its models."""
     answer(lambda client: client.get(f"/v1/jobs/{job}/export"), as_json=True)
 
 
@@ -104,11 +104,6 @@ def test(
     raise typer.Exit(0 if all(one["identical"] for one in found) else DIVERGED)
 
 
-def _cannot(why: str) -> NoReturn:
-    print(f"wayline: {why}", file=sys.stderr)
-    raise typer.Exit(CANNOT) from None
-
-
 def fork(
     job: JobId,
     *,
@@ -142,5 +137,10 @@ def fork(
     answer(
         lambda client: client.post(f"/v1/jobs/{job}/fork", given, headers=headers),
         as_json=as_json,
-        draw=lambda said: f"{said['job_id']}: begun; `wayline jobs tail {said['job_id']}` shows how it goes on",
+        draw=lambda job: f"{job['job_id']}: begun; `wayline jobs tail {job['job_id']}` shows how it goes on",
     )
+
+
+def _cannot(why: str) -> NoReturn:
+    print(f"wayline: {why}", file=sys.stderr)
+    raise typer.Exit(CANNOT) from None

@@ -12,20 +12,20 @@ from wayline.standalone.terminal.money_views import usd
 from wayline.standalone.terminal.table import table
 
 
-def replay_lines(said: dict[str, Any]) -> RenderableType:
-    """Whether a replay was identical, else where it diverged, and what it costs now."""
+def replay_lines(replay: dict[str, Any]) -> RenderableType:
+    """Draw whether a replay was identical, else where it diverged, and what the job costs now."""
     lines: list[Text] = []
-    at = said["divergence"]
+    at = replay["divergence"]
     if at is None:
         lines.append(
-            Text(f"{said['job_id']}: identical, {said['steps']} steps, {said['events']} events", style="green")
+            Text(f"{replay['job_id']}: identical, {replay['steps']} steps, {replay['events']} events", style="green")
         )
     else:
         where = f"step {at['step']}, event {at['seq']} ({at['event']})"
-        lines.append(Text(f"{said['job_id']}: diverges at {where}: another {at['what']}", style="red"))
+        lines.append(Text(f"{replay['job_id']}: diverges at {where}: another {at['what']}", style="red"))
         lines += [Text(f"  recorded: {at['recorded']}"), Text(f"  now:      {at['now']}")]
-    cost = f"{usd(said['recorded_usd'])} then, {usd(said['now_usd'])} now"
-    return Group(*lines, Text(cost + _difference(said["difference_usd"])))
+    cost = f"{usd(replay['recorded_usd'])} then, {usd(replay['now_usd'])} now"
+    return Group(*lines, Text(cost + _difference(replay["difference_usd"])))
 
 
 def _difference(amount: str | None) -> str:
@@ -34,9 +34,9 @@ def _difference(amount: str | None) -> str:
     return f": {'-' if float(amount) < 0 else '+'}{usd(amount.lstrip('-'))}"
 
 
-def replays_table(said: list[dict[str, Any]]) -> RenderableType:
-    """One line for each file."""
-    rows = ([escape(one["file"]), *_outcome(one)] for one in said)
+def replays_table(replays: list[dict[str, Any]]) -> RenderableType:
+    """Draw one line for each file."""
+    rows = ([escape(one["file"]), *_outcome(one)] for one in replays)
     return table(("file", "outcome", "where", "recorded", "now"), rows, nothing="no files")
 
 
@@ -49,36 +49,36 @@ def _outcome(one: dict[str, Any]) -> list[str]:
     return ["[red]diverges[/red]", f"step {at['step']}: {at['what']}", escape(at["recorded"]), escape(at["now"])]
 
 
-def failure_groups_table(said: dict[str, Any]) -> RenderableType:
-    """One line for each cause."""
+def failure_groups_table(groups: dict[str, Any]) -> RenderableType:
+    """Draw one line for each cause of a failure."""
     rows = (
         [one["fingerprint"], str(one["jobs"]), str(one["letters"]), one["code"], escape(one["message"])]
-        for one in said["groups"]
+        for one in groups["groups"]
     )
     return table(("fingerprint", "jobs", "letters", "code", "message"), rows, nothing="nothing failed")
 
 
-def redrive_table(said: dict[str, Any]) -> RenderableType:
+def redrive_table(redrive: dict[str, Any]) -> RenderableType:
     """One line for each failed job, and whether there are more."""
-    would = "would be " if said["dry_run"] else ""
+    would = "would be " if redrive["dry_run"] else ""
     rows = (
-        [one["job_id"], would + one["outcome"], one["fork_id"] or "", escape(one["reason"])] for one in said["jobs"]
+        [one["job_id"], would + one["outcome"], one["fork_id"] or "", escape(one["reason"])] for one in redrive["jobs"]
     )
     jobs = table(("failed job", "outcome", "goes on as", "why"), rows, nothing="no failed jobs")
-    if not said["more"]:
+    if not redrive["more"]:
         return jobs
-    return Group(jobs, Text(f"there are more: redrive again{_because(said['stopped'])}", style="yellow"))
+    return Group(jobs, Text(f"there are more: redrive again{_because(redrive['stopped'])}", style="yellow"))
 
 
 def _because(stopped: str | None) -> str:
     return f" ({stopped})" if stopped else ""
 
 
-def redrives_table(said: dict[str, Any]) -> RenderableType:
+def redrives_table(redrives: dict[str, Any]) -> RenderableType:
     """One line for each redrive."""
     rows = (
         [one["begun_at"][:19], one["fingerprint"], escape(one["redriven_by"]), *(_count(one[name]) for name in _COUNTS)]
-        for one in said["redrives"]
+        for one in redrives["redrives"]
     )
     return table(("begun", "fingerprint", "by", *_COUNTS), rows, nothing="nothing was redriven")
 
