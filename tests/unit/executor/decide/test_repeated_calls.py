@@ -89,6 +89,16 @@ def test_other_arguments_are_another_call():
     assert answered(calling(ending(looked(1)), ("look", {"a": 1, "b": 3}))) is None
 
 
+@pytest.mark.parametrize("other", [True, 1.0, "1"])
+def test_arguments_that_only_python_holds_equal_are_another_call(other):
+    log = Log()
+    for _ in range(2):
+        ending(calling(log, ("look", {"a": 1})))
+
+    assert answered(calling(log, ("look", {"a": other}))) is None
+    assert answered(calling(log, ("look", {"a": 1}))) == "1/1"
+
+
 @pytest.mark.parametrize("effect", [Effect.ONCE, Effect.RECONCILE])
 def test_a_tool_with_effects_is_called_each_time_within_a_loop(effect):
     assert answered(looked(3, effect)) is None and isinstance(looked(3, effect).next, RunTools)

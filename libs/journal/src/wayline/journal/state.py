@@ -17,7 +17,7 @@ from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
 from wayline.journal.costs import plus
-from wayline.journal.repeats import Repeated, call_hash
+from wayline.journal.repeats import Repeated, repeated
 
 Changes = dict[str, Any]
 """The fields of one part that an event changes."""
@@ -192,10 +192,7 @@ class Tools(NamedTuple):
 
     def repeated(self, call: ToolCall) -> Repeated | None:
         """Return how often a call was made already with one result."""
-        if not self.repeats:
-            return None
-        same = call_hash(call)
-        return next((one for one in self.repeats if one.call == same), None)
+        return repeated(self.repeats, call)
 
     def approval(self, number: str) -> Approval | None:
         """Return the newest approval that was asked for a call of this step."""
