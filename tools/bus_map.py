@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 import wayline.contracts
 from wayline.chassis import topology
-from wayline.chassis.permissions import ANONYMOUS, IDENTITIES
+from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES
 from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
 from wayline.contracts.events import AnyEvent
 

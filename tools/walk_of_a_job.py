@@ -21,7 +21,7 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from wayline.chassis import Ask, Bus, BusSettings
-from wayline.chassis.responder import Responder
+from wayline.chassis.handling.responder import Responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts import events as e
 from wayline.contracts import ids

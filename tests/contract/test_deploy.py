@@ -20,7 +20,7 @@ import yaml
 from opentelemetry.sdk import environment_variables as sdk_variables
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.permissions import IDENTITIES
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.embedded import NatsServer, binaries
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.app import migrations

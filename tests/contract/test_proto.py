@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from wayline.chassis.permissions import IDENTITIES
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.topology import Limits, streams
 from wayline.contracts import errors
 from wayline.contracts.base import Message

@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 
 from wayline.chassis import Failpoint
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts.models import ModelCard, PutModel
 from wayline.testkit import until
 from wayline.testkit.media import png

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from wayline.chassis import Bus, BusSettings, Service, answers, asks, responder
+from wayline.chassis import Bus, BusSettings, Service, asks
+from wayline.chassis.connection import answers
+from wayline.chassis.handling import responder
 from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.msg import Msg
 
-from wayline.chassis import Bus, BusSettings, callback_subscription
+from wayline.chassis import Bus, BusSettings
+from wayline.chassis.nats_client import callback_subscription
 from wayline.testkit import until
 
 

@@ -8,9 +8,9 @@ import pytest
 from nats.js.errors import NotFoundError
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis import claims as claims_module
-from wayline.chassis.claims import MESSAGE_MAX, Bounds, Claims, claimed
-from wayline.chassis.payloads import Payloads
+from wayline.chassis.claim_check import claims as claims_module
+from wayline.chassis.claim_check.claims import MESSAGE_MAX, Bounds, Claims, claimed
+from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Full, InvalidMessage, Unavailable
 from wayline.testkit.fixtures import NatsFactory

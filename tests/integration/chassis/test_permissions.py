@@ -15,9 +15,9 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError, TimeoutError
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.accounts import render_accounts
-from wayline.chassis.claims import MESSAGE_MAX, PayloadMissing, claimed
-from wayline.chassis.permissions import ANONYMOUS, IDENTITIES
+from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES
+from wayline.chassis.claim_check.claims import MESSAGE_MAX, PayloadMissing, claimed
 from wayline.chassis.topology import CONSUMERS, declare
 from wayline.contracts.jobs import SubmitJob
 from wayline.contracts.knowledge import IndexDocument

@@ -19,8 +19,8 @@ from nats.aio.client import Client as Connection
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis.accounts import render_accounts
-from wayline.chassis.permissions import ANONYMOUS, IDENTITIES, STREAMS_ACCOUNT, Client, Identity
+from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.permissions import ANONYMOUS, IDENTITIES, STREAMS_ACCOUNT, Client, Identity
 from wayline.chassis.topology import declare
 from wayline.contracts import headers as h
 from wayline.embedded import NatsServer, minimal_config

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service
-from wayline.chassis import bus as bus_module
+from wayline.chassis.connection import bus as bus_module
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.errors import Unavailable
 from wayline.embedded import NatsServer, minimal_config

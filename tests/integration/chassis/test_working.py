@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Bus, BusSettings, Service, Work
-from wayline.chassis.dead_letters import BODY_MAX_BYTES
+from wayline.chassis.connection.dead_letters import BODY_MAX_BYTES
 from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer, Limits, declare
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
@@ -234,7 +234,7 @@ async def test_a_message_with_status_headers_is_an_ordinary_message(bus, bind, s
 
 
 async def test_a_handler_that_keeps_failing_gives_up_its_message(bus, bind, monkeypatch):
-    monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 3)
+    monkeypatch.setattr("wayline.chassis.handling.worker.ATTEMPTS_MAX", 3)
     tries = []
 
     async def on_job(job, delivery):
@@ -250,7 +250,7 @@ async def test_a_handler_that_keeps_failing_gives_up_its_message(bus, bind, monk
 
 
 async def test_a_message_that_may_kill_its_reader_is_dead_lettered_unread(bus, bind, monkeypatch):
-    monkeypatch.setattr("wayline.chassis.worker.ATTEMPTS_MAX", 1)
+    monkeypatch.setattr("wayline.chassis.handling.worker.ATTEMPTS_MAX", 1)
     read = []
 
     async def hear(self, kind, message):
@@ -434,7 +434,7 @@ async def test_no_tenant_has_all_the_slots(bus, bind):
 
 
 async def test_a_tenants_waiting_surplus_is_handed_back_without_loss(bus, bind, monkeypatch):
-    monkeypatch.setattr("wayline.chassis.worker.HANDED_BACK_S", 0.1)
+    monkeypatch.setattr("wayline.chassis.handling.worker.HANDED_BACK_S", 0.1)
     monkeypatch.setenv("WAYLINE_WAITING_PER_TENANT_MAX", "2")
     noted = AwayFor("acme")
     await bind(noted, slots=4)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import worker
+from wayline.chassis.handling import worker
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import SettleJob
 from wayline.contracts.errors import Reject

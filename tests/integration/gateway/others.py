@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from wayline.chassis import Bus, asks
-from wayline.chassis.permissions import IDENTITIES, STREAMS_ACCOUNT
-from wayline.chassis.responder import Responder
+from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
+from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k

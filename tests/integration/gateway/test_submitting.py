@@ -11,7 +11,7 @@ from opentelemetry.propagators.textmap import TextMapPropagator, default_getter,
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
 
 from wayline.chassis import Bus, asks, topology
-from wayline.chassis.responder import Responder
+from wayline.chassis.handling.responder import Responder
 from wayline.contracts import ids
 from wayline.contracts.jobs import PlanJob, Planned, Route, SubmitJob
 from wayline.gateway.adapters import submissions

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from nats.js.errors import APIError
 
-from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.dead_letters import BODY_MAX_BYTES
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
+from wayline.chassis.connection.dead_letters import BODY_MAX_BYTES
 from wayline.chassis.topology import Limits, streams
 from wayline.contracts.errors import Unavailable
 from wayline.contracts.knowledge import IndexDocument

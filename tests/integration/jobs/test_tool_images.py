@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts import events as e
 from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings

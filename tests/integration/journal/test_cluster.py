@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
 from wayline.chassis import Bus, BusSettings
-from wayline.chassis import bus as chassis_bus
+from wayline.chassis.connection import bus as chassis_bus
 from wayline.embedded import NatsServer, free_port
 from wayline.journal import Fenced
 from wayline.testkit import until

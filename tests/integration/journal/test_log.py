@@ -11,7 +11,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts import events as e
 from wayline.contracts import headers as h
 from wayline.contracts import ids

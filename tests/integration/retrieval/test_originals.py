@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wayline.chassis import Service
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.chassis.topology import PAYLOADS, UPLOADS
 from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Refused

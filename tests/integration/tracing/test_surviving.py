@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from wayline.chassis import Failpoint
-from wayline.chassis.payloads import Payloads
+from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.contracts import ids
 from wayline.telemetry import Home

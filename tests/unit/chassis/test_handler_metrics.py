@@ -6,7 +6,7 @@ import time
 
 from prometheus_client import REGISTRY
 
-from wayline.chassis.handler_metrics import HandlerMetrics
+from wayline.chassis.handling.handler_metrics import HandlerMetrics
 
 
 def counted(service: str, outcome: str) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from nats import errors as nats_errors
 
-from wayline.chassis.heartbeat import Heartbeat
+from wayline.chassis.handling.heartbeat import Heartbeat
 from wayline.testkit import until
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from wayline.chassis import keep_trying, retrying
+from wayline.chassis import keep_trying
+from wayline.chassis.concurrency import retrying
 from wayline.contracts.errors import Full, Reject, Retry, Unavailable
 
 

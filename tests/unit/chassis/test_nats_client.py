@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nats import errors as nats_errors
 from nats.aio.client import Client
 
-from wayline.chassis.nats_client import BusClient, decode_headers, encode_headers
+from wayline.chassis.nats_client.bus_client import BusClient, decode_headers, encode_headers
 
 USUAL_NAMES = st.sampled_from(["Nats-Msg-Id", "traceparent", "Wayline-Record"])
 ODD_NAMES = st.one_of(st.sampled_from([" Padded ", "bad name", "", "a:b", "ä", "a\r\nb", "n" * 70]), st.text())

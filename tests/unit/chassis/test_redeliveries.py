@@ -1,7 +1,7 @@
 """How soon a message comes again, and how often: decision 3."""
 
+from wayline.chassis.handling.worker import ATTEMPTS_MAX, NAK_MAX_S, pause_s
 from wayline.chassis.topology import ADVISORY_ROUTER, CONSUMERS, TELEMETRY_TRACING
-from wayline.chassis.worker import ATTEMPTS_MAX, NAK_MAX_S, pause_s
 
 
 def test_no_consumer_has_a_backoff_that_overrides_its_ack_wait():

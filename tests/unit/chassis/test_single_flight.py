@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 
 
 class Source:

@@ -9,7 +9,7 @@ from pathlib import Path
 import nkeys
 import pytest
 
-from wayline.chassis.accounts import render_accounts
+from wayline.chassis.access.accounts import render_accounts
 from wayline.standalone.errors import DataDirInvalid
 from wayline.standalone.servers.nats_config import render
 from wayline.standalone.services import MEMBERS

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from wayline.chassis import BusSettings
-from wayline.chassis.permissions import IDENTITIES
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.standalone.launch import log_config
 from wayline.standalone.launch.serve import bus_settings
 from wayline.standalone.launch.stopping import Stopped, Stopping

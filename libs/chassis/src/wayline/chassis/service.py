@@ -14,13 +14,13 @@ from typing import Any, Protocol, TypeVar
 import structlog
 import uvloop
 
-from wayline.chassis.bus import Bus
+from wayline.chassis.connection.bus import Bus
+from wayline.chassis.handling.responder import Ask, Responder
+from wayline.chassis.handling.worker import Work, Worker
 from wayline.chassis.logs import plain
 from wayline.chassis.probes import Quiet, probes, server
-from wayline.chassis.responder import Ask, Responder
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.stored_bytes import StoredReport
-from wayline.chassis.worker import Work, Worker
+from wayline.chassis.stored_report import StoredReport
 from wayline.contracts.errors import WaylineError, WrongSetting
 from wayline.telemetry import BusExporter, Telemetry
 

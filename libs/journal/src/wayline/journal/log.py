@@ -18,8 +18,8 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, WrongSequence
-from wayline.chassis.bus import AWAY
-from wayline.chassis.direct_get import Batch, read_batch
+from wayline.chassis.connection.bus import AWAY
+from wayline.chassis.nats_client.direct_get import Batch, read_batch
 from wayline.contracts import headers as h
 from wayline.contracts.errors import Bug, Full, Unavailable
 from wayline.contracts.events import Event, read_event

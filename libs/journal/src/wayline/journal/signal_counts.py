@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wayline.chassis import Bus
-from wayline.chassis.bus import AWAY
+from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.errors import Unavailable
 
 SIGNALS = "SIGNALS"

@@ -10,8 +10,8 @@ from pathlib import Path
 import nkeys
 
 from wayline.chassis import BusSettings
-from wayline.chassis.accounts import render_accounts
-from wayline.chassis.permissions import IDENTITIES
+from wayline.chassis.access.accounts import render_accounts
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.embedded import NatsServer, minimal_config
 
 ADMIN = "admin"

@@ -18,7 +18,7 @@ from nats.js.api import RawStreamMsg
 from pydantic import BaseModel
 
 from wayline.chassis import Ask, Bus, Service
-from wayline.chassis.responder import Responder
+from wayline.chassis.handling.responder import Responder
 from wayline.chassis.topology import Limits, declare
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.events import Event

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from wayline.chassis.worker import pause_s
+from wayline.chassis.handling.worker import pause_s
 from wayline.contracts.errors import Full, Retry
 from wayline.contracts.events import ModelRequested
 from wayline.contracts.jobs import Status

@@ -16,10 +16,10 @@ from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from wayline.chassis import Bus, Delivery, Failpoint
-from wayline.chassis.heartbeat import Heartbeat
-from wayline.chassis.pull import Puller
+from wayline.chassis.handling.heartbeat import Heartbeat
+from wayline.chassis.handling.pull import Puller
+from wayline.chassis.handling.worker import pause_s, unless_it_keeps_failing
 from wayline.chassis.topology import RUN_BACKLOGS, Consumer
-from wayline.chassis.worker import pause_s, unless_it_keeps_failing
 from wayline.contracts import events as e
 from wayline.contracts.base import explain, slim_all
 from wayline.contracts.chat import ToolCall

@@ -15,7 +15,7 @@ from nats import errors as nats_errors
 from nats.js import errors as js_errors
 
 from wayline.chassis import Delivery
-from wayline.chassis.claims import claimed_bytes
+from wayline.chassis.claim_check.claims import claimed_bytes
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message
 from wayline.contracts.errors import NotFound, Reject, Retry

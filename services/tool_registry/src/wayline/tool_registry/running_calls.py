@@ -8,7 +8,7 @@ from typing import Protocol
 
 import structlog
 
-from wayline.chassis.tasks import ended_within
+from wayline.chassis.concurrency.tasks import ended_within
 from wayline.contracts.errors import Unavailable, WaylineError
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry

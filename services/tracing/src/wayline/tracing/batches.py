@@ -13,7 +13,7 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Delivery, Failpoint, reach, stopped
-from wayline.chassis.pull import Pull
+from wayline.chassis.handling.pull import Pull
 from wayline.chassis.topology import Consumer
 from wayline.contracts.errors import Reject, Retry, Unavailable
 from wayline.store import PostgresUnavailable

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from wayline.chassis import Bus, Failpoint, keep_trying, reach
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Bug, Reject, Retry, Unavailable
 from wayline.contracts.events import DecisionMade
 from wayline.contracts.tools import (

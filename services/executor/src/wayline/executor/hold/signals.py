@@ -8,7 +8,7 @@ import structlog
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
-from wayline.chassis.claims import PayloadMissing
+from wayline.chassis.claim_check.claims import PayloadMissing
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade
 from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal

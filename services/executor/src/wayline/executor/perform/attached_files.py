@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wayline.chassis.worker import pause_s
+from wayline.chassis.handling.worker import pause_s
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure
 from wayline.executor.decide.actions import Fail

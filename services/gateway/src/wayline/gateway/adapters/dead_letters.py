@@ -10,7 +10,7 @@ from nats.js.api import RawStreamMsg
 from nats.js.errors import NotFoundError
 
 from wayline.chassis import Bus
-from wayline.chassis.bus import AWAY
+from wayline.chassis.connection.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.errors import NotFound, Unavailable
 from wayline.gateway.shapes import DeadLetter, DeadLetterBody, DeadLetterPage, DismissedLetter, DismissedLetterList

@@ -12,7 +12,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from opentelemetry import trace
 
 from wayline.chassis import Bus
-from wayline.chassis.claims import MESSAGE_MAX
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.gateway.adapters.keys import Keys
 from wayline.gateway.adapters.router import RouterAnswers
 from wayline.gateway.adapters.signals import Signals

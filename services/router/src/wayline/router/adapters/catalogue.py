@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Reject
 from wayline.contracts.models import ModelCard, ModelList, Prices
 from wayline.llm.catalogue import PROVIDERS, bundled, overlay, usable

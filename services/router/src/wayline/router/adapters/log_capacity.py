@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from wayline.chassis import Bus
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.errors import Retry
 
 FULL_AT = 0.8

@@ -12,7 +12,7 @@ import structlog
 from nats.js.api import StreamState
 
 from wayline.chassis import Bus, Periodic
-from wayline.chassis.bus import AWAY as BUS_AWAY
+from wayline.chassis.connection.bus import AWAY as BUS_AWAY
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Reject, Retry, Unavailable
 from wayline.contracts.tenants import NoteStored, StoredNoted

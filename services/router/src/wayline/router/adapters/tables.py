@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import asyncpg
 
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import Turn

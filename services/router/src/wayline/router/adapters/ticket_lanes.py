@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from wayline.chassis import Bus
-from wayline.chassis.bus import AWAY
+from wayline.chassis.connection.bus import AWAY
 from wayline.contracts.jobs import RunJob, backlog_of
 
 log = structlog.get_logger()

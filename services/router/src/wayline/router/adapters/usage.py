@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from wayline.chassis import Periodic
-from wayline.chassis.single_flight import SingleFlight
+from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.budgets import JobUse, ModelUse
 from wayline.contracts.events import Observed, ToolsObserved
 from wayline.contracts.models import Slot

@@ -11,7 +11,7 @@ import orjson
 from nats import errors as nats_errors
 from nats.aio.client import Client as Connection
 
-from wayline.chassis.accounts import render_accounts
+from wayline.chassis.access.accounts import render_accounts
 from wayline.contracts.errors import Unavailable
 from wayline.standalone.bus.clients import read_clients
 from wayline.standalone.settings import Settings

@@ -87,7 +87,7 @@ class Watch:
             for task in ended:
                 task.result()
         finally:
-            from wayline.chassis.tasks import stopped
+            from wayline.chassis.concurrency.tasks import stopped
 
             await stopped(*watching)
 

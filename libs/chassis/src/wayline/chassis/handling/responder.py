@@ -13,11 +13,11 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from pydantic import BaseModel
 
-from wayline.chassis import callback_subscription
-from wayline.chassis.bus import Bus
-from wayline.chassis.claims import MESSAGE_MAX
-from wayline.chassis.handler_metrics import HandlerMetrics
-from wayline.chassis.tasks import stopped
+from wayline.chassis.claim_check.claims import MESSAGE_MAX
+from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.connection.bus import Bus
+from wayline.chassis.handling.handler_metrics import HandlerMetrics
+from wayline.chassis.nats_client import callback_subscription
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request
 from wayline.contracts.errors import Bug, Retry, WaylineError

@@ -15,10 +15,10 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.client import Client
 
-from wayline.chassis.nats_client import BusClient
-from wayline.chassis.permissions import IDENTITIES, OWN_API
+from wayline.chassis.access.permissions import IDENTITIES, OWN_API
+from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.nats_client.bus_client import BusClient
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.tasks import stopped
 from wayline.contracts.errors import Reject, Unavailable
 from wayline.telemetry import metrics
 

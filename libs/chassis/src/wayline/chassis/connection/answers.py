@@ -10,7 +10,7 @@ from nats import errors as nats_errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from wayline.chassis import callback_subscription
+from wayline.chassis.nats_client import callback_subscription
 
 NO_RESPONDERS = "503"
 QUIET_S = 0.5

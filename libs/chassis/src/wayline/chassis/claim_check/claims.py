@@ -14,8 +14,8 @@ import orjson
 from nats import errors as nats_errors
 from nats.js.errors import APIError, NotFoundError
 
-from wayline.chassis.payloads import Payloads
-from wayline.chassis.stored_bytes import StoredBytes
+from wayline.chassis.claim_check.payloads import Payloads
+from wayline.chassis.claim_check.stored_bytes import StoredBytes
 from wayline.contracts.errors import Bug, Full, InvalidMessage, Unavailable
 
 MESSAGE_MAX = 256 * 1024

@@ -18,14 +18,14 @@ from nats.js import errors as js_errors
 from nats.js.api import PubAck
 from pydantic import BaseModel
 
-from wayline.chassis.answers import Answers, ask_everyone
-from wayline.chassis.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
-from wayline.chassis.connecting import Link, connect
-from wayline.chassis.dead_letters import dead_letter
-from wayline.chassis.delivery import Delivery
-from wayline.chassis.payloads import Payloads
+from wayline.chassis.claim_check.claims import CLIENT_BOUNDS, MESSAGE_MAX, STREAM_FULL, Claims
+from wayline.chassis.claim_check.payloads import Payloads
+from wayline.chassis.claim_check.stored_bytes import StoredBytes
+from wayline.chassis.connection.answers import Answers, ask_everyone
+from wayline.chassis.connection.connecting import Link, connect
+from wayline.chassis.connection.dead_letters import dead_letter
+from wayline.chassis.connection.delivery import Delivery
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.stored_bytes import StoredBytes
 from wayline.chassis.topology import UPLOADS
 from wayline.contracts import headers as h
 from wayline.contracts.base import Message, Request, tenant_of

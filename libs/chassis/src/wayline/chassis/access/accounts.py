@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wayline.chassis.permissions import (
+from wayline.chassis.access.permissions import (
     ANONYMOUS,
     ANSWERS_MAX,
     ANSWERS_WITHIN,

@@ -13,9 +13,9 @@ from nats import errors as nats_errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from wayline.chassis import callback_subscription
-from wayline.chassis.bus import Bus
-from wayline.chassis.tasks import stopped
+from wayline.chassis.concurrency.tasks import stopped
+from wayline.chassis.connection.bus import Bus
+from wayline.chassis.nats_client import callback_subscription
 from wayline.chassis.topology import Consumer
 from wayline.telemetry import metrics
 

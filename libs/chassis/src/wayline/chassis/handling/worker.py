@@ -14,14 +14,14 @@ import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
-from wayline.chassis.bus import Bus, has_claims
-from wayline.chassis.claims import PayloadMissing
-from wayline.chassis.delivery import Delivery
-from wayline.chassis.handler_metrics import HandlerMetrics
-from wayline.chassis.heartbeat import Heartbeat
-from wayline.chassis.pull import Puller
+from wayline.chassis.claim_check.claims import PayloadMissing
+from wayline.chassis.connection.bus import Bus, has_claims
+from wayline.chassis.connection.delivery import Delivery
+from wayline.chassis.handling.handler_metrics import HandlerMetrics
+from wayline.chassis.handling.heartbeat import Heartbeat
+from wayline.chassis.handling.pull import Puller
+from wayline.chassis.handling.tenant_slots import Hand, TenantSlots
 from wayline.chassis.settings import BusSettings
-from wayline.chassis.tenant_slots import Hand, TenantSlots
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
 from wayline.contracts.errors import Full, Reject, Retry

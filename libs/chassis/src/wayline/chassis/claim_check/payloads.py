@@ -21,7 +21,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import APIError, NotFoundError
 
-from wayline.chassis.direct_get import read_batch
+from wayline.chassis.nats_client.direct_get import read_batch
 from wayline.chassis.topology import PAYLOADS
 
 CHUNK_BYTES = 128 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wayline.chassis.delivery import Delivery
+from wayline.chassis.connection.delivery import Delivery
 from wayline.contracts import headers as h
 from wayline.contracts.base import tenant_of
 

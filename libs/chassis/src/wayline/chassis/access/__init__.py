@@ -1,0 +1,1 @@
+"""What each identity may do on the bus, and the server's accounts made from it."""

@@ -1,0 +1,1 @@
+"""Large fields kept in the object store, and what each tenant stores there."""

@@ -1,0 +1,1 @@
+"""Tasks that end for sure, repeat, try again, or share one fetch."""

@@ -1,0 +1,1 @@
+"""One connection to the bus, and what is published, asked and put aside on it."""

@@ -1,0 +1,1 @@
+"""Messages taken in, handled and settled; requests answered."""

@@ -1,0 +1,1 @@
+"""What nats-py lacks: quick headers, subscriptions by callback, bulk reads."""
