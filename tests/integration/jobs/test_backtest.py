@@ -15,7 +15,7 @@ from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router import handlers
 from wayline.routing import Decision, RoutingInput, choose_route, current_policy
 from wayline.simulator.chat_server import ChatServer, Say
-from wayline.standalone.backtest import backtest, load_policy
+from wayline.standalone.recorded.backtest import backtest, load_policy
 from wayline.testkit import until
 
 from .conftest import chatting

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from wayline.client import ApiError
 from wayline.routing import current_policy
-from wayline.standalone.backtest import backtest, load_policy
 from wayline.standalone.cli import app
+from wayline.standalone.recorded.backtest import backtest, load_policy
 from wayline.standalone.terminal.list_views import backtest_table
 
 from ..routing.recorded_jobs import NOW, recorded

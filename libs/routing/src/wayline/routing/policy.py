@@ -78,9 +78,9 @@ class Policy(Frozen):
         return known.adjusted(levels=self.levels, reasoning_min=self.reasoning_min, weights=self.weights)
 
 
-def task_name(said: str) -> str:
+def task_name(task: str) -> str:
     """Return a type of task as the policy writes it: `Contract review` is `contract_review`."""
-    return "_".join(said.lower().replace("-", " ").replace("_", " ").split())
+    return "_".join(task.lower().replace("-", " ").replace("_", " ").split())
 
 
 @cache

@@ -34,15 +34,15 @@ class Choice:
 
 def by_task(inputs: RoutingInput, complexity: Complexity, slots: Slots) -> Choice:
     """Choose the tier of the type of task; complexity moves it where the policy says so and the slot has a model."""
-    policy, said = inputs.policy, inputs.task_type
-    tier = policy.tier_of(said) if said else None
-    if said and tier:
-        name = task_name(said).replace("_", " ")
+    policy, task = inputs.policy, inputs.task_type
+    tier = policy.tier_of(task) if task else None
+    if task and tier:
+        name = task_name(task).replace("_", " ")
         known = f"it was classified as {name}, which" if inputs.classified else name
         choice = Choice(SLOT_OF[tier], f"{known} is {tier} work")
-    elif said:
+    elif task:
         # It has a name, though not one of ours: that says more than how its words look.
-        return Choice(SLOT_OF[policy.unknown], f"{said!r} is no type of task that the policy knows")
+        return Choice(SLOT_OF[policy.unknown], f"{task!r} is no type of task that the policy knows")
     else:
         choice = Choice(SLOT_OF[policy.unknown], "nobody has said what type of task it is")
     slot = policy.moves.get(tier or "unknown", {}).get(complexity.level, choice.slot)
@@ -133,8 +133,8 @@ def by_budget(choice: Choice, inputs: RoutingInput, shape: Shape, slots: Slots) 
     if fit == choice.slot:
         return choice
     need = needs.get(choice.slot)
-    said = need.why if need else f"nobody knows what the {choice.slot} slot costs"
-    return choice.moved(fit, f"{said} and {_limit(inputs, left)}")
+    why = need.why if need else f"nobody knows what the {choice.slot} slot costs"
+    return choice.moved(fit, f"{why} and {_limit(inputs, left)}")
 
 
 @dataclass(frozen=True, slots=True)

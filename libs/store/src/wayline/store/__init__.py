@@ -1,5 +1,6 @@
 """Postgres: pool, migrations, named queries, row-level security."""
 
+from wayline.store.batcher import Batcher
 from wayline.store.catalogue import rls_gaps
 from wayline.store.errors import (
     MigrationChanged,
@@ -22,9 +23,9 @@ from wayline.store.errors import (
 from wayline.store.migrating import migrate
 from wayline.store.queries import Queries
 from wayline.store.store import Connection, Record, Store
-from wayline.store.together import Together
 
 __all__ = [
+    "Batcher",
     "Connection",
     "MigrationChanged",
     "MigrationError",
@@ -43,7 +44,6 @@ __all__ = [
     "Store",
     "StoreError",
     "TenantInvalid",
-    "Together",
     "UnknownQuery",
     "VectorMissing",
     "migrate",

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from wayline.store.away import is_away, sqlstate
 from wayline.store.errors import PostgresRefused, PostgresTooOld, PostgresUnavailable
+from wayline.store.transient_errors import is_away, sqlstate
 
 T = TypeVar("T")
 

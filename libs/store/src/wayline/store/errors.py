@@ -20,7 +20,7 @@ StoreError
 """
 
 from wayline.contracts.errors import Retry
-from wayline.store.away import COMES_AGAIN_S, REASONS
+from wayline.store.transient_errors import COMES_AGAIN_S, REASONS
 
 
 class StoreError(Exception):

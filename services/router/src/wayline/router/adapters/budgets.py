@@ -30,7 +30,7 @@ from wayline.contracts.budgets import (
     SettleJob,
 )
 from wayline.contracts.errors import NotFound, Reject
-from wayline.store import Record, Store, Together
+from wayline.store import Batcher, Record, Store
 
 BUDGETS_MAX = 100
 """Budgets of one tenant: each decision reads them all."""
@@ -61,8 +61,8 @@ class Budgets:
         self._job_budget_usd = job_budget_usd
         self._changed = changed
         self._moment = moment
-        self._holds = Together(self._hold, apart_s=HOLDS_APART_S)
-        self._settlements = Together(self._settle, apart_s=SETTLEMENTS_APART_S)
+        self._holds = Batcher(self._hold, apart_s=HOLDS_APART_S)
+        self._settlements = Batcher(self._settle, apart_s=SETTLEMENTS_APART_S)
 
     async def on_extend(self, request: ExtendBudget) -> Extended:
         """Hold more for a job, if its own budget and every hard one that counts it have room."""

@@ -13,7 +13,7 @@ from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import Turn
 from wayline.router.admission import Admitted, Wish
-from wayline.store import Record, Store, TenantInvalid, Together
+from wayline.store import Batcher, Record, Store, TenantInvalid
 
 ADMISSIONS_APART_S = 0.01
 """Under load a job waits a few milliseconds longer here, and a statement and its commit serve several."""
@@ -41,7 +41,7 @@ class Tables:
         self._job_budget_usd = job_budget_usd
         self._known: dict[str, float] = {}
         self._asks = SingleFlight[str, bool | None]()
-        self._admissions = Together(self._admit, apart_s=ADMISSIONS_APART_S)
+        self._admissions = Batcher(self._admit, apart_s=ADMISSIONS_APART_S)
 
     async def is_tenant(self, tenant: str) -> bool:
         """Return whether there is such a tenant, disabled or not."""

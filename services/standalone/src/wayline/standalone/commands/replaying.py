@@ -43,7 +43,7 @@ def replay(
 
     Exit code 0: identical; 1: it diverges, and where; 2: it cannot be replayed.
     """
-    from wayline.standalone import replaying
+    from wayline.standalone.recorded import replay as replaying
     from wayline.standalone.terminal.replay_views import replay_lines
 
     try:
@@ -73,7 +73,7 @@ def test(
 
     Exit code 0: all are identical; 1: one diverges; 2: one cannot be replayed.
     """
-    from wayline.standalone import replaying
+    from wayline.standalone.recorded import replay as replaying
     from wayline.standalone.terminal.replay_views import replays_table
 
     async def replay_all(client: Client | None) -> list[dict[str, Any]]:

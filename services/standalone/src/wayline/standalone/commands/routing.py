@@ -29,7 +29,7 @@ def backtest(
     """Decide recorded jobs again, calling no provider: which tiers and costs change. `current` must change nothing."""
     from datetime import UTC, datetime
 
-    from wayline.standalone import backtest as backtesting
+    from wayline.standalone.recorded import backtest as backtesting
     from wayline.standalone.terminal.list_views import backtest_table
 
     try:

@@ -5,7 +5,7 @@ import pytest
 from asyncpg.exceptions._base import DataError
 
 from wayline.store import PostgresUnavailable
-from wayline.store.away import is_away
+from wayline.store.transient_errors import is_away
 
 
 @pytest.mark.parametrize(

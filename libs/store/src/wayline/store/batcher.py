@@ -14,7 +14,7 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 
 
-class Together(Generic[Q, A]):
+class Batcher(Generic[Q, A]):
     """Collects a tenant's questions while an earlier statement is under way, and asks them in one statement.
 
     A question that comes alone is asked at once; a burst becomes a few statements, each with one round trip and one

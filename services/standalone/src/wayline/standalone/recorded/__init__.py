@@ -1,0 +1,1 @@
+"""Recorded jobs decided, or run, once more without a network."""
