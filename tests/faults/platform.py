@@ -211,8 +211,8 @@ class FaultPlatform(Platform):
         )
 
     async def decide(self, job_id: str, asked: ApprovalRequested) -> None:
-        """Approve the first call of a step and deny the others."""
-        decision = "approve" if asked.call == "1" else "deny"
+        """Approve the first call of a step, or the second of a program, and deny the others."""
+        decision = "approve" if asked.call in ("1", "c2") else "deny"
         body = {"tenant": TENANT, "job_id": job_id, "approval_id": asked.approval_id, "decision": decision}
         await self.bus.publish(DecideApproval.model_validate(body), msg_id=uuid4().hex)
 

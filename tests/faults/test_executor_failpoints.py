@@ -24,6 +24,17 @@ decided = await effects__pay_once(amount=2)
 [looked, *done, decided]
 """
 """Its last call is one whose outcome nobody knows: the program is suspended, and its job waits."""
+PAYING = """
+import asyncio
+async def pay(amount):
+    try:
+        return await effects__pay_once(amount=amount)
+    except PermissionError:
+        return "denied"
+looked = await effects__look_read(query="b")
+await asyncio.gather(pay(1), pay(2))
+"""
+"""Each payment needs an approval; of two that wait at once, the first is given."""
 HAND_BACKS = [point for point in Failpoint if point.startswith("executor.hand_back.")]
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in HAND_BACKS]
 
@@ -42,6 +53,8 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     await platform.bus.ask(PutAgent(tenant=TENANT, name="sorter", config=sorter), Agent)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="careful", config=AgentConfig(ask="writes")), Agent)
     await platform.bus.ask(PutAgent(tenant=TENANT, name="coder", config=AgentConfig(code=True)), Agent)
+    asking = AgentConfig(code=True, ask="writes")
+    await platform.bus.ask(PutAgent(tenant=TENANT, name="careful-coder", config=asking), Agent)
     return platform
 
 
@@ -49,7 +62,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
 async def test_after_a_kill_there_another_executor_ends_every_job_once(platform: FaultPlatform, point: Failpoint):
     name = point.replace(".", "-")
     both, asking, sorted_ = f"{name}-effects", f"{name}-decision", f"{name}-sorted"
-    approving, coded = f"{name}-approval", f"{name}-coded"
+    approving, coded, paying = f"{name}-approval", f"{name}-coded", f"{name}-paying"
     # Two unknown outcomes: the second decision is written by a holder that holds the job already.
     for call in ("1", "2"):
         await platform.forget_outcome(asking, 1, call)
@@ -61,15 +74,16 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     await platform.submit_plan(sorted_, says("negotiation"), agent="sorter", model=None)
     await platform.submit_plan(approving, calls(ONCE, ONCE, READ), says("done"), agent="careful")
     await platform.submit_plan(coded, runs(PROGRAM), says("done"), agent="coder")
-    await platform.until_dead(doomed, both, asking, approving, coded)
+    await platform.submit_plan(paying, runs(PAYING), says("done"), agent="careful-coder")
+    await platform.until_dead(doomed, both, asking, approving, coded, paying)
 
     fresh = await platform.fleet.start("executor")
-    await platform.until_ended(both, asking, sorted_, approving, coded)
+    await platform.until_ended(both, asking, sorted_, approving, coded, paying)
     await platform.until_quiet()
     await platform.fleet.stop("executor")
 
     assert not fresh.log.read_text().count("Traceback"), fresh.tail
-    await platform.check(both, asking, sorted_, approving, coded)
+    await platform.check(both, asking, sorted_, approving, coded, paying)
     for tool in ("pay_once", "put_idempotent", "book_reconcile"):
         # The registry lived on, and the next executor was told what the ledger knew.
         for job in (both, coded):
@@ -78,7 +92,9 @@ async def test_after_a_kill_there_another_executor_ends_every_job_once(platform:
     # Of two calls that waited for a person, one was approved.
     paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{approving}/" in key]
     assert paid == [f"{TENANT}/{approving}/1/1"]
-    ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving, coded)]
+    paid = [key for said, key in platform.effects.calls() if said == "pay_once" and f"/{paying}/" in key]
+    assert paid == [f"{TENANT}/{paying}/1/c2"]
+    ended = [(await platform.job(job)).life.status for job in (both, asking, sorted_, approving, coded, paying)]
     assert set(ended) == {"completed"}
     asked = [attempt for attempt, _ in platform.chat.calls if f"/{sorted_}/0/a" in attempt]
     assert len(asked) <= 1, "nobody is asked twice which type of task it is"

@@ -10,7 +10,6 @@ from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import RUN_CODE
-from wayline.executor.prompt.programs import NEEDS_APPROVAL
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import Platform, until
@@ -37,11 +36,17 @@ def resumed(how: str) -> float:
 
 
 async def start(
-    platform: Platform, effects: EffectsServer, chat: ChatServer, *, keys: str | None = KEYS, **settings: float
+    platform: Platform,
+    effects: EffectsServer,
+    chat: ChatServer,
+    *,
+    keys: str | None = KEYS,
+    untrusted: bool = False,
+    **settings: float,
 ) -> None:
     """Start an installation whose agent `coder` writes programs."""
     await effects.start()
-    await platform.start("router", "tool_registry", tool_registry=with_tools(effects.settings()))
+    await platform.start("router", "tool_registry", tool_registry=with_tools(effects.settings(untrusted=untrusted)))
     await until_listed(platform, "effects__pay_once")
     await platform.put_agent("coder", code=True, tools=["effects__*"])
     await executor(platform, chat, keys=keys, **settings)
@@ -204,18 +209,4 @@ async def test_without_code_no_program_runs(platform: Platform, effects: Effects
 
     assert RUN_CODE not in [tool["function"]["name"] for tool in chat.calls[0][1]["tools"]]
     assert "there is no tool 'run_code'" in chat.calls[1][1]["messages"][-1]["content"]
-    assert effects.calls() == []
-
-
-async def test_a_program_cannot_make_a_call_that_needs_approval(platform: Platform, effects: EffectsServer):
-    asking = "try:\n    await effects__pay_once()\nexcept RuntimeError as error:\n    print(error)\n'refused'"
-    async with ChatServer(turns(program(asking), Say(text="done"))) as chat:
-        await start(platform, effects, chat)
-        await platform.put_agent("coder", code=True, tools=["effects__*"], ask_tools={"effects__pay_once": "always"})
-        await platform.submit("j1", agent="coder", model="chat/m")
-
-        assert (await platform.wait_for("j1")).answer == "done"
-
-    shown = chat.calls[1][1]["messages"][-1]["content"]
-    assert shown == f"{NEEDS_APPROVAL}\nrefused"
     assert effects.calls() == []

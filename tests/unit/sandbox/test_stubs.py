@@ -32,7 +32,7 @@ def test_a_tool_becomes_an_async_function_with_keyword_only_arguments():
         ]
     )
 
-    assert stubs.text.splitlines()[2:] == [
+    assert stubs.text.splitlines()[3:] == [
         "async def search(*, query: str, limit: int = 10) -> Any:",
         r'    "Find passages.\n    query: What to find\n    limit:"',
         "    ...",

@@ -200,8 +200,8 @@ class Tools(NamedTuple):
 
     @property
     def pending(self) -> tuple[e.ApprovalRequested, ...]:
-        """Return the approvals that nobody has decided."""
-        return tuple(one.asked for one in self.approvals if one.decided is None)
+        """Return the approvals that nobody has decided, of calls that still wait for them."""
+        return tuple(one.asked for one in self.approvals if one.decided is None and not one.spent)
 
     def definition(self, name: str) -> ToolDefinition | None:
         """Return the newest definition of a tool that the model knows."""
@@ -220,7 +220,7 @@ class Code(NamedTuple):
     began_at: datetime | None = None
     """When it was begun for the first time: its clocks stand there."""
     program_calls: tuple[Call, ...] = ()
-    """Its calls, in the order in which their intents were written."""
+    """Its calls, in the order in which their intents were written, or the questions whether they may be made."""
     outcomes: tuple[str, ...] = ()
     """The names of those with an outcome, in the order in which they ended."""
     earlier: int = 0
@@ -237,7 +237,7 @@ class Code(NamedTuple):
         return int(name.removeprefix("c")) - self.earlier
 
     def call(self, name: str) -> Call | None:
-        """Return the call of this name whose intent is in the log."""
+        """Return the call of this name that is in the log."""
         return next((call for call in self.program_calls if call.wanted.call == name), None)
 
 

@@ -52,7 +52,7 @@ class Raised:
     """A call that failed, as the exception that the program sees."""
 
     message: str
-    kind: Literal["RuntimeError", "TimeoutError", "ValueError"] = "RuntimeError"
+    kind: Literal["RuntimeError", "TimeoutError", "ValueError", "PermissionError"] = "RuntimeError"
 
 
 Answer = Returned | Raised

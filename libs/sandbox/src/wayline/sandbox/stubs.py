@@ -21,7 +21,8 @@ DEFAULT_CHARS_MAX = 80
 
 _TAKEN = frozenset(dir(builtins)) | frozenset(keyword.kwlist) | sys.stdlib_module_names
 """Names that mean something else in Python."""
-_HEAD = "from typing import Any, Literal, Optional\n"
+_HEAD = "from typing import Any, Literal, Optional\nclass PermissionError(OSError): ...\n"
+"""The interpreter has this error, and its type check does not know it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,13 @@ class PayloadMissing(Unavailable):
         super().__init__("the object store", detail=f"no object {name!r} (payloads are kept 30 days)")
 
 
+class PayloadChanged(Bug):
+    """An object is not what was stored under its name, which is its hash: somebody wrote over it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the payload {name!r} is not what was stored under its name")
+
+
 class Claims:
     """Moves large fields out of encoded messages and back in; objects are named `<tenant>/<owner>/<sha256>`."""
 
@@ -164,7 +171,7 @@ class Claims:
     async def _fetch(self, name: str) -> bytes:
         data = await self._get(name)
         if sha256(data).hexdigest() != name.rsplit("/", 1)[-1]:
-            raise Bug(f"the payload {name!r} is not what was stored under its name")
+            raise PayloadChanged(name)
         return data
 
     async def _get(self, name: str) -> bytes:

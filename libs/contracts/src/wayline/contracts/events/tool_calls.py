@@ -88,6 +88,12 @@ class ApprovalRequested(Event):
     why: ApprovalCause
     reason: str = Field(default="", description="The same in a sentence.")
     expires_at: datetime
+    program: str | None = Field(
+        default=None, description="The call of `run_code` whose program asks for this one, and waits with it."
+    )
+    given: dict[str, Any] | None = Field(
+        default=None, description="The arguments as the program gave them, where wrong types in them were mended."
+    )
 
 
 class ApprovalDecided(Event):

@@ -25,6 +25,15 @@ def _requested(job: Job, event: e.ToolRequested) -> Changes:
     return {"program_calls": (*job.code.program_calls, Call(wanted, **intent))}
 
 
+def _approval_requested(job: Job, event: e.ApprovalRequested) -> Changes:
+    """Note a call of the program that waits for its approval: its intent is not in the log yet."""
+    if event.program is None or job.code.call(event.call) is not None:
+        return {}
+    given = event.arguments if event.given is None else event.given
+    wanted = ToolCall(call=event.call, tool=event.tool, arguments=given)
+    return {"program_calls": (*job.code.program_calls, Call(wanted))}
+
+
 def _begun(event: e.ToolRequested) -> Changes:
     return {"program": event.call, "began_at": event.at}
 
@@ -62,4 +71,5 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ToolCompleted: _completed,
     e.DecisionMade: _decided,
     e.CodeSuspended: _suspended,
+    e.ApprovalRequested: _approval_requested,
 }

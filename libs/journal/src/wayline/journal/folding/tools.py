@@ -45,6 +45,12 @@ def _spent(job: Job, number: str) -> tuple[Approval, ...]:
     return tuple(one._replace(spent=True) if one.asked.call == number else one for one in job.tools.approvals)
 
 
+def _spent_at_end(job: Job, number: str) -> tuple[Approval, ...]:
+    """Spend the approvals of a call that has ended, and with a program those that its calls still waited for."""
+    ended = (number, *(call.wanted.call for call in job.code.program_calls if number == job.code.program))
+    return tuple(one._replace(spent=True) if one.asked.call in ended else one for one in job.tools.approvals)
+
+
 def _approval_requested(job: Job, event: e.ApprovalRequested) -> Changes:
     return {"approvals": (*_spent(job, event.call), Approval(event))}
 
@@ -65,7 +71,12 @@ def _unknown(job: Job, event: e.ToolUnknown) -> Changes:
 
 def _completed(job: Job, event: e.ToolCompleted) -> Changes:
     calls = calls_after(job, event)
-    changes = {"calls": calls} | _counted(job, event) | _ran(job, event) | _tainted(job, event)
+    changes = (
+        {"calls": calls, "approvals": _spent_at_end(job, event.call)}
+        | _counted(job, event)
+        | _ran(job, event)
+        | _tainted(job, event)
+    )
     if not calls or not all(call.done for call in calls):
         return changes
     misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)

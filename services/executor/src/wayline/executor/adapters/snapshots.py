@@ -9,8 +9,17 @@ from base64 import b64decode
 from pydantic import SecretStr
 
 from wayline.chassis import Bus, Failpoint, reach
+from wayline.chassis.claim_check.claims import PayloadChanged
 from wayline.contracts.errors import WrongSetting
-from wayline.sandbox import Program, SnapshotKeys, SnapshotOwner, Suspended, read_snapshot, write_snapshot
+from wayline.sandbox import (
+    Program,
+    SnapshotKeys,
+    SnapshotOwner,
+    Suspended,
+    WrongSignature,
+    read_snapshot,
+    write_snapshot,
+)
 
 VARIABLE = "WAYLINE_EXECUTOR_SNAPSHOT_KEYS"
 KEY_BYTES = 32
@@ -33,7 +42,10 @@ class Snapshots:
 
     async def get(self, name: str, program: Program, owner: SnapshotOwner) -> Suspended:
         """Return a suspended program. Raises Unavailable, SnapshotRefused and what else is wrong with its name."""
-        snapshot = await self._bus.claims.get(name, within=f"{owner.tenant}/{owner.job_id}/")
+        try:
+            snapshot = await self._bus.claims.get(name, within=f"{owner.tenant}/{owner.job_id}/")
+        except PayloadChanged as error:
+            raise WrongSignature(str(error)) from None
         return read_snapshot(snapshot, program, owner, self._keys)
 
 

@@ -230,7 +230,11 @@ def is_program(job: Job, call: Call) -> bool:
 def _waits(job: Job, call: Call) -> bool:
     """Return whether a call's program waits for nothing but people."""
     open_calls = [one for one in job.code.program_calls if one.done is None]
-    return call.wanted.call == job.code.program and bool(open_calls) and all(one.undecided for one in open_calls)
+    return (
+        call.wanted.call == job.code.program
+        and bool(open_calls)
+        and all(stands(job, one) is Standing.WAITING for one in open_calls)
+    )
 
 
 def _must_wait_for_the_first(job: Job) -> bool:

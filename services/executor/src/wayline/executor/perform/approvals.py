@@ -30,31 +30,36 @@ async def ask_approval(run: JobRun, action: AskApproval) -> Iterable[Draft]:
     """Append what people are asked, before anything of the step runs."""
     for call in action.calls:
         definition = run.writer.job.tools.definition(call.meant.tool)
-        run.writer.note_all([_requested(run, call, definition)])
+        run.writer.note_all([requested(run, call, definition)])
     await run.writer.append(Failpoint.EXECUTOR_APPROVAL_BEFORE, Failpoint.EXECUTOR_APPROVAL_AFTER)
     return ()
 
 
 async def end_denied(run: JobRun, action: EndDenied) -> Iterable[Draft]:
     """End calls that nobody approved: the model reads why."""
-    return [_failed(run.writer.job, call, "denied", _denial(run.writer.job, call)) for call in action.calls]
+    return [denied(run.writer.job, call) for call in action.calls]
+
+
+def denied(job: Job, call: Call) -> Draft:
+    """Return the end of a call that nobody approved."""
+    return failed(job, call, "denied", _denial(job, call))
 
 
 def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
     """Return what becomes of a call whose tool has changed: it is asked for anew, by the definition that there is."""
     job, definition, tool = run.writer.job, changed.definition, call.meant.tool
     if definition is None:
-        return [_failed(job, call, "unknown_tool", f"there is no tool {tool!r} any more")]
+        return [failed(job, call, "unknown_tool", f"there is no tool {tool!r} any more")]
     if wrong := rules.arguments_problem(definition, rules.arguments_of(job, call)):
-        return [_failed(job, call, "invalid_arguments", f"{tool}: {wrong}")]
+        return [failed(job, call, "invalid_arguments", f"{tool}: {wrong}")]
     told = [] if definition == job.tools.definition(tool) else [draft(e.ToolsDiscovered, tools=(definition,))]
     if told and rules.cause(job, definition) is None and job.tools.approval(call.wanted.call) is None:
         # A read of which the job did not know that it is one: now it does, and the call goes on.
         return told
-    return [*told, _requested(run, call, definition)]
+    return [*told, requested(run, call, definition)]
 
 
-def _requested(run: JobRun, call: Call, definition: ToolDefinition | None) -> Draft:
+def requested(run: JobRun, call: Call, definition: ToolDefinition | None, *, program: str | None = None) -> Draft:
     """Return the question whether a call may be made, bound to all that it rests on."""
     job, tool = run.writer.job, call.meant.tool
     asked_before = job.tools.approval(call.wanted.call)
@@ -76,10 +81,13 @@ def _requested(run: JobRun, call: Call, definition: ToolDefinition | None) -> Dr
         why=why,
         reason=rules.reason(job, tool, why),
         expires_at=expiry(run),
+        program=program,
+        given=None if program is None or arguments == call.meant.arguments else call.meant.arguments,
     )
 
 
-def _failed(job: Job, call: Call, code: Any, message: str) -> Draft:
+def failed(job: Job, call: Call, code: Any, message: str) -> Draft:
+    """Return the end of a call that was not made."""
     named = {"step": job.model.step, "call": call.wanted.call, "tool": call.meant.tool}
     error = ToolError(code=code, message=message)
     return draft(e.ToolCompleted, _span(job, call), **named, status="failed", error=error)

@@ -15,14 +15,24 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.executor.decide.actions import RunProgram, SettleCalls
-from wayline.executor.decide.approvals import cause
+from wayline.executor.decide.approvals import MAY_RUN, Standing, stands
 from wayline.executor.decide.next_action import begun_calls, in_order
 from wayline.executor.hold.held_job import Cancelled, HandBack
 from wayline.executor.hold.log_writer import Draft, draft
-from wayline.executor.perform.approvals import Changed
+from wayline.executor.perform.approvals import Changed, denied, failed, requested
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.tool_calls import Again, call_tool, ended, intend, next_key, settle_calls
-from wayline.executor.prompt.programs import CHANGED, NEEDS_APPROVAL, answer_of, code_of, refused, reply_of, stubs_of
+from wayline.executor.prompt.programs import (
+    CHANGED,
+    WITHDRAWN,
+    answer_of,
+    code_calls,
+    code_of,
+    logged_arguments,
+    refused,
+    reply_of,
+    stubs_of,
+)
 from wayline.journal import Call
 from wayline.sandbox import (
     Completed,
@@ -131,64 +141,77 @@ class _Running:
             return None
 
     async def _call_ready(self, turn: Suspended) -> list[Call]:
-        """Write the intents of calls that may begin, then begin them; return those that are refused instead.
+        """Write the questions and intents of calls, then begin those that may; return those that were denied.
 
         Results that were noted before share their record.
         """
-        ready = self._ready(turn)
+        calls = self._waiting(turn)
+        asks = self._ask([call for call, how in calls if how is Standing.NEEDED])
         results = bool(self._run.writer.job.code.outcomes)
-        points = (
-            (Failpoint.EXECUTOR_CODE_RESULT_BEFORE, Failpoint.EXECUTOR_CODE_RESULT_AFTER)
-            if results
-            else (Failpoint.EXECUTOR_CODE_INTENT_BEFORE, Failpoint.EXECUTOR_CODE_INTENT_AFTER)
-        )
+        turned_down = [self._denied(call) for call, how in calls if how is Standing.DENIED]
+        ready = [self._intend(call) for call in self._may_begin(calls)]
         # A cancel may end this step, but not half an append: whether the record is in must be known.
-        await asyncio.shield(self._run.writer.append(*points))
+        await asyncio.shield(self._run.writer.append(*_points(asks=asks, results=results)))
         for call in ready:
-            if call.done is None:
-                self._calling[asyncio.ensure_future(self._made(call))] = call
-        return [call for call in ready if call.done is not None]
+            self._calling[asyncio.ensure_future(self._made(call))] = call
+        return turned_down
 
     async def _made(self, call: Call) -> ToolReply | Again:
         came = await call_tool(self._run, call)
         return refused(CHANGED) if isinstance(came, Changed) else came
 
-    def _ready(self, turn: Suspended) -> list[Call]:
-        """Return the calls that may begin now, each with its intent noted."""
+    def _waiting(self, turn: Suspended) -> list[tuple[Call, Standing]]:
+        """Return the calls that the program waits for and that are not under way, and how each stands."""
         job = self._run.writer.job
         under_way = {call.wanted.call for call in self._calling.values()}
-        waiting = [call for call in turn.pending if job.code.named(call.number) not in under_way]
-        known = [job.code.call(job.code.named(call.number)) for call in waiting]
-        free = [call for call, one in zip(waiting, known, strict=True) if one is None or not one.undecided]
-        ordered = in_order(job, [*self._calling.values(), *(_as_call(call) for call in free)])
-        room = 1 if ordered else CALLS_AT_ONCE_MAX
-        return [self._intend(call) for call in free[: max(0, room - len(self._calling))]]
+        named = [(job.code.named(asked.number), asked) for asked in turn.pending]
+        calls = [job.code.call(name) or _as_call(asked, name) for name, asked in named if name not in under_way]
+        return [(call, stands(job, call)) for call in calls]
 
-    def _intend(self, asked: ProgramCall) -> Call:
-        """Return a call of the program with its key, noted as an intent unless the log has it."""
+    def _may_begin(self, calls: list[tuple[Call, Standing]]) -> list[Call]:
+        """Return the calls for which there is room now; in order, none goes before one that waits for a person."""
         job = self._run.writer.job
-        name = job.code.named(asked.number)
-        known = job.code.call(name)
-        if known is not None and not (known.decision and known.decision.outcome == "retry"):
-            return known
-        definition = job.tools.definition(asked.tool)
+        assert job.routing.config is not None
+        free = [call for call, how in calls if how in MAY_RUN]
+        if job.routing.config.tools_in_order and calls and calls[0][1] not in MAY_RUN:
+            return []
+        room = 1 if in_order(job, [*self._calling.values(), *free]) else CALLS_AT_ONCE_MAX
+        return free[: max(0, room - len(self._calling))]
+
+    def _ask(self, calls: list[Call]) -> bool:
+        """Note the question whether each of these calls may be made; return whether there is one."""
+        for call in calls:
+            definition = self._run.writer.job.tools.definition(call.meant.tool)
+            self._run.writer.note_all([requested(self._run, call, definition, program=self._call.wanted.call)])
+        return bool(calls)
+
+    def _denied(self, call: Call) -> Call:
+        """Return a call that nobody approved with its end, noted."""
+        self._run.writer.note_all([denied(self._run.writer.job, call)])
+        return self._noted(call)
+
+    def _intend(self, call: Call) -> Call:
+        """Return a call of the program with its key, noted as an intent unless the log has it."""
+        job, name = self._run.writer.job, call.wanted.call
+        if call.key is not None and not (call.decision and call.decision.outcome == "retry"):
+            return call
+        definition = job.tools.definition(call.meant.tool)
         self._run.writer.note(
             e.ToolRequested,
             ids.tool_span(job.tenant, job.job_id, self._step, name),
             step=self._step,
             call=name,
-            tool=asked.tool,
-            arguments=asked.arguments,
+            tool=call.meant.tool,
+            arguments=logged_arguments(job, call),
             effect=definition.effect if definition else Effect.ONCE,
-            key=next_key(known.key) if known and known.key else ids.tool_key(job.tenant, job.job_id, self._step, name),
+            key=next_key(call.key) if call.key else ids.tool_key(job.tenant, job.job_id, self._step, name),
             program=self._call.wanted.call,
         )
-        noted = self._run.writer.job.code.call(name)
+        return self._noted(call)
+
+    def _noted(self, call: Call) -> Call:
+        noted = self._run.writer.job.code.call(call.wanted.call)
         assert noted is not None
-        if known is None and cause(job, definition) is not None:
-            # A program cannot be approved as a whole: this is the place where a call in it would ask and be suspended.
-            self._run.writer.note_all([ended(self._run, self._step, noted, refused(NEEDS_APPROVAL))])
-            noted = self._run.writer.job.code.call(name) or noted
         return noted
 
     async def _results(self) -> list[Call]:
@@ -236,34 +259,36 @@ class _Running:
 
     async def diverged(self, error: Diverged) -> Iterable[Draft]:
         """Settle what the program has begun, and end it."""
-        calls = tuple(call for call in self._run.writer.job.code.program_calls if call.done is None)
+        calls = tuple(call for call in self._run.writer.job.code.program_calls if call.key and call.done is None)
         settled = await settle_calls(self._run, SettleCalls(calls, "diverged")) if calls else ()
         self._run.writer.note_all(settled)
         return self._ended("diverged", reply_of(Failed("stopped", str(error))))
 
+    def _withdraw(self) -> None:
+        """Note the end of calls whose approval the program does not wait for any more."""
+        job = self._run.writer.job
+        waiting = (call for call in job.code.program_calls if call.done is None and call.key is None)
+        self._run.writer.note_all([failed(job, call, "cancelled", WITHDRAWN) for call in waiting])
+
     def _ended(self, status: str, reply: ToolReply) -> tuple[Draft, ...]:
-        code = self._run.writer.job.code
+        self._withdraw()
+        job = self._run.writer.job
         took_ms = (time.monotonic() - self._since_s) * 1_000
-        calls = tuple(
-            e.CodeCall(
-                number=self._number(call),
-                call=call.wanted.call,
-                tool=call.meant.tool,
-                arguments=call.meant.arguments,
-                status=call.done.status,
-                size_bytes=call.done.size_bytes,
-                duration_ms=call.done.duration_ms,
-            )
-            for call in code.program_calls
-            if call.done is not None
-        )
         named = {"step": self._step, "call": self._call.wanted.call}
         reply = reply.model_copy(update={"duration_ms": took_ms})
         return (
-            draft(e.CodeCompleted, self._call.span, **named, status=status, calls=calls),
+            draft(e.CodeCompleted, self._call.span, **named, status=status, calls=code_calls(job)),
             ended(self._run, self._step, self._call, reply),
         )
 
 
-def _as_call(asked: ProgramCall) -> Call:
-    return Call(ToolCall(call=str(asked.number), tool=asked.tool, arguments=asked.arguments))
+def _as_call(asked: ProgramCall, name: str) -> Call:
+    return Call(ToolCall(call=name, tool=asked.tool, arguments=asked.arguments))
+
+
+def _points(*, asks: bool, results: bool) -> tuple[Failpoint, Failpoint]:
+    if asks:
+        return Failpoint.EXECUTOR_APPROVAL_BEFORE, Failpoint.EXECUTOR_APPROVAL_AFTER
+    if results:
+        return Failpoint.EXECUTOR_CODE_RESULT_BEFORE, Failpoint.EXECUTOR_CODE_RESULT_AFTER
+    return Failpoint.EXECUTOR_CODE_INTENT_BEFORE, Failpoint.EXECUTOR_CODE_INTENT_AFTER

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.tools import Effect, ToolError, ToolReply
 from wayline.executor.prompt.builtin_tools import OWN
@@ -13,9 +14,9 @@ from wayline.llm.tokens import estimate
 from wayline.sandbox import Answer, Completed, Failed, Raised, Returned, Stubs, make_stubs
 
 NOTHING = "[The program has no value and printed nothing: end it with an expression.]"
-NEEDS_APPROVAL = "a person has to approve each call of this tool: call it directly, outside of a program"
 CHANGED = "the tool has changed since it was listed: call it directly, outside of a program"
-_RAISED = {"timeout": "TimeoutError", "invalid_arguments": "ValueError"}
+WITHDRAWN = "its program ended before anybody decided, so it was not made"
+_RAISED = {"timeout": "TimeoutError", "invalid_arguments": "ValueError", "denied": "PermissionError"}
 """The exception that each error of a tool is in a program; any other is a RuntimeError."""
 
 
@@ -39,6 +40,29 @@ def answer_of(call: Call) -> Answer:
         return Returned(_value(call.done.content))
     kind: Any = _RAISED.get(error.code, "RuntimeError") if error else "RuntimeError"
     return Raised(error.message if error else call.done.content, kind)
+
+
+def logged_arguments(job: Job, call: Call) -> dict[str, Any]:
+    """Return the arguments of a call as the log has them: as they were approved, else as the program gave them."""
+    approval = job.tools.approval(call.wanted.call)
+    return approval.arguments if approval is not None else call.meant.arguments
+
+
+def code_calls(job: Job) -> tuple[e.CodeCall, ...]:
+    """Return the ended calls of a job's program."""
+    return tuple(
+        e.CodeCall(
+            number=job.code.number(call.wanted.call),
+            call=call.wanted.call,
+            tool=call.meant.tool,
+            arguments=logged_arguments(job, call),
+            status=call.done.status,
+            size_bytes=call.done.size_bytes,
+            duration_ms=call.done.duration_ms,
+        )
+        for call in job.code.program_calls
+        if call.done is not None
+    )
 
 
 def _value(content: str) -> Any:

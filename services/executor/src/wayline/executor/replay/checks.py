@@ -11,7 +11,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.executor.decide import actions as a
 from wayline.executor.decide.approvals import arguments_of
-from wayline.executor.decide.next_action import decide
+from wayline.executor.decide.next_action import decide, is_program
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
@@ -141,8 +141,13 @@ def injected(place: Place, event: e.ContextInjected) -> Difference | None:
 
 def tool_requested(place: Place, event: e.ToolRequested) -> Difference | None:
     """Compare a tool call with what the model wanted."""
+    if event.program is not None:
+        # Its program asked for it, and a program is not run again here.
+        return None
     action = decide(place.job)
     calls = action.calls if isinstance(action, a.RunTools) else ()
+    if isinstance(action, a.RunProgram):
+        calls = (action.call,)
     call = next((call for call in calls if call.wanted.call == event.call), None)
     if call is None:
         return decided(event, action)
@@ -167,7 +172,9 @@ def approval_requested(place: Place, event: e.ApprovalRequested) -> Difference |
 def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
     """Compare whether the executor itself refuses the call."""
     call = next((call for call in place.job.tools.calls if call.wanted.call == event.call and not call.done), None)
-    refused = refusal(place.job, call.meant) if call is not None and place.job.routing.config is not None else None
+    if call is None or place.job.routing.config is None or is_program(place.job, call):
+        return None
+    refused = refusal(place.job, call.meant)
     if refused is None or refused.error is None or event.status != "success":
         return None
     return Difference("result", f"{event.tool} answers", f"{event.tool} is refused: {refused.error.message}")

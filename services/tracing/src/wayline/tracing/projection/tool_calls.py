@@ -73,7 +73,7 @@ def _call(drafts: JobDrafts, event: CallEvent, step: StepDraft) -> tuple[CallDra
     """Return a tool call within its step, and its span."""
     call = step.calls.setdefault(event.call, CallDraft(event.call, event.tool, {}))
     parent = step.span
-    if isinstance(event, e.ToolRequested) and event.program is not None:
+    if isinstance(event, e.ToolRequested | e.ApprovalRequested) and event.program is not None:
         call.in_program = True
         program = step.calls.get(event.program)
         parent = (program and program.span) or parent
