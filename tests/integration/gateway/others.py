@@ -13,6 +13,7 @@ from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
 from wayline.contracts import models as m
+from wayline.contracts import schedules as c
 from wayline.contracts import sessions as s
 from wayline.contracts import tenants as n
 from wayline.contracts import traces as t
@@ -38,6 +39,23 @@ SESSION = s.SessionTurns(
     turns=0,
     created_at=datetime(2026, 5, 1, tzinfo=UTC),
     updated_at=datetime(2026, 5, 1, tzinfo=UTC),
+)
+FIRING = c.Firing(
+    due_at=datetime(2026, 5, 1, tzinfo=UTC),
+    decided_at=datetime(2026, 5, 1, tzinfo=UTC),
+    cause="run",
+    version=1,
+    outcome="fired",
+    job_id="j1",
+)
+SCHEDULE = c.Schedule(
+    name="morning",
+    version=1,
+    cron="0 7 * * *",
+    job=c.ScheduledJob(agent="critic", input="What is new?"),
+    created_at=datetime(2026, 5, 1, tzinfo=UTC),
+    updated_at=datetime(2026, 5, 1, tzinfo=UTC),
+    firings=(FIRING,),
 )
 ROOT = t.Span(
     trace_id="a" * 32,
@@ -83,6 +101,12 @@ ANSWERS: dict[type[Request], Any] = {
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
     s.GetSession: SESSION,
     s.DeleteSession: s.SessionDeleted(deleted=True),
+    c.PutSchedule: SCHEDULE,
+    c.EnableSchedule: SCHEDULE,
+    c.GetSchedule: SCHEDULE,
+    c.ListSchedules: c.ScheduleList(schedules=(SCHEDULE,)),
+    c.DeleteSchedule: c.ScheduleDeleted(deleted=True),
+    c.RunSchedule: FIRING,
     b.ListBudgets: b.BudgetList(budgets=(BUDGET,), job_budget_usd=Decimal("0.10")),
     b.PutBudget: BUDGET,
     b.DeleteBudget: b.BudgetDeleted(deleted=True),

@@ -27,6 +27,9 @@ class Failpoint(StrEnum):
     ROUTER_WAKE_AFTER = "router.wake.after"
     ROUTER_TURN_BEFORE = "router.turn.before"
     ROUTER_TURN_AFTER = "router.turn.after"
+    ROUTER_FIRING_BEFORE = "router.firing.before"
+    ROUTER_FIRING_AFTER = "router.firing.after"
+    ROUTER_FIRED_AFTER = "router.fired.after"
 
     EXECUTOR_CLAIM_BEFORE = "executor.claim.before"
     EXECUTOR_CLAIM_AFTER = "executor.claim.after"

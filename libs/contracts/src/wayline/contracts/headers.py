@@ -14,6 +14,8 @@ CALLER = "Wayline-Caller"
 """The `traceparent` that whoever called the gateway sent: a link in the job's trace, never its parent."""
 CLAIMS = "Wayline-Claims"
 """Present when fields of the body were moved to the object store (claim check)."""
+SCHEDULE_NAME = "Wayline-Schedule-Name"
+"""On a submission: the schedule that fired; the router looks up whether it did."""
 ERROR = "Wayline-Error"
 """On a reply: the error code; the body is then a Problem."""
 

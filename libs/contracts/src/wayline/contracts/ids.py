@@ -59,6 +59,17 @@ def job_span(tenant: str, job_id: str) -> str:
     return span_id(tenant, job_id, "job")
 
 
+def schedule_span(tenant: str, uid: str, version: int) -> tuple[str, str]:
+    """Return the ids of the trace and the span that stand for a version of a schedule."""
+    digest = sha256(f"wayline/schedule/{tenant}/{uid}/{version}".encode()).hexdigest()
+    return digest[:32], digest[32:48]
+
+
+def firing_job(tenant: str, uid: str, version: int, moment: str) -> str:
+    """Return the id of the job that a schedule submits for a moment: the same whichever router does it."""
+    return f"job_{sha256(f'wayline/firing/{tenant}/{uid}/{version}/{moment}'.encode()).hexdigest()[:20]}"
+
+
 def step_span(tenant: str, job_id: str, step: int) -> str:
     """Return the id of a step's span."""
     return span_id(tenant, job_id, "step", step)

@@ -160,6 +160,15 @@ class Turn(Frozen):
     after: str | None = Field(default=None, description="The job before it, whatever became of that; None: the first.")
 
 
+class FiredBy(Frozen):
+    """The schedule that a job was submitted by, and the moment that it was submitted for."""
+
+    schedule: str
+    version: int
+    due_at: datetime
+    missed: int = Field(default=0, description="Earlier moments that passed without a job.")
+
+
 class Carried(Frozen):
     """A record of a job's log as it stands there."""
 
@@ -413,6 +422,7 @@ class JobView(Frozen):
     ended_at: datetime | None = None
     trace_id: str | None = None
     origin: Origin | None = Field(default=None, description="Where it branched off another job.")
+    schedule: FiredBy | None = Field(default=None, description="The schedule that submitted it; None: none did.")
     fingerprint: str | None = Field(
         default=None, description="Of a failed job: the same for all that failed of one cause."
     )

@@ -12,7 +12,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
-from wayline.contracts.jobs import Failure, Origin, Route, Status, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import Failure, FiredBy, Origin, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
@@ -31,6 +31,8 @@ class Life(NamedTuple):
     reply_to: str | None = None
     origin: Origin | None = None
     """Where it branched off another job."""
+    schedule: FiredBy | None = None
+    """The schedule that submitted it."""
     created_at: datetime | None = None
     deadline: datetime | None = None
     """When its time is over; the time that it was parked is not its own."""

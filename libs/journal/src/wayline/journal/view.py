@@ -36,5 +36,6 @@ def view(job: Job) -> JobView:
         ended_at=job.life.ended_at,
         trace_id=ids.trace_id(job.tenant, job.job_id),
         origin=job.life.origin,
+        schedule=job.life.schedule,
         fingerprint=failure_fingerprint(job),
     )

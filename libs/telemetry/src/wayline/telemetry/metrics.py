@@ -119,3 +119,6 @@ budget_usd = Gauge(
 budget_alerts = Counter(
     "wayline_budget_alerts_total", "Thresholds that budgets have reached, once a window.", ["tenant", "budget"]
 )
+schedule_firings = Counter(
+    "wayline_schedule_firings_total", "Moments of schedules that were decided: fired, skipped.", ["outcome"]
+)

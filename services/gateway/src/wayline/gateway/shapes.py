@@ -415,7 +415,7 @@ class KeyBody(Body):
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=5)] = Field(
         default=("read", "write"),
         description="`read`; `write`: jobs and documents; `approve`: tool calls that wait for a person; `admin`: the "
-        "tenant's agents, models, budgets, dead letters and keys; `operator`: all tenants and their keys.",
+        "tenant's agents, models, schedules, budgets, dead letters and keys; `operator`: all tenants and their keys.",
     )
     expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
         default=None, description="When it stops working; null: when it is revoked."

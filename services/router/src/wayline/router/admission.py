@@ -19,7 +19,7 @@ from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobParked, JobRouted, JobSubmitted, SpanRef
-from wayline.contracts.jobs import REPLY_TO_MAX, TURN, Failure, Route, SubmitJob, Turn, Waiting, may_reply_to
+from wayline.contracts.jobs import REPLY_TO_MAX, TURN, Failure, FiredBy, Route, SubmitJob, Turn, Waiting, may_reply_to
 from wayline.contracts.money import dollars
 from wayline.routing import Decision, RoutingInput, choose_limits
 from wayline.routing.rules import DEFAULT_CAP, shown
@@ -142,7 +142,13 @@ def caller_of(delivery: Delivery, tenant: str, job_id: str) -> str | None:
 
 
 def submitted(
-    job: SubmitJob, job_id: str, delivery: Delivery, at: datetime, *, turn: Turn | None = None
+    job: SubmitJob,
+    job_id: str,
+    delivery: Delivery,
+    at: datetime,
+    *,
+    turn: Turn | None = None,
+    schedule: FiredBy | None = None,
 ) -> JobSubmitted:
     """Return a log's first event."""
     subject = delivery.headers.get(h.REPLY_TO)
@@ -157,6 +163,7 @@ def submitted(
         reply_to=subject if subject and may_reply_to(job.tenant, subject) else None,
         caller=caller_of(delivery, job.tenant, job_id),
         turn=turn,
+        schedule=schedule,
     )
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, budgets, models, sessions, tenants
+from wayline.contracts import agents, budgets, models, schedules, sessions, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, SubmitJob
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
 from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.firings import Firings
+from wayline.router.adapters.schedules import ScheduleLimits, Schedules
 from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import ShareLimits, Shares
 from wayline.router.adapters.signal_share import SignalShare
@@ -66,6 +68,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
     turns = Turns(bus, store, waiting_max=settings.turns_waiting_max)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
+    firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
+    planned = Schedules(
+        bus, store, firings, ScheduleLimits(settings.schedules_max, settings.schedules_least_interval_s)
+    )
     router = Router(
         bus,
         tables,
@@ -79,6 +85,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         signal_share=signal_share,
         shares=shares,
         ticket_lanes=TicketLanes(bus),
+        firings=firings,
         default_model=settings.default_model,
     )
     return Service(
@@ -93,9 +100,10 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *_asks_about_money(money),
             *_asks_about_tenants(known),
             *_asks_about_sessions(turns),
+            *_asks_about_schedules(planned),
             asks(tenants.NoteStored, shares.on_stored),
         ],
-        parts=[waker, availability, usage, signal_share, shares],
+        parts=[waker, availability, usage, signal_share, shares, firings],
         reports_stored=False,
         needs={"postgres": store.check},
         close=store.close,
@@ -190,6 +198,17 @@ def _asks_about_sessions(turns: Turns) -> list[Ask[Any]]:
         asks(sessions.ListSessions, turns.on_list),
         asks(sessions.GetSession, turns.on_get),
         asks(sessions.DeleteSession, turns.on_delete),
+    ]
+
+
+def _asks_about_schedules(planned: Schedules) -> list[Ask[Any]]:
+    return [
+        asks(schedules.PutSchedule, planned.on_put),
+        asks(schedules.EnableSchedule, planned.on_enable),
+        asks(schedules.GetSchedule, planned.on_get),
+        asks(schedules.ListSchedules, planned.on_list),
+        asks(schedules.DeleteSchedule, planned.on_delete),
+        asks(schedules.RunSchedule, planned.on_run),
     ]
 
 

@@ -42,6 +42,7 @@ from wayline.router.adapters.attachments import Attachments, fixed
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
 from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.firings import Firings
 from wayline.router.adapters.log_capacity import LogCapacity
 from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import TENANT_FULL, Shares
@@ -80,6 +81,7 @@ class Router:
         signal_share: SignalShare,
         shares: Shares,
         ticket_lanes: TicketLanes,
+        firings: Firings,
         default_model: str,
     ) -> None:
         self._bus = bus
@@ -95,6 +97,7 @@ class Router:
         self._signal_share = signal_share
         self._shares = shares
         self._ticket_lanes = ticket_lanes
+        self._firings = firings
         self._default_model = default_model
 
     async def on_submit(self, job: SubmitJob, delivery: Delivery) -> list[Message]:
@@ -138,7 +141,8 @@ class Router:
         reach(Failpoint.ROUTER_RESERVE_AFTER)
         if admitted is None:
             raise _no_agent(job.agent)
-        first = admission.submitted(job, job_id, delivery, now(), turn=admitted.turn)
+        schedule = await self._firings.fired_by(job.tenant, job_id, delivery)
+        first = admission.submitted(job, job_id, delivery, now(), turn=admitted.turn, schedule=schedule)
         record = await self._first_record(first, admitted, branched)
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
@@ -252,7 +256,9 @@ class Router:
         turn = None
         if found.has_log and job.session_id is not None:
             turn = await self._turns.turn_of(job.tenant, found.job_id)
-        first = admission.submitted(job, found.job_id, delivery, now(), turn=turn)
+        await self._firings.note_refused(job.tenant, found.job_id, delivery, f"{code}: {reason}")
+        schedule = await self._firings.fired_by(job.tenant, found.job_id, delivery)
+        first = admission.submitted(job, found.job_id, delivery, now(), turn=turn, schedule=schedule)
         record = admission.refused(first, Failure(code=code, message=reason))
         if code == TENANT_FULL:
             record = admission.refused(admission.without_input(first), Failure(code=code, message=reason))

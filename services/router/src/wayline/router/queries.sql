@@ -305,3 +305,91 @@ ORDER BY updated_at DESC, session_id DESC LIMIT $6;
 
 -- name: forget_session
 SELECT deleted, open_job FROM forget_session($1, $2);
+
+-- name: now
+SELECT clock_timestamp();
+
+-- name: list_schedules
+SELECT * FROM schedules WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3;
+
+-- name: get_schedule
+SELECT * FROM schedules WHERE tenant = $1 AND name = $2;
+
+-- name: lock_schedule
+SELECT * FROM schedules WHERE tenant = $1 AND name = $2 FOR UPDATE;
+
+-- name: count_schedules
+SELECT count(*) FROM schedules WHERE tenant = $1;
+
+-- name: create_schedule
+INSERT INTO schedules (tenant, name, uid, config, next_at) VALUES ($1, $2, $3, $4, $5) RETURNING *;
+
+-- name: change_schedule
+UPDATE schedules SET version = version + 1, config = $3, next_at = $4, updated_at = now()
+WHERE tenant = $1 AND name = $2 RETURNING *;
+
+-- name: delete_schedule
+DELETE FROM schedules WHERE tenant = $1 AND name = $2;
+
+-- name: due_schedules
+-- A disabled tenant's wait: once it is enabled again, they are late like those of a router that was away.
+SELECT schedules.*, clock_timestamp() AS moment FROM schedules JOIN tenants USING (tenant)
+WHERE next_at <= clock_timestamp() AND disabled_at IS NULL
+ORDER BY next_at LIMIT $1;
+
+-- name: last_firing
+SELECT job_id, decided_at FROM firings
+WHERE tenant = $1 AND uid = $2 AND outcome = 'fired' AND cause = 'due' ORDER BY due_at DESC LIMIT 1;
+
+-- name: decide_firing
+-- Only by the plan that was seen: what was changed, deleted or decided since is left alone.
+WITH planned AS (
+    UPDATE schedules SET next_at = $6
+    WHERE tenant = $1 AND name = $2 AND uid = $3 AND version = $4 AND next_at = $5
+    RETURNING tenant, name, uid, version
+)
+INSERT INTO firings (
+    tenant, job_id, schedule, uid, version, due_at, decided_at, cause, outcome, reason, missed, submission
+)
+SELECT tenant, $7, name, uid, version, $8, clock_timestamp(), 'due', $9, $10, $11, $12 FROM planned
+ON CONFLICT (tenant, job_id) DO NOTHING
+RETURNING *;
+
+-- name: run_schedule
+-- The same firing again is the one that there is.
+WITH made AS (
+    INSERT INTO firings (tenant, job_id, schedule, uid, version, due_at, decided_at, cause, outcome, submission)
+    SELECT tenant, $3, name, uid, version, clock_timestamp(), clock_timestamp(), 'run', 'fired', $4
+    FROM schedules WHERE tenant = $1 AND name = $2
+    ON CONFLICT (tenant, job_id) DO NOTHING
+    RETURNING *
+)
+SELECT * FROM made UNION ALL SELECT * FROM firings WHERE tenant = $1 AND job_id = $3;
+
+-- name: unsent_firings
+-- Left by a router that died, or that the bus refused; not those that another router has in hand right now.
+SELECT * FROM firings
+WHERE submission IS NOT NULL AND decided_at < clock_timestamp() - make_interval(secs => $1)
+ORDER BY decided_at LIMIT $2;
+
+-- name: firing_sent
+UPDATE firings SET submission = NULL WHERE tenant = $1 AND job_id = $2;
+
+-- name: firing_refused
+UPDATE firings SET outcome = 'refused', reason = $3 WHERE tenant = $1 AND job_id = $2;
+
+-- name: firing_of_job
+SELECT schedule, version, due_at, missed FROM firings WHERE tenant = $1 AND job_id = $2;
+
+-- name: firings_of_schedules
+SELECT found.* FROM unnest($2::text[]) AS asked (uid)
+CROSS JOIN LATERAL (
+    SELECT * FROM firings WHERE tenant = $1 AND firings.uid = asked.uid
+    ORDER BY due_at DESC, decided_at DESC LIMIT $3
+) AS found;
+
+-- name: forget_firings
+DELETE FROM firings WHERE (tenant, job_id) IN (
+    SELECT tenant, job_id FROM firings
+    WHERE decided_at < clock_timestamp() - make_interval(days => $1) AND submission IS NULL LIMIT $2
+);

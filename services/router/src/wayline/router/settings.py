@@ -57,6 +57,17 @@ class Settings(EnvironmentSettings, EndpointSettings):
     usage_every_s: float = Field(
         default=5.0, gt=0, description="How often what an agent's ended jobs used is written, and read for predictions."
     )
+    schedules_every_s: float = Field(default=1.0, gt=0, description="How often due schedules are looked for.")
+    schedules_max: int = Field(default=1_000, ge=0, description="Schedules that a tenant may have.")
+    schedules_least_interval_s: float = Field(
+        default=60.0, ge=0, description="The least time between two firings of a schedule."
+    )
+    schedules_missed_max_s: float = Field(
+        default=86_400.0,
+        ge=0,
+        le=7 * 86_400,
+        description="How late a missed firing is still made up for; one that is older is skipped.",
+    )
     budgets_every_s: float = Field(
         default=2.0, gt=0, description="How often waiting jobs are looked for that fit their budget again."
     )

@@ -32,6 +32,7 @@ UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
 # Letters without a tenant are of the version before.
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE)
 TELL_STORED = "tenants.stored.*"
+SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ IDENTITIES = {
                 *(f"models.{verb}.*" for verb in ("list", "put", "delete", "providers")),
                 *(f"budgets.{verb}.*" for verb in ("list", "put", "delete")),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
+                *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 "tools.list.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 "jobs.list.*",
@@ -121,6 +123,8 @@ IDENTITIES = {
             "router",
             publish=(
                 *COMMON,
+                # Of its schedules.
+                "jobs.submit.*",
                 "jobs.run.*.*",
                 "events.*.*",
                 "signals.*.*",
@@ -148,6 +152,7 @@ IDENTITIES = {
                     for verb in ("settle", "extend", "release", "hold", "charge", "list", "put", "delete")
                 ),
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
+                *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 "jobs.plan.*",
             ),
             subscribe=(f"$KV.{PROVIDERS}.>",),
