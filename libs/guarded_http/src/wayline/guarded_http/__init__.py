@@ -1,0 +1,32 @@
+"""HTTP requests to addresses that a model or a tenant chose."""
+
+from wayline.guarded_http.client import Answer, GuardedClient, Limits
+from wayline.guarded_http.errors import (
+    BadStatus,
+    Blocked,
+    GuardedRequestError,
+    InvalidUrl,
+    TimedOut,
+    TooLarge,
+    TooManyRedirects,
+    Undecodable,
+    Unreachable,
+)
+from wayline.guarded_http.policy import PORTS, AddressPolicy
+
+__all__ = [
+    "PORTS",
+    "AddressPolicy",
+    "Answer",
+    "BadStatus",
+    "Blocked",
+    "GuardedClient",
+    "GuardedRequestError",
+    "InvalidUrl",
+    "Limits",
+    "TimedOut",
+    "TooLarge",
+    "TooManyRedirects",
+    "Undecodable",
+    "Unreachable",
+]

@@ -1,0 +1,91 @@
+"""Unpack a compressed body as it comes, never further than its limit."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Protocol
+
+ACCEPTED = "gzip, deflate"
+_GZIP = b"\x1f\x8b"
+
+
+class Unpacked(Exception):
+    """The body is longer than its limit."""
+
+
+class Body(Protocol):
+    """Collects a body; `feed` raises Unpacked or zlib.error."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def content(self) -> bytes: ...
+
+
+def body_of(encoding: str, *, max_bytes: int) -> Body:
+    """Return what collects a body of this `Content-Encoding`. Raises ValueError for one that is not read."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            return _Plain(max_bytes)
+        case "gzip" | "x-gzip":
+            return _Compressed(max_bytes, gzip=True)
+        case "deflate":
+            return _Compressed(max_bytes, gzip=False)
+        case _:
+            raise ValueError(encoding)
+
+
+class _Plain:
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        self._parts += chunk
+        if len(self._parts) > self._max_bytes:
+            raise Unpacked
+
+    def content(self) -> bytes:
+        return bytes(self._parts)
+
+
+class _Compressed(_Plain):
+    def __init__(self, max_bytes: int, *, gzip: bool) -> None:
+        super().__init__(max_bytes)
+        self._gzip = gzip
+        self._stream: zlib._Decompress | None = None
+        self._received = 0
+        self._padding = False
+        """What follows the end is not compressed, and means nothing."""
+
+    def feed(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        if self._received > self._max_bytes:
+            raise Unpacked
+        while chunk and not self._padding:
+            self._stream = self._stream or zlib.decompressobj(self._window_bits(chunk[0]))
+            # One byte more than there is room for: the limit is seen without unpacking what is behind it.
+            super().feed(self._stream.decompress(chunk, self._max_bytes - len(self._parts) + 1))
+            chunk = self._stream.unconsumed_tail
+            if self._stream.eof:
+                chunk = self._next_member(self._stream.unused_data)
+
+    def _window_bits(self, first: int) -> int:
+        if self._gzip:
+            return zlib.MAX_WBITS | 16
+        # Some servers send `deflate` without the header that the standard asks for.
+        return zlib.MAX_WBITS if first & 0x0F == 8 else -zlib.MAX_WBITS
+
+    def _next_member(self, rest: bytes) -> bytes:
+        """Begin anew with what follows the end, where that is another gzip member."""
+        if len(rest) < len(_GZIP):
+            return b""
+        if self._gzip and rest.startswith(_GZIP):
+            self._stream = None
+            return rest
+        self._padding = True
+        return b""
+
+    def content(self) -> bytes:
+        if self._stream is not None and not self._stream.eof:
+            raise zlib.error("the body breaks off")
+        return super().content()

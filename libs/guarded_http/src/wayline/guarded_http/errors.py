@@ -1,0 +1,90 @@
+"""Why a guarded request brought no answer.
+
+GuardedRequestError      its `code` is for programs, its text for whoever chose the URL
+├── InvalidUrl               not a URL that is fetched here at all
+├── Blocked                  the host, the address or the port is not to be reached from here
+├── TooManyRedirects
+├── Unreachable              no such name, no connection, a broken answer
+├── TimedOut
+├── TooLarge
+├── Undecodable              the answer is compressed in a way that is not read, or wrongly
+└── BadStatus                an answer, with a status of 400 or more
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class GuardedRequestError(Exception):
+    """A request that brought no answer that can be used."""
+
+    code: ClassVar[str] = "unreachable"
+
+
+class InvalidUrl(GuardedRequestError):
+    """Not a URL that is fetched here."""
+
+    code = "invalid_url"
+
+
+class Blocked(GuardedRequestError):
+    """The host, the address or the port is not to be reached from here."""
+
+    code = "blocked"
+
+
+class TooManyRedirects(GuardedRequestError):
+    """One redirect after the other."""
+
+    code = "too_many_redirects"
+
+
+class Unreachable(GuardedRequestError):
+    """No such name, no connection, or an answer that broke off."""
+
+    code = "unreachable"
+
+
+class TimedOut(GuardedRequestError):
+    """The whole of it took too long."""
+
+    code = "timeout"
+
+    def __init__(self, host: str, *, after_s: float) -> None:
+        super().__init__(f"{host} did not answer in full within {after_s:g} s")
+
+
+class TooLarge(GuardedRequestError):
+    """The body is above the limit, as it is sent or once it is unpacked."""
+
+    code = "too_large"
+
+    def __init__(self, host: str, *, max_bytes: int) -> None:
+        super().__init__(f"the answer of {host} is larger than {max_bytes} bytes")
+
+
+class Undecodable(GuardedRequestError):
+    """The body is compressed in a way that is not read here, or is damaged."""
+
+    code = "undecodable"
+
+
+class BadStatus(GuardedRequestError):
+    """An answer with a status of 400 or more."""
+
+    code = "bad_status"
+
+    def __init__(self, host: str, status: int, *, headers: Mapping[str, str], content: bytes) -> None:
+        super().__init__(f"{host} answered with status {status}")
+        self.status = status
+        self.headers = headers
+        """By their names in small letters."""
+        self.content = content
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """Return how long the server asks to be left alone, where it gives seconds."""
+        value = self.headers.get("retry-after", "").strip()
+        return float(value) if value.isdecimal() and len(value) < 10 else None

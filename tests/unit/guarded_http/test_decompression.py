@@ -1,0 +1,61 @@
+"""Compressed bodies are unpacked up to their limit and no further."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+
+from wayline.guarded_http.decompression import Unpacked, body_of
+
+TEXT = b"All is well. " * 1_000
+
+
+def fed(encoding: str, sent: bytes, *, max_bytes: int = 1_000_000, step: int = 100) -> bytes:
+    body = body_of(encoding, max_bytes=max_bytes)
+    for at in range(0, len(sent), step):
+        body.feed(sent[at : at + step])
+    return body.content()
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    ("encoding", "sent"),
+    [
+        ("", TEXT),
+        ("identity", TEXT),
+        ("gzip", gzip.compress(TEXT)),
+        ("GZip", gzip.compress(TEXT[:100]) + gzip.compress(TEXT[100:])),
+        ("gzip", gzip.compress(TEXT) + b"\0\0\0"),
+        ("deflate", zlib.compress(TEXT)),
+        ("deflate", zlib.compress(TEXT)[2:-4]),
+    ],
+    ids=["none", "identity", "gzip", "gzip in two members", "gzip with padding", "deflate", "deflate without header"],
+)
+def test_a_body_is_unpacked_as_it_comes(encoding: str, sent: bytes, step: int):
+    assert fed(encoding, sent, step=step) == TEXT
+
+
+@pytest.mark.parametrize("sent", [gzip.compress(TEXT)[:-9], b"\x1f\x8bnonsense", b"plain text"])
+def test_a_damaged_body_is_no_body(sent: bytes):
+    with pytest.raises(zlib.error):
+        fed("gzip", sent)
+
+
+def test_an_encoding_that_is_not_read_is_refused():
+    for encoding in ("br", "gzip, gzip", "zstd", "compress"):
+        with pytest.raises(ValueError, match=encoding):
+            body_of(encoding, max_bytes=10)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_bomb_is_unpacked_no_further_than_its_limit(encoding: str):
+    bomb = b"\0" * 50_000_000
+    sent = gzip.compress(bomb) if encoding == "gzip" else zlib.compress(bomb)
+    body = body_of(encoding, max_bytes=1_000_000)
+
+    with pytest.raises(Unpacked):
+        body.feed(sent)
+
+    assert len(body._parts) == 1_000_001  # type: ignore[attr-defined]
