@@ -15,6 +15,7 @@ from wayline.contracts import knowledge as k
 from wayline.contracts import models as m
 from wayline.contracts import schedules as c
 from wayline.contracts import sessions as s
+from wayline.contracts import tenant_settings as ts
 from wayline.contracts import tenants as n
 from wayline.contracts import traces as t
 from wayline.contracts.base import Request
@@ -100,6 +101,8 @@ ANSWERS: dict[type[Request], Any] = {
     t.ListJobs: t.JobPage(jobs=()),
     s.ListSessions: s.SessionPage(sessions=(SESSION,)),
     s.GetSession: SESSION,
+    ts.GetSettings: ts.SettingsInForce(),
+    ts.ChangeSettings: ts.SettingsInForce(max_steps=8),
     s.DeleteSession: s.SessionDeleted(deleted=True),
     c.PutSchedule: SCHEDULE,
     c.EnableSchedule: SCHEDULE,

@@ -62,6 +62,10 @@ class Client:
         """Put a resource."""
         return await self._send("PUT", path, json=body)
 
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Change some fields of a resource."""
+        return await self._send("PATCH", path, json=body)
+
     async def delete(self, path: str) -> Any:
         """Delete a resource."""
         return await self._send("DELETE", path)

@@ -11,6 +11,7 @@ from wayline.contracts.base import Frozen, Request
 from wayline.contracts.chat import Part
 from wayline.contracts.ids import Name
 from wayline.contracts.models import Effort
+from wayline.contracts.money import Dollars
 from wayline.contracts.tools import Ask
 
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}|\{[A-Za-z_][\w.]*\}|\$\{\w+\}|<<\w+>>|%\(\w+\)s")
@@ -32,6 +33,10 @@ Language = Annotated[str, Field(min_length=2, max_length=40, pattern=r"^[A-Za-z]
 
 Instructions = Annotated[str, Field(max_length=100_000), AfterValidator(_static)]
 ModelName = Annotated[str, Field(min_length=1, max_length=265)]
+MaxSteps = Annotated[int, Field(ge=1, le=1_000)]
+MaxSeconds = Annotated[float, Field(gt=0, le=14 * 86_400)]
+MaxOutputTokens = Annotated[int, Field(ge=1)]
+MaxCost = Annotated[Dollars, Field(gt=0)]
 
 
 class Routing(Frozen):
@@ -81,6 +86,12 @@ class AgentConfig(Frozen):
         default=None, description="JSON Schema of the final answer, which is then JSON."
     )
     tools: tuple[str, ...] = Field(default=("*",), description="Names or `prefix*` patterns of the tools it may use.")
+    tools_off: tuple[str, ...] = Field(
+        default=(), max_length=100, description="Names or `prefix*` patterns of tools it may not use all the same."
+    )
+    web_search: bool = Field(default=True, description="Let it use tools that search the web or fetch pages.")
+    memory: bool = Field(default=True, description="Let it use tools that keep and find memories.")
+    images: bool = Field(default=True, description="Let it use tools that make or edit images.")
     code: bool = Field(
         default=False, description="Let the model answer with programs that call the tools (see docs/code.md)."
     )
@@ -105,9 +116,23 @@ class AgentConfig(Frozen):
         description="`budgeted`: a call takes at most 20,000 to 40,000 tokens, by the job's complexity; `window`: what "
         "its model's window has room for.",
     )
-    max_steps: int = Field(default=5, ge=1, le=1_000)
-    max_seconds: float = Field(default=600, gt=0, le=14 * 86_400)
-    max_output_tokens: int = Field(default=4_096, ge=1)
+    summarize_results: bool = Field(
+        default=False,
+        description="Have a helper model summarise long tool results; else, and where it cannot, they are shortened.",
+    )
+    show_reasoning: bool = Field(
+        default=False, description="Show what its models let us read of their thinking in the events of its jobs."
+    )
+    max_steps: MaxSteps = 5
+    adapt_steps: bool = Field(
+        default=False,
+        description="Give a job a share of `max_steps` by how complex it looks, as docs/settings.md says.",
+    )
+    max_seconds: MaxSeconds = 600
+    max_output_tokens: MaxOutputTokens = 4_096
+    max_cost_usd: MaxCost | None = Field(
+        default=None, description="What a job may spend that says nothing of it; None: the tenant's settings say."
+    )
 
 
 class Agent(Frozen):
@@ -116,6 +141,11 @@ class Agent(Frozen):
     name: Name
     version: int = Field(ge=1)
     config: AgentConfig
+    inherits: tuple[str, ...] = Field(
+        default=(),
+        description="Fields that it leaves to the tenant's settings; `config` shows what they come to now. Leave them "
+        "out when you save it again.",
+    )
     warnings: tuple[str, ...] = Field(
         default=(), description="What was odd when it was saved, such as tools that do not exist (yet)."
     )

@@ -213,6 +213,8 @@ def _whose(job: SubmitJob, admitted: Admitted) -> str:
     """Return who says what a job may spend."""
     if job.options.budget_usd is not None:
         return "its own options.budget_usd"
+    if admitted.agent.config.max_cost_usd == admitted.cap_usd:
+        return "max_cost_usd of its agent or of the tenant's settings"
     return "a budget for each job" if admitted.cap_set else DEFAULT_CAP
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service, Work, asks, connected, reach
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
-from wayline.contracts import agents, budgets, models, schedules, sessions, tenants
+from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, SubmitJob
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
@@ -22,6 +22,7 @@ from wayline.router.adapters.sessions import Sessions
 from wayline.router.adapters.shares import ShareLimits, Shares
 from wayline.router.adapters.signal_share import SignalShare
 from wayline.router.adapters.tables import Tables
+from wayline.router.adapters.tenant_settings import SettingsTable
 from wayline.router.adapters.tenants import Tenants
 from wayline.router.adapters.ticket_lanes import TicketLanes
 from wayline.router.adapters.turns import Turns
@@ -67,6 +68,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
     turns = Turns(bus, store, waiting_max=settings.turns_waiting_max)
+    chosen = SettingsTable(store, job_budget_usd=settings.job_budget_usd)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
     firings = Firings(bus, store, every_s=settings.schedules_every_s, missed_max_s=settings.schedules_missed_max_s)
     planned = Schedules(
@@ -101,6 +103,8 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
             *_asks_about_tenants(known),
             *_asks_about_sessions(turns),
             *_asks_about_schedules(planned),
+            asks(tenant_settings.GetSettings, chosen.on_get),
+            asks(tenant_settings.ChangeSettings, chosen.on_change),
             asks(tenants.NoteStored, shares.on_stored),
         ],
         parts=[waker, availability, usage, signal_share, shares, firings],

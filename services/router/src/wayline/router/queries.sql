@@ -32,8 +32,12 @@ RETURNING tenant, created_at, disabled_at, disabled_reason;
 WITH asked AS (
     SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::boolean[])
         WITH ORDINALITY AS asked (job_id, agent, user_id, budget_usd, session_id, refuses, place)
+), chosen AS (
+    SELECT (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 ), agent AS (
-    SELECT DISTINCT ON (name) name, version, config FROM agents
+    SELECT DISTINCT ON (name) name, version, config, inherits, settings,
+        coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
+    FROM agents CROSS JOIN chosen
     WHERE tenant = $1 AND name = ANY ($3) AND retired_at IS NULL
     ORDER BY name, version DESC
 ), counted AS (
@@ -51,8 +55,9 @@ WITH asked AS (
     FROM counted GROUP BY job_id
 ), held AS (
     INSERT INTO reservations (tenant, job_id, reserved_usd, agent, user_id, cap_usd, cap_set, reserved_at)
-    SELECT $1, asked.job_id, 0, asked.agent, asked.user_id, coalesce(asked.budget_usd, bound.cap_usd, $6),
-        coalesce(asked.budget_usd, bound.cap_usd) IS NOT NULL, coalesce($7, now())
+    SELECT $1, asked.job_id, 0, asked.agent, asked.user_id,
+        coalesce(asked.budget_usd, least(own_usd, bound.cap_usd), $6),
+        coalesce(asked.budget_usd, least(own_usd, bound.cap_usd)) IS NOT NULL, coalesce($7, now())
     FROM asked JOIN agent ON agent.name = asked.agent LEFT JOIN bound USING (job_id)
     WHERE $8
     ORDER BY asked.job_id
@@ -64,13 +69,13 @@ WITH asked AS (
         array_agg(refuses ORDER BY place) AS refusing
     FROM asked JOIN agent ON agent.name = asked.agent WHERE $8 AND session_id IS NOT NULL
 )
-SELECT NULL AS job_id, name, version, config, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
+SELECT NULL AS job_id, name, version, config, inherits, settings, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
     NULL::integer AS turn, NULL AS turn_after, NULL AS open_job
 FROM agent
 UNION ALL
-SELECT job_id, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, NULL, NULL FROM bound
+SELECT job_id, NULL, NULL, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, NULL, NULL FROM bound
 UNION ALL
-SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
+SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
 FROM conversing,
     take_turns($1, jobs, sessions, agents, users, refusing, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
 
@@ -159,39 +164,58 @@ LEFT JOIN budget_windows AS now_in ON now_in.tenant = budgets.tenant AND now_in.
 WHERE period <> 'job';
 
 -- name: get_agent
-SELECT version, config FROM agents
+SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM agents
 WHERE tenant = $1 AND name = $2 AND retired_at IS NULL
 ORDER BY version DESC LIMIT 1;
 
 -- name: list_agents
-SELECT DISTINCT ON (name) name, version, config FROM agents
+SELECT DISTINCT ON (name) name, version, config, inherits,
+    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+FROM agents
 WHERE tenant = $1 AND retired_at IS NULL
 ORDER BY name, version DESC;
 
 -- name: put_agent
+-- What an older version saved has no list of what it inherits: $5 is what it meant.
 WITH newest AS (
-    SELECT version, config, retired_at FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1
+    SELECT version, config, coalesce(inherits, $5::text[]) AS inherits, retired_at FROM agents
+    WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1
 ), added AS (
-    INSERT INTO agents (tenant, name, version, config)
-    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::jsonb
-    WHERE NOT EXISTS (SELECT FROM newest WHERE config = $3::jsonb AND retired_at IS NULL)
-    RETURNING version, config
+    INSERT INTO agents (tenant, name, version, config, inherits)
+    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::jsonb, $4::text[]
+    WHERE NOT EXISTS (
+        SELECT FROM newest WHERE config = $3::jsonb AND inherits = $4::text[] AND retired_at IS NULL
+    )
+    RETURNING version, config, inherits
+), saved AS (
+    SELECT version, config, inherits FROM added
+    UNION ALL
+    SELECT version, config, inherits FROM newest WHERE NOT EXISTS (SELECT FROM added)
 )
-SELECT version, config FROM added
-UNION ALL
-SELECT version, config FROM newest WHERE NOT EXISTS (SELECT FROM added);
+SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM saved;
 
 -- name: delete_agent
 UPDATE agents SET retired_at = now() WHERE tenant = $1 AND name = $2 AND retired_at IS NULL;
 
 -- name: last_saved_agent
 -- Also a retired one.
-SELECT config FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1;
+SELECT config, inherits FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1;
 
 -- name: seed_agent
-INSERT INTO agents (tenant, name, version, config)
-SELECT tenant, $1, 1, $2::jsonb FROM tenants
-ON CONFLICT (tenant, name, version) DO NOTHING;
+-- One that an older version has seeded, and that is still the same, leaves to the settings what a new one does.
+INSERT INTO agents (tenant, name, version, config, inherits)
+SELECT tenant, $1, 1, $2::jsonb, $3::text[] FROM tenants
+ON CONFLICT (tenant, name, version) DO UPDATE SET inherits = excluded.inherits
+WHERE agents.inherits IS NULL AND excluded.config @> agents.config;
+
+-- name: get_settings
+SELECT settings, updated_at FROM tenant_settings WHERE tenant = $1;
+
+-- name: change_settings
+-- A null takes a setting back to its default.
+INSERT INTO tenant_settings AS own (tenant, settings) VALUES ($1, jsonb_strip_nulls($2::jsonb))
+ON CONFLICT (tenant) DO UPDATE SET settings = jsonb_strip_nulls(own.settings || $2::jsonb), updated_at = now()
+RETURNING settings, updated_at;
 
 -- name: list_models
 SELECT card FROM models WHERE tenant = $1 ORDER BY provider, model;

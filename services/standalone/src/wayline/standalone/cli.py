@@ -19,6 +19,7 @@ from wayline.standalone.commands import (
     replaying,
     routing,
     sessions,
+    settings,
 )
 from wayline.standalone.commands.output import AsJson
 from wayline.standalone.commands.run import run
@@ -140,6 +141,7 @@ app.command()(money.costs)
 app.add_typer(money.budgets, name="budgets")
 app.add_typer(knowledge.app, name="documents")
 app.add_typer(administration.agents, name="agents")
+app.add_typer(settings.app, name="settings")
 app.add_typer(models.app, name="models")
 app.command()(administration.tools)
 app.add_typer(routing.router, name="router")

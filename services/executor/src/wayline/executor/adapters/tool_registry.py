@@ -25,6 +25,7 @@ from wayline.contracts.tools import (
     VoidTool,
 )
 from wayline.executor.decide.approvals import arguments_of, digest_to_call
+from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import Home
 
@@ -45,6 +46,15 @@ LISTINGS_MAX = 1_024
 NOBODY_KNOWS = "nobody knows whether it took effect"
 
 
+Allowed = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""A tenant, and the patterns of the tools that an agent may use and may not."""
+
+
+def _allowed(job: Job) -> Allowed:
+    assert job.routing.config is not None
+    return job.tenant, job.routing.config.tools, job.routing.config.tools_off
+
+
 class Waited:
     """Counts the seconds since it was made."""
 
@@ -63,26 +73,27 @@ class ToolRegistry:
         self._bus = bus
         self._fresh_s = fresh_s
         self._wait_s = wait_s
-        self._listed: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[ToolDefinition, ...]]] = {}
-        self._listings = SingleFlight[tuple[str, tuple[str, ...]], ToolList]()
+        self._listed: dict[Allowed, tuple[float, tuple[ToolDefinition, ...]]] = {}
+        self._listings = SingleFlight[Allowed, ToolList]()
 
     def known(self, job: Job) -> tuple[ToolDefinition, ...] | None:
         """Return the tools the job's agent may use, where a listing is fresh enough; None: ask for them."""
         assert job.routing.config is not None
-        until, tools = self._listed.get((job.tenant, job.routing.config.tools), (0.0, ()))
+        until, tools = self._listed.get(_allowed(job), (0.0, ()))
         return tools if until > time.monotonic() or not job.routing.config.tools else None
 
     async def offered(self, job: Job) -> tuple[ToolDefinition, ...]:
         """Return the tools the job's agent may use, sorted by name; wait for a registry that is away."""
         assert job.routing.config is not None
-        key = (job.tenant, job.routing.config.tools)
+        key = _allowed(job)
         asking = partial(self._bus.ask, ListTools(tenant=job.tenant, patterns=job.routing.config.tools), ToolList)
         listed = await keep_trying("list tools", lambda: self._listings.fetch(key, asking))
         if len(self._listed) >= LISTINGS_MAX:
             self._listed.clear()
         # The same object as long as it says the same, so that jobs can tell at a glance that nothing is new.
-        _, before = self._listed.get(key, (0.0, listed.tools))
-        tools = before if before == listed.tools else listed.tools
+        usable = tuple(tool for tool in listed.tools if may_use(job, tool.name))
+        _, before = self._listed.get(key, (0.0, usable))
+        tools = before if before == usable else usable
         self._listed[key] = (time.monotonic() + self._fresh_s, tools)
         return tools
 

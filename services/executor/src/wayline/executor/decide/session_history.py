@@ -68,6 +68,8 @@ def lost_note(why: str) -> NoteMessage:
     return NoteMessage(label="CONTEXT", text=f"{FORGOTTEN}: {why}.")
 
 
-def _agent(job: Job) -> tuple[str, int | None]:
-    submitted = job.life.submitted
-    return (submitted.agent if submitted else "", job.routing.agent_version)
+def _agent(job: Job) -> tuple[object, ...]:
+    """Return what two jobs have in common whose prompts begin alike; settings may change between them."""
+    submitted, config = job.life.submitted, job.routing.config
+    chosen = (config.style, config.tools, config.tools_off) if config else ()
+    return submitted.agent if submitted else "", job.routing.agent_version, *chosen

@@ -81,12 +81,20 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     assert job.routing.config is not None
     if call.tool == USE_TOOL:
         return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
-    if any(fnmatchcase(call.tool, pattern) for pattern in job.routing.config.tools):
+    if may_use(job, call.tool):
         return None
     known = sorted({tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered)} - OWN)
     near = nearest(call.tool, known)
     hint = f"; did you mean {near!r}?" if near else ""
     return _failed("unknown_tool", f"there is no tool {call.tool!r} here{hint}")
+
+
+def may_use(job: Job, tool: str) -> bool:
+    """Return whether the job's agent may use a tool of this name, whether there is one or not."""
+    config = job.routing.config
+    assert config is not None
+    allowed = any(fnmatchcase(tool, pattern) for pattern in config.tools)
+    return allowed and not any(fnmatchcase(tool, pattern) for pattern in config.tools_off)
 
 
 class Recalled(NamedTuple):

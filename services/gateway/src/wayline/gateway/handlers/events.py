@@ -13,6 +13,7 @@ from wayline.gateway.handlers.dependencies import GatewayDependency, Reader
 from wayline.gateway.handlers.read_job import find_log
 from wayline.gateway.openapi import EVENT, STREAMED, fails
 from wayline.gateway.parameters import JobPath
+from wayline.gateway.reasoning import ReasoningView
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import JobLog, State, follow, with_progress
 
@@ -59,12 +60,15 @@ async def get_events(
     With `progress=true` there are `progress` events too, without an id, each before the event that it is derived from:
     a state that begins or is over, the step, its tools, and what they came to in one line.
     `Accept: application/json` gives the events so far as a list.
+    What a model let us read of its thinking is left out, unless `show_reasoning` is on for the job.
     """
     after = last_event_id if last_event_id is not None else after
     head = await find_log(gateway, caller.tenant, job_id)
     accept = request.headers.get("accept", "")
+    log = JobLog(gateway.bus, caller.tenant, job_id)
+    view = ReasoningView(await log.first() if head is not None and after else [])
     if "application/json" in accept and "text/event-stream" not in accept:
-        feed = as_list(JobLog(gateway.bus, caller.tenant, job_id).read(after))
+        feed = as_list(view.listed(log.read(after)))
         return StreamingResponse(feed, media_type="application/json")
     if head is not None and head.state == State.ENDED and after >= head.seq:
         # An EventSource comes back after every end; only 204 tells it that nothing will follow.
@@ -72,5 +76,5 @@ async def get_events(
     gateway.streams.require_room()
     # What a job does follows from all its events, also from those that this client has seen.
     news = follow(gateway.bus, caller.tenant, job_id, 0 if progress else after)
-    feed = gateway.streams.events(with_progress(news, after) if progress else news)
+    feed = gateway.streams.events(view.followed(with_progress(news, after) if progress else news))
     return EventSourceResponse(feed, headers=UNBUFFERED)

@@ -30,6 +30,7 @@ from wayline.contracts.budgets import (
     SettleJob,
 )
 from wayline.contracts.errors import NotFound, Reject
+from wayline.router.tenant_settings import read_settings
 from wayline.store import Batcher, Record, Store
 
 BUDGETS_MAX = 100
@@ -129,7 +130,9 @@ class Budgets:
     async def on_list(self, request: ListBudgets) -> BudgetList:
         """Say what a tenant's budgets are and how much of them is used."""
         budgets = await self._budgets(request.tenant, request.name)
-        return BudgetList(budgets=tuple(budgets), job_budget_usd=self._job_budget_usd)
+        chosen = await self._store.fetchrow(request.tenant, self._store.sql.get_settings, request.tenant)
+        own_usd = read_settings(chosen["settings"] if chosen else None).max_cost_usd
+        return BudgetList(budgets=tuple(budgets), job_budget_usd=own_usd or self._job_budget_usd)
 
     async def _budgets(self, tenant: str, name: str | None) -> list[Budget]:
         rows = await self._store.fetch(tenant, self._store.sql.list_budgets, tenant, name, self._moment())

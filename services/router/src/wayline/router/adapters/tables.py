@@ -12,7 +12,9 @@ from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentConfig, AgentList
 from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.jobs import Turn
+from wayline.contracts.tenant_settings import INHERITED
 from wayline.router.admission import Admitted, Wish
+from wayline.router.tenant_settings import inherited_by, inherited_by_default, read_settings, resolved
 from wayline.store import Batcher, Record, Store, TenantInvalid
 
 ADMISSIONS_APART_S = 0.01
@@ -116,8 +118,9 @@ class Tables:
 
     def _admitted(self, wish: Wish, agent: Agent, bound: Record | None, turn: Record | None) -> Admitted:
         chosen = wish.budget_usd
-        if chosen is None and bound is not None:
-            chosen = bound["cap_usd"]
+        if chosen is None:
+            several = (agent.config.max_cost_usd, bound["cap_usd"] if bound is not None else None)
+            chosen = min((usd for usd in several if usd is not None), default=None)
         return Admitted(
             agent=agent,
             cap_usd=self._job_budget_usd if chosen is None else chosen,
@@ -140,12 +143,20 @@ class Tables:
         rows = await self._store.fetch(tenant, self._store.sql.list_agents, tenant)
         return AgentList(agents=tuple(_agent(row["name"], row) for row in rows))
 
-    async def put_agent(self, tenant: str, name: str, config: AgentConfig) -> Agent:
-        """Save a configuration as a new version, unless it is what the newest version says."""
+    async def put_agent(
+        self, tenant: str, name: str, config: AgentConfig, *, inherits: Sequence[str] | None = None
+    ) -> Agent:
+        """Save a configuration as a new version, unless it is what the newest version says.
+
+        `inherits`: what it leaves to the tenant's settings; None: the fields that nobody has set.
+        """
+        left = [*(inherited_by(config) if inherits is None else inherits)]
+        before = [*inherited_by_default(config)]
         encoded = config.model_dump(mode="json")
         while True:
             try:
-                row = await self._store.fetchrow(tenant, self._store.sql.put_agent, tenant, name, encoded)
+                sql = self._store.sql.put_agent
+                row = await self._store.fetchrow(tenant, sql, tenant, name, encoded, left, before)
             except asyncpg.UniqueViolationError:
                 # Another was saved at the same moment and has the number: this one comes after it.
                 continue
@@ -159,21 +170,32 @@ class Tables:
 
     async def restore_agent(self, tenant: str, name: str, bundled: AgentConfig | None) -> Agent:
         """Save as the newest version what is bundled, or what was saved last. Raises NotFound."""
-        config = bundled
-        if config is None:
-            saved = await self._store.fetchval(tenant, self._store.sql.last_saved_agent, tenant, name)
-            if saved is None:
-                raise NotFound("agent", name)
-            config = AgentConfig.model_validate(saved, extra="ignore")
-        return await self.put_agent(tenant, name, config)
+        if bundled is not None:
+            return await self.put_agent(tenant, name, bundled, inherits=INHERITED)
+        saved = await self._store.fetchrow(tenant, self._store.sql.last_saved_agent, tenant, name)
+        if saved is None:
+            raise NotFound("agent", name)
+        config = _config(saved)
+        return await self.put_agent(tenant, name, config, inherits=_inherits(saved, config))
 
     async def seed(self, agents: dict[str, AgentConfig]) -> None:
         """Give every tenant the bundled agents it does not have."""
         async with self._store.system() as conn:
             for name, config in agents.items():
-                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
+                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*INHERITED])
 
 
 def _agent(name: str, row: Record) -> Agent:
-    config = AgentConfig.model_validate(row["config"], extra="ignore")
-    return Agent(name=name, version=row["version"], config=config)
+    """Return an agent as its next job records it: with the tenant's settings for what it leaves to them."""
+    config = _config(row)
+    inherits = _inherits(row, config)
+    effective = resolved(config, inherits, read_settings(row["settings"]))
+    return Agent(name=name, version=row["version"], config=effective, inherits=tuple(inherits))
+
+
+def _config(row: Record) -> AgentConfig:
+    return AgentConfig.model_validate(row["config"], extra="ignore")
+
+
+def _inherits(row: Record, config: AgentConfig) -> Sequence[str]:
+    return inherited_by_default(config) if row["inherits"] is None else row["inherits"]

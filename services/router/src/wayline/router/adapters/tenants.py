@@ -9,6 +9,7 @@ import structlog
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
+from wayline.contracts.tenant_settings import INHERITED
 from wayline.contracts.tenants import (
     CreateTenant,
     DisableTenant,
@@ -62,7 +63,7 @@ class Tenants:
             if row is None:
                 raise Conflict(f"tenant {tenant!r} exists already", code="tenant_exists")
             for name, config in self._bundled.items():
-                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"))
+                await conn.execute(self._store.sql.seed_agent, name, config.model_dump(mode="json"), [*INHERITED])
         log.info("tenant created", tenant=tenant)
         return _tenant(row)
 

@@ -1,0 +1,90 @@
+"""A tenant's settings: what its agents do where they do not say otherwise."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+from wayline.contracts.agents import MaxCost, MaxOutputTokens, MaxSeconds, MaxSteps, Style
+from wayline.contracts.base import Frozen, Request
+
+PATTERNS_MAX = 100
+ToolPattern = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00]+$")]
+ToolPatterns = Annotated[tuple[ToolPattern, ...], Field(max_length=PATTERNS_MAX)]
+
+SWITCHED_TOOLS: dict[str, tuple[str, ...]] = {
+    "web_search": ("web_search*", "web_fetch*", "fetch_page*", "*__web_search*", "*__web_fetch*"),
+    "memory": ("*memory", "*memories", "memory_*", "remember*", "*__memory_*", "*__remember*"),
+    "images": ("generate_image*", "edit_image*", "create_image*", "*__generate_image*", "*__edit_image*"),
+}
+"""The tools of each switch, as patterns. A server's tools are named `server__tool`, so both forms are listed."""
+
+
+class TenantSettings(Frozen):
+    """What the agents of a tenant do where they do not say otherwise; every field is one of `AgentConfig`."""
+
+    max_steps: MaxSteps = Field(default=5, description="Model calls of a job.")
+    adapt_steps: bool = Field(default=False, description="Give a job a share of them by how complex it looks.")
+    max_seconds: MaxSeconds = Field(default=600, description="How long a job may take; time that it is parked is free.")
+    max_output_tokens: MaxOutputTokens = Field(default=4_096, description="Of one model call.")
+    max_cost_usd: MaxCost = Field(
+        default=Decimal("0.10"),
+        description="What a job may spend. Forms offer 0.01 to 1.00; a budget for each job and hard budgets bound it.",
+    )
+    style: Style = Field(
+        default="balanced",
+        description="When agents use tools. A model is told of it where somebody chose it; the default says nothing.",
+    )
+    show_reasoning: bool = Field(default=False, description="Show models' thinking in the events of jobs.")
+    tools: ToolPatterns = Field(default=("*",), description="Names or `prefix*` patterns of the tools agents may use.")
+    web_search: bool = Field(default=True, description="Let agents use tools that search the web or fetch pages.")
+    memory: bool = Field(default=True, description="Let agents use tools that keep and find memories.")
+    images: bool = Field(default=True, description="Let agents use tools that make or edit images.")
+    summarize_results: bool = Field(default=False, description="Have a helper model summarise long tool results.")
+
+
+INHERITED = tuple(TenantSettings.model_fields)
+"""The fields of an agent's configuration that it may leave to its tenant's settings."""
+
+
+class SettingsChange(Frozen):
+    """Changed settings: what is left out stays as it is, and null goes back to the default."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"examples": [{"max_steps": 8, "style": None}]}
+    )
+
+    max_steps: MaxSteps | None = None
+    adapt_steps: bool | None = None
+    max_seconds: MaxSeconds | None = None
+    max_output_tokens: MaxOutputTokens | None = None
+    max_cost_usd: MaxCost | None = None
+    style: Style | None = None
+    show_reasoning: bool | None = None
+    tools: ToolPatterns | None = None
+    web_search: bool | None = None
+    memory: bool | None = None
+    images: bool | None = None
+    summarize_results: bool | None = None
+
+
+class SettingsInForce(TenantSettings):
+    """A tenant's settings as they are now, and which of them are the defaults."""
+
+    defaults: tuple[str, ...] = Field(default=(), description="Settings that nobody has changed.")
+    updated_at: datetime | None = Field(default=None, description="When one was last changed; null: never.")
+
+
+class GetSettings(Request, subject="settings.get.{tenant}", replies=SettingsInForce):
+    """Ask for a tenant's settings."""
+
+
+class ChangeSettings(Request, subject="settings.change.{tenant}", replies=SettingsInForce):
+    """Change some of a tenant's settings: its next jobs go by them, running jobs keep theirs."""
+
+    terse = True
+
+    change: SettingsChange

@@ -1,0 +1,62 @@
+"""What a tenant's settings mean for its agents: resolved once for each job, when it is admitted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from wayline.contracts.agents import AgentConfig
+from wayline.contracts.tenant_settings import (
+    INHERITED,
+    SWITCHED_TOOLS,
+    SettingsChange,
+    SettingsInForce,
+    TenantSettings,
+)
+
+
+def read_settings(stored: Mapping[str, Any] | None) -> SettingsChange:
+    """Return what a tenant has changed; a setting that only a newer version knows is passed over."""
+    return SettingsChange.model_validate(stored or {}, extra="ignore")
+
+
+def changed_fields(own: SettingsChange) -> dict[str, Any]:
+    """Return the settings that a tenant has changed, by name."""
+    return {name: value for name in own.model_fields_set if (value := getattr(own, name)) is not None}
+
+
+def in_force(own: SettingsChange, *, job_budget_usd: Decimal, updated_at: datetime | None) -> SettingsInForce:
+    """Return all settings as they are now; `job_budget_usd` is what a job may spend by default."""
+    changed = changed_fields(own)
+    return SettingsInForce(
+        **{"max_cost_usd": job_budget_usd or TenantSettings().max_cost_usd, **changed},
+        defaults=tuple(name for name in INHERITED if name not in changed),
+        updated_at=updated_at,
+    )
+
+
+def inherited_by(config: AgentConfig) -> tuple[str, ...]:
+    """Return the fields of a configuration that is being saved which it leaves to the settings: those it leaves out."""
+    return tuple(name for name in INHERITED if name not in config.model_fields_set or _says_nothing(config, name))
+
+
+def inherited_by_default(config: AgentConfig) -> tuple[str, ...]:
+    """Return the same for an agent of an older version, which kept no record: the fields that have their default."""
+    plain = AgentConfig()
+    return tuple(name for name in INHERITED if getattr(config, name) == getattr(plain, name))
+
+
+def _says_nothing(config: AgentConfig, name: str) -> bool:
+    return name == "max_cost_usd" and config.max_cost_usd is None
+
+
+def resolved(config: AgentConfig, inherits: Iterable[str], own: SettingsChange) -> AgentConfig:
+    """Return an agent's configuration with its tenant's settings, as its next job records it."""
+    changed = changed_fields(own)
+    config = config.model_copy(update={name: changed[name] for name in inherits if name in changed})
+    off = [pattern for switch, tools in SWITCHED_TOOLS.items() if not getattr(config, switch) for pattern in tools]
+    if not off:
+        return config
+    return config.model_copy(update={"tools_off": tuple(dict.fromkeys((*config.tools_off, *off)))})
