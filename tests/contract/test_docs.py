@@ -24,7 +24,8 @@ CODE = [*sorted(ROOT.glob("libs/**/*.py")), *sorted(ROOT.glob("services/**/*.py"
 DECISIONS = sorted(ROOT.glob("docs/decisions/0*.md"))
 
 COMMAND = re.compile(
-    r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents |models |budgets |router )?[a-z][a-z-]+)",
+    r"(?:^|`|bin/)wayline ((?:jobs |dead-letters |documents |agents |models |budgets |router |schedules )?"
+    r"[a-z][a-z-]+)",
     re.MULTILINE,
 )
 QUOTED = re.compile(r"`wayline ([a-z][a-z-]+)(?: ([a-z][a-z-]+))?")

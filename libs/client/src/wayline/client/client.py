@@ -95,6 +95,11 @@ class Client:
         page = await self.get("/v1/sessions", agent=agent, user_id=user_id, limit=1)
         return page["sessions"][0]["session_id"] if page["sessions"] else None
 
+    async def run_schedule(self, name: str) -> dict[str, Any]:
+        """Submit a schedule's job now."""
+        headers = {"Idempotency-Key": secrets.token_hex(16)}
+        return await self.post(f"/v1/schedules/{name}/run", headers=headers)
+
     async def approvals(self, **params: Any) -> dict[str, Any]:
         """Get a page of what waits for a person's decision."""
         return await self.get("/v1/approvals", **params)

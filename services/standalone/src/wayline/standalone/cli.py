@@ -18,6 +18,7 @@ from wayline.standalone.commands import (
     money,
     replaying,
     routing,
+    schedules,
     sessions,
     settings,
 )
@@ -135,6 +136,7 @@ jobs.app.command()(replaying.fork)
 app.add_typer(jobs.app, name="jobs")
 app.command()(replaying.test)
 app.add_typer(sessions.app, name="sessions")
+app.add_typer(schedules.app, name="schedules")
 app.command()(jobs.trace)
 app.command()(jobs.approvals)
 app.command()(money.costs)
