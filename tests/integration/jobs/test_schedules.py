@@ -27,6 +27,7 @@ from wayline.contracts.schedules import (
     ScheduleList,
 )
 from wayline.contracts.tenants import CreateTenant, DisableTenant, EnableTenant, Tenant
+from wayline.gateway.adapters.keys import create_key
 from wayline.journal import JobLog
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
@@ -326,3 +327,109 @@ async def test_a_large_input_is_submitted_whole_at_each_firing(platform: Platfor
     assert await JobLog(platform.bus, "default", str(firing.job_id)).last() is not None
     [submitted] = await platform.events_of(str(firing.job_id), JobSubmitted)
     assert submitted.job.input == text
+
+
+async def test_a_schedule_over_http_from_its_creation_to_its_end(platform: Platform):
+    await platform.start("router", "gateway", router=OFTEN)
+    http = await platform.http()
+    body = {"cron": "0 7 * * MON-FRI", "timezone": "Europe/Berlin", "job": JOB}
+
+    created = await http.post("/v1/schedules/morning", json=body)
+    twice = await http.post("/v1/schedules/morning", json=body)
+    same = await http.put("/v1/schedules/morning", json=body)
+    changed = await http.put("/v1/schedules/morning", json={**body, "overlap": "skip"})
+    disabled = await http.post("/v1/schedules/morning/disable")
+    ran = [await http.post("/v1/schedules/morning/run", headers={"Idempotency-Key": key}) for key in ("a", "a", "b")]
+    await platform.wait_until_empty("SUBMIT")
+    shown = (await http.get("/v1/schedules/morning")).json()
+    job = (await http.get(f"/v1/jobs/{ran[0].json()['job_id']}")).json()
+    deleted = await http.delete("/v1/schedules/morning")
+    missing = await http.get("/v1/schedules/morning")
+
+    assert [one.status_code for one in (created, twice, same, changed, disabled, *ran)] == [
+        *(201, 409, 200, 200, 200),
+        *(202, 202, 202),
+    ]
+    assert twice.json()["code"] == "schedule_exists"
+    assert [one.json()["version"] for one in (created, same, changed, disabled)] == [1, 1, 2, 3]
+    assert len(created.json()["next_firings"]) == 3
+    assert (disabled.json()["next_at"], disabled.json()["enabled"]) == (None, False)
+    jobs = [one.json()["job_id"] for one in ran]
+    assert jobs[0] == jobs[1] != jobs[2]
+    assert [(one["job_id"], one["status"]) for one in shown["firings"]] == [(jobs[2], "queued"), (jobs[0], "queued")]
+    assert (job["schedule"]["schedule"], job["schedule"]["version"]) == ("morning", 3)
+    assert (deleted.json(), missing.status_code) == ({"deleted": True}, 404)
+    assert (await http.get("/v1/schedules")).json()["schedules"] == []
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"cron": "0 7 * *"}, "invalid_cron"),
+    ({"cron": "0 0 30 2 *"}, "invalid_cron"),
+    ({"timezone": "Europe/Atlantis"}, "unknown_timezone"),
+    ({"cron": None, "at": "2020-01-01T00:00:00Z"}, "at_in_the_past"),
+    ({"cron": None, "at": "2040-01-01T00:00:00"}, "invalid_request"),
+    ({"at": "2040-01-01T00:00:00Z"}, "invalid_request"),
+    ({"cron": None}, "invalid_request"),
+    ({"job": {**JOB, "options": {"dry_run": True}}}, "invalid_request"),
+    ({"job": {**JOB, "job_id": "j1"}}, "invalid_request"),
+    ({"job": {**JOB, "agent": "nobody"}}, "unknown_agent"),
+    ({"job": {**JOB, "input": "x" * 120_000}}, "invalid_request"),
+]
+
+
+async def test_what_cannot_be_kept_is_a_problem_that_helps(platform: Platform):
+    await platform.start("router", "gateway", router=RouterSettings(schedules_every_s=3_600))
+    http = await platform.http()
+
+    for change, code in WRONG:
+        refused = await http.put("/v1/schedules/s1", json={"cron": HOURLY, "job": JOB, **change})
+
+        assert (refused.status_code, refused.json()["code"]) == (404 if code == "unknown_agent" else 422, code)
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert len(refused.json()["detail"]) < 300
+
+
+async def test_a_key_that_may_write_runs_schedules_and_changes_none(platform: Platform):
+    await platform.start("router", "gateway", router=OFTEN)
+    store = await platform.store("gateway")
+    keys = {
+        scope: {"Authorization": f"Bearer {await create_key(store, 'default', scope, scopes=('read', scope))}"}
+        for scope in ("read", "write", "admin")
+    }
+    http = await platform.http()
+    body = {"cron": HOURLY, "job": JOB}
+
+    put = [(await http.put("/v1/schedules/s1", json=body, headers=key)).status_code for key in keys.values()]
+    ran = [(await http.post("/v1/schedules/s1/run", headers=key)).status_code for key in keys.values()]
+    changes = ("enable", "disable")
+    changed = [(await http.post(f"/v1/schedules/s1/{one}", headers=keys["write"])).status_code for one in changes]
+    gone = [(await http.delete("/v1/schedules/s1", headers=key)).status_code for key in keys.values()]
+
+    assert (put, ran, changed, gone) == ([403, 403, 200], [403, 202, 403], [403, 403], [403, 403, 200])
+
+
+async def test_a_schedules_jobs_are_listed_and_linked_to_its_span(platform: Platform):
+    await platform.start("router", "executor", "tool_registry", "tracing", "gateway", router=OFTEN)
+    http = await platform.http()
+    await put(platform, "hourly", cron=HOURLY)
+    await platform.submit("other")
+    await make_due(platform, "hourly")
+    [firing] = await fired(platform, "hourly")
+    await platform.wait_for(str(firing.job_id))
+
+    async def listed() -> list[dict[str, Any]]:
+        page = (await http.get("/v1/jobs", params={"schedule": "hourly"})).json()["jobs"]
+        return [one for one in page if one["status"] == "completed"]
+
+    await until(listed, why="tracing has the job")
+    [job] = await listed()
+    trace = (await http.get(f"/v1/jobs/{firing.job_id}/trace")).json()
+    async with platform.superuser() as conn:
+        [row] = await conn.fetch("SELECT uid FROM router.schedules")
+
+    assert job["job_id"] == firing.job_id
+    assert datetime.fromisoformat(job["schedule"]["due_at"]) == firing.due_at
+    trace_id, span_id = ids.schedule_span("default", row["uid"], 1)
+    assert {"trace_id": trace_id, "span_id": span_id} in trace["root"]["links"]
+    assert trace["root"]["attributes"]["wayline.schedule"] == "hourly"
+    assert trace["trace_id"] == ids.trace_id("default", str(firing.job_id)) != trace_id

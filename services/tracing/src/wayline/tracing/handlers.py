@@ -87,6 +87,7 @@ class Answers:
                 limit,
                 job_ids,
                 asked.fingerprint,
+                asked.schedule,
             )
         page = rows[: asked.limit]
         more = len(rows) > asked.limit

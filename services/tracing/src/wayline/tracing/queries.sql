@@ -2,14 +2,14 @@
 INSERT INTO jobs AS old (
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage, tokens, cost_usd, costs, answer, partial, reason, citations,
-    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint
+    error_code, error_message, waiting_for, created_at, ended_at, input, fingerprint, schedule
 )
 SELECT
     tenant, job_id, seq, trace_id, status, agent, agent_version, session_id, user_id, provider, model, tier,
     route_reason, estimated_cost_usd, steps, usage::jsonb, tokens, cost_usd, costs::jsonb, answer, partial, reason,
     citations::jsonb, error_code, error_message, waiting_for::jsonb, created_at, ended_at, input,
-    fingerprint
-FROM unnest($1::job_row_3[])
+    fingerprint, schedule::jsonb
+FROM unnest($1::job_row_4[])
 ON CONFLICT (tenant, job_id) DO UPDATE SET
     seq = excluded.seq, status = excluded.status, agent = excluded.agent, agent_version = excluded.agent_version,
     session_id = excluded.session_id, user_id = excluded.user_id, provider = excluded.provider,
@@ -19,7 +19,7 @@ ON CONFLICT (tenant, job_id) DO UPDATE SET
     partial = excluded.partial, reason = excluded.reason, citations = excluded.citations,
     error_code = excluded.error_code, error_message = excluded.error_message, waiting_for = excluded.waiting_for,
     created_at = excluded.created_at, ended_at = excluded.ended_at, input = excluded.input,
-    fingerprint = excluded.fingerprint
+    fingerprint = excluded.fingerprint, schedule = excluded.schedule
 WHERE old.seq < excluded.seq
 RETURNING tenant, job_id
 
@@ -117,6 +117,7 @@ WHERE tenant = $1
     AND ($4::timestamptz IS NULL OR (created_at, job_id) < ($4, $5::text))
     AND ($7::text[] IS NULL OR job_id = ANY ($7))
     AND ($8::text IS NULL OR fingerprint = $8)
+    AND ($9::text IS NULL OR schedule ->> 'schedule' = $9)
 ORDER BY created_at DESC, job_id DESC
 LIMIT $6
 

@@ -49,6 +49,7 @@ class JobRow(NamedTuple):
     ended_at: datetime | None
     input: str | None
     fingerprint: str | None
+    schedule: Json
 
 
 class StepRow(NamedTuple):

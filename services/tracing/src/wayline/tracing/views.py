@@ -46,6 +46,7 @@ def job_view(row: Record) -> JobView:
             "citations": row["citations"],
             "costs": row["costs"],
             "waiting_for": row["waiting_for"],
+            "schedule": row["schedule"],
         }
     )
 

@@ -115,12 +115,21 @@ async def list_jobs(
     fingerprint: Annotated[
         str | None, Query(pattern=r"^[0-9a-f]{16}$", description="Only jobs that failed of this cause.")
     ] = None,
+    schedule: Annotated[
+        str | None, Query(pattern=ids.NAME_PATTERN, description="Only jobs that this schedule submitted.")
+    ] = None,
 ) -> JobPage:
     """Page through the jobs, newest first."""
-    page = await gateway.bus.ask(
-        ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, status=status, agent=agent, fingerprint=fingerprint),
-        JobPage,
+    asked = ListJobs(
+        tenant=caller.tenant,
+        limit=limit,
+        cursor=cursor,
+        status=status,
+        agent=agent,
+        fingerprint=fingerprint,
+        schedule=schedule,
     )
+    page = await gateway.bus.ask(asked, JobPage)
     return page.model_copy(update={"jobs": tuple(linked(job) for job in page.jobs)})
 
 

@@ -18,8 +18,10 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
 @app.command("list")
 def list_jobs(
+    *,
     status: Annotated[str | None, typer.Option(help="queued, running, parked, completed, failed or cancelled")] = None,
     agent: Annotated[str | None, typer.Option()] = None,
+    schedule: Annotated[str | None, typer.Option(help="Only those that this schedule submitted.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: AsJson = False,
@@ -28,7 +30,9 @@ def list_jobs(
     from wayline.standalone.terminal.job_views import jobs_table
 
     answer(
-        lambda client: client.get("/v1/jobs", status=status, agent=agent, limit=limit, cursor=cursor),
+        lambda client: client.get(
+            "/v1/jobs", status=status, agent=agent, schedule=schedule, limit=limit, cursor=cursor
+        ),
         as_json=as_json,
         draw=jobs_table,
     )

@@ -106,7 +106,7 @@ def planned(plan: dict[str, Any]) -> RenderableType:
 
 def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> RenderableType:
     """Draw everything about one job; of its steps what each came to."""
-    route = job["route"] or {}
+    route, fired_by = job["route"] or {}, job.get("schedule")
     rows = [
         ("job", job["job_id"]),
         ("status", status(job["status"])),
@@ -116,6 +116,7 @@ def job_details(job: dict[str, Any], steps: Sequence[dict[str, Any]] = ()) -> Re
             f"{route['provider']}/{route['model']} ({route['tier']}): {escape(route['reason'])}" if route else None,
         ),
         ("input", escape(job.get("input") or "")),
+        ("schedule", f"{fired_by['schedule']}, for {fired_by['due_at']}" if fired_by else None),
         ("created", job["created_at"]),
         ("ended", job["ended_at"]),
         ("trace", job["trace_id"]),

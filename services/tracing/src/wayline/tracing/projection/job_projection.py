@@ -116,6 +116,7 @@ class JobProjection:
             ended_at=job.life.ended_at,
             input=clean(submitted.beginning()) if submitted else None,
             fingerprint=failure_fingerprint(job),
+            schedule=as_json(job.life.schedule.model_dump(mode="json")) if job.life.schedule else None,
         )
 
 

@@ -6,7 +6,7 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.headers import TRACEPARENT
 from wayline.journal import Job
-from wayline.telemetry import remote
+from wayline.telemetry import names, remote
 from wayline.tracing.job_metrics import JobEnded, predicted
 from wayline.tracing.projection import genai
 from wayline.tracing.projection.drafts import millis
@@ -15,11 +15,13 @@ from wayline.tracing.projection.model_calls import interrupt
 
 
 def submitted(drafts: JobDrafts, event: e.JobSubmitted, _: Job) -> None:
-    """Name the job's agent, and link the caller's span."""
+    """Name the job's agent and its schedule, and link the caller's span."""
     genai.name_agent(drafts.root, event.job)
     caller = remote({TRACEPARENT: event.caller}) if event.caller else None
     if caller:
         drafts.root.links.append({"trace_id": f"{caller.trace_id:032x}", "span_id": f"{caller.span_id:016x}"})
+    if event.schedule:
+        drafts.root.attributes[names.SCHEDULE] = event.schedule.schedule
     drafts.change_span(drafts.root, event)
 
 
