@@ -39,13 +39,15 @@ WAKES = {Failpoint.ROUTER_WAKE_BEFORE, Failpoint.ROUTER_WAKE_AFTER}
 TURNS = {Failpoint.ROUTER_TURN_BEFORE, Failpoint.ROUTER_TURN_AFTER}
 FIRINGS = {Failpoint.ROUTER_FIRING_BEFORE, Failpoint.ROUTER_FIRING_AFTER, Failpoint.ROUTER_FIRED_AFTER}
 """Reached by schedules alone: `test_schedules.py`."""
+STEERING = {Failpoint.ROUTER_STEER_BEFORE, Failpoint.ROUTER_STEER_AFTER}
+"""They have tests of their own."""
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 
 
 def points(service: str) -> list[Any]:
     """Every failpoint of a service, from the registry; the first three times it is reached."""
-    ours = [point for point in Failpoint if point.split(".")[0] == service and point not in FIRINGS]
+    ours = [point for point in Failpoint if point.split(".")[0] == service and point not in FIRINGS | STEERING]
     return [
         pytest.param(point, nth, id=f"{point}:{nth}", marks=() if point in QUICK and nth == 1 else pytest.mark.slow)
         for point in ours

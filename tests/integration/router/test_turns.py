@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from wayline.contracts.jobs import Turn
+from wayline.contracts.jobs import Turn, WhenBusy
 from wayline.router.adapters.tables import Tables
 from wayline.router.admission import Admitted, Wish
 
@@ -13,9 +13,9 @@ from .conftest import TENANT, Office, Offices
 
 
 async def take(
-    office: Office, job_id: str, session: str | None = "s1", *, refuses: bool = False, agent: str = "assistant"
+    office: Office, job_id: str, session: str | None = "s1", *, when_busy: WhenBusy = "wait", agent: str = "assistant"
 ) -> Admitted:
-    wish = Wish(job_id, agent, session_id=session, refuses=refuses)
+    wish = Wish(job_id, agent, session_id=session, when_busy=when_busy)
     admitted = await office.tables.admit(TENANT, wish)
     assert admitted is not None
     return admitted
@@ -47,10 +47,10 @@ async def test_an_ended_job_leaves_its_session_idle_and_stays_its_last(office: O
 async def test_a_job_that_does_not_wait_gets_no_busy_sessions_turn(office: Office):
     await take(office, "j1")
 
-    refused = await take(office, "j2", refuses=True)
+    refused = await take(office, "j2", when_busy="refuse")
     third = await take(office, "j3")
     await end(office, "j1", "j3")
-    idle = await take(office, "j4", refuses=True)
+    idle = await take(office, "j4", when_busy="refuse")
 
     assert (refused.turn, refused.open_job) == (None, "j1")
     assert (third.turn, idle.turn) == (Turn(number=2, after="j1"), Turn(number=3, after="j3"))

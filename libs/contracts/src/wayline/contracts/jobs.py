@@ -22,7 +22,7 @@ SECONDS_MAX = 14 * 86_400
 """A job ends within 14 days: the log keeps its records for 30, so no live log loses its head."""
 
 Lane = Literal["interactive", "batch"]
-WhenBusy = Literal["wait", "refuse", "interrupt"]
+WhenBusy = Literal["wait", "refuse", "interrupt", "steer"]
 TURN = "turn"
 """The `wait_id` of a job that waits for its turn in its session."""
 
@@ -66,7 +66,7 @@ class JobOptions(Frozen):
     when_busy: WhenBusy = Field(
         default="wait",
         description="What to do while an earlier job of the session has not ended: wait for its end, be refused "
-        "(`session_busy`), or cancel it and go on.",
+        "(`session_busy`), cancel it and go on, or hand the input to it and end.",
     )
     dry_run: bool = Field(default=False, description="Decide the route and its predicted cost; run nothing.")
 
@@ -232,7 +232,14 @@ class Expire(Frozen):
     wait_id: str
 
 
-Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire, Field(discriminator="type")]
+class Steer(Frozen):
+    """A later job of the session has words for this one; they stand in that job's log, and nowhere else."""
+
+    type: Literal["steer"] = "steer"
+    by: JobId = Field(description="The later job.")
+
+
+Signalled = Annotated[Cancel | Answer | RaiseBudget | Expire | Steer, Field(discriminator="type")]
 
 
 class Signal(Message, subject="signals.{tenant}.{job_id}"):
@@ -382,6 +389,9 @@ class Waiting(Frozen):
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."
     )
+    into: str | None = Field(
+        default=None, description="The running job that shall take its words, where it waits only until that is known."
+    )
     question: str = ""
     tool: str | None = None
     arguments: dict[str, Any] | None = None
@@ -423,6 +433,9 @@ class JobView(Frozen):
     trace_id: str | None = None
     origin: Origin | None = Field(default=None, description="Where it branched off another job.")
     schedule: FiredBy | None = Field(default=None, description="The schedule that submitted it; None: none did.")
+    handed_to: str | None = Field(
+        default=None, description="The running job of its session that took its input; it did nothing itself."
+    )
     fingerprint: str | None = Field(
         default=None, description="Of a failed job: the same for all that failed of one cause."
     )

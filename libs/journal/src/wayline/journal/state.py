@@ -68,6 +68,8 @@ class Conversation(NamedTuple):
     history: tuple[ChatMessage, ...] = ()
     """What was said in its session before it. In no event: its holder reads it where `session.continued` says."""
     messages: tuple[ChatMessage, ...] = ()
+    steering: tuple[e.SessionSteered, ...] = ()
+    """Words of later jobs, which the next call says behind all messages; they are messages from then on."""
     attachments: tuple[Attachment, ...] = ()
     """The documents that its messages and its agent name."""
     compacted: bool = False
@@ -84,6 +86,13 @@ class Conversation(NamedTuple):
     def prompted(self) -> tuple[ChatMessage, ...]:
         """Return all messages of a prompt: those before the job, then its own."""
         return (*self.history, *self.messages) if self.history else self.messages
+
+    @property
+    def steered(self) -> tuple[ChatMessage, ...]:
+        """Return all messages of the next prompt: words that came meanwhile stand at its end."""
+        if not self.steering:
+            return self.prompted
+        return (*self.prompted, *(event.message for event in self.steering))
 
     @property
     def last_said(self) -> AssistantMessage | None:
@@ -273,6 +282,12 @@ class Session(NamedTuple):
     """Set once its turn has come, where there is a job before it."""
     summarised: bool = False
     """Whether a summary took the place of the history: from then on its own log holds all that its prompts do."""
+    steered_by: tuple[str, ...] = ()
+    """Later jobs whose words a model call of this one has said."""
+    into: str | None = None
+    """The job that was running when it came, and that shall take its words."""
+    handed_to: str | None = None
+    """The job that has said its words in its place."""
 
     @property
     def history_end(self) -> e.HistoryEnd | None:

@@ -37,5 +37,6 @@ def view(job: Job) -> JobView:
         trace_id=ids.trace_id(job.tenant, job.job_id),
         origin=job.life.origin,
         schedule=job.life.schedule,
+        handed_to=job.session.handed_to,
         fingerprint=failure_fingerprint(job),
     )

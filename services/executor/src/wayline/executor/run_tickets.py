@@ -395,6 +395,8 @@ def _lighten(message: Msg, run: RunJob) -> None:
 
 def _go_on_with(writer: LogWriter, past: Past) -> None:
     """Pin what a job goes on with in its session, where that is not done, and hold the messages beside the job."""
+    if past.handed_to is not None:
+        writer.note(e.SessionHandedOver, to=past.handed_to)
     if past.pinned is not None:
         continued = writer.note(e.SessionContinued, **past.pinned)
         if continued.lost is not None:

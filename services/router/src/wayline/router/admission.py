@@ -17,9 +17,21 @@ from wayline.contracts import headers as h
 from wayline.contracts import ids
 from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
+from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import Event, JobCompleted, JobFailed, JobParked, JobRouted, JobSubmitted, SpanRef
-from wayline.contracts.jobs import REPLY_TO_MAX, TURN, Failure, FiredBy, Route, SubmitJob, Turn, Waiting, may_reply_to
+from wayline.contracts.jobs import (
+    REPLY_TO_MAX,
+    TURN,
+    Failure,
+    FiredBy,
+    Route,
+    SubmitJob,
+    Turn,
+    Waiting,
+    WhenBusy,
+    may_reply_to,
+)
 from wayline.contracts.money import dollars
 from wayline.routing import Decision, RoutingInput, choose_limits
 from wayline.routing.rules import DEFAULT_CAP, shown
@@ -37,8 +49,8 @@ class Wish:
     user_id: str | None = None
     budget_usd: Decimal | None = None
     session_id: str | None = None
-    refuses: bool = False
-    """Whether it would rather be refused than wait for its turn."""
+    when_busy: WhenBusy = "wait"
+    """What it does while an earlier job of its session has not ended."""
 
     @classmethod
     def of(cls, job: SubmitJob, job_id: str) -> Wish:
@@ -50,7 +62,7 @@ class Wish:
             job.user_id,
             options.budget_usd,
             session_id=None if options.dry_run else job.session_id,
-            refuses=options.when_busy == "refuse",
+            when_busy=options.when_busy,
         )
 
 
@@ -248,9 +260,15 @@ def routed(first: JobSubmitted, admitted: Admitted, inputs: RoutingInput, decisi
     )
 
 
-def parked_for_turn(first: JobSubmitted, decided: JobRouted) -> list[Event]:
-    """Return the first record of a job whose turn has not come: it waits for the end of the jobs before it."""
-    waiting = Waiting(why="turn", wait_id=TURN, after=first.turn.after if first.turn else None)
+def parked_for_turn(first: JobSubmitted, decided: JobRouted, open_job: str) -> list[Event]:
+    """Return the first record of a job whose turn has not come: it waits for the end of the jobs before it.
+
+    `open_job` is the first of them, and takes its words where it steers; images and files wait for a turn of their own.
+    """
+    job = first.job
+    steers = job.options.when_busy == "steer" and all(isinstance(part, TextPart) for part in job.parts())
+    after = first.turn.after if first.turn else None
+    waiting = Waiting(why="turn", wait_id=TURN, after=after, into=open_job if steers else None)
     parked = JobParked(job_id=first.job_id, seq=3, at=first.at, trace=first.trace, waiting=waiting, signals_seen=0)
     return [first, decided, parked]
 

@@ -33,6 +33,7 @@ from wayline.contracts.jobs import (
     RaiseBudget,
     RunJob,
     Signal,
+    Steer,
     SubmitJob,
 )
 from wayline.contracts.models import DeleteModel, ListModels, ModelCard, ModelDeleted, ModelList, PutModel
@@ -112,6 +113,8 @@ class Router:
         if head is None:
             head = await self._new(log, job, job_id, delivery)
         messages = await self._spoken(job, job_id, head)
+        if job.options.when_busy == "steer" and job.session_id is not None:
+            await self._turns.steer(job.tenant, job.session_id)
         if head.state is State.ENDED and head.epoch == 0:
             await self._conclude(log, [event async for event in log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
@@ -133,7 +136,7 @@ class Router:
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
         wish = admission.Wish.of(job, job_id)
-        if wish.session_id is not None and wish.refuses:
+        if wish.session_id is not None and wish.when_busy == "refuse":
             # An end that has not been noticed yet must not count as busy.
             await self._turns.first_open(job.tenant, wish.session_id)
         branched = await self._branch(job)
@@ -174,8 +177,9 @@ class Router:
             return admission.refused(first, refusal)
         if branched is not None:
             return forks.forked(first, decided, branched, today)
-        if await self._has_to_wait(job, admitted):
-            return admission.parked_for_turn(first, decided)
+        before = await self._open_before(job, admitted)
+        if before is not None:
+            return admission.parked_for_turn(first, decided, before)
         return [first, decided]
 
     async def _branch(self, job: SubmitJob) -> Branch | None:
@@ -191,12 +195,12 @@ class Router:
         forks.require_agent(job, found)
         return found
 
-    async def _has_to_wait(self, job: SubmitJob, admitted: Admitted) -> bool:
-        """Return whether an earlier job of the session has not ended; without one nothing is read."""
+    async def _open_before(self, job: SubmitJob, admitted: Admitted) -> str | None:
+        """Return the first job of the session that has not ended, of those before this one; else nothing is read."""
         if job.session_id is None or admitted.turn is None or admitted.open_job is None:
-            return False
-        before = admitted.turn.number
-        return await self._turns.first_open(job.tenant, job.session_id, before=before) is not None
+            return None
+        first = await self._turns.first_open(job.tenant, job.session_id, before=admitted.turn.number)
+        return first.job_id if first else None
 
     async def _queue_for_turn(self, job: SubmitJob, job_id: str) -> None:
         """Do what follows the first record of a job that waits for its turn: the jobs before it may have ended by now.
@@ -296,11 +300,14 @@ class Router:
         """Settle a job that has ended before any executor held it."""
         await self._budgets.settle(tenant, job_id, Decimal(0))
         if has_session:
-            await self._turns.end(tenant, job_id)
+            await self._turns.end(tenant, job_id, ran=False)
 
     async def on_signal(self, heard: Signal, delivery: Delivery) -> list[Message]:
         """Queue a parked job that has something new to read; anybody else reads it by themselves."""
         self._signal_share.note(heard.tenant)
+        if isinstance(heard.signal, Steer):
+            # A parked job hears it when something else lets it go on.
+            return []
         if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
             # Before the job is woken: it will ask at once.
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)

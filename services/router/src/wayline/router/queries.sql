@@ -30,8 +30,8 @@ RETURNING tenant, created_at, disabled_at, disabled_reason;
 -- One row an agent; one a job that some budget of the tenant counts, with the tightest of them; one a job of a session,
 -- with its turn.
 WITH asked AS (
-    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::boolean[])
-        WITH ORDINALITY AS asked (job_id, agent, user_id, budget_usd, session_id, refuses, place)
+    SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::numeric[], $9::text[], $10::text[])
+        WITH ORDINALITY AS asked (job_id, agent, user_id, budget_usd, session_id, when_busy, place)
 ), chosen AS (
     SELECT (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 ), agent AS (
@@ -66,7 +66,7 @@ WITH asked AS (
     -- Without such a job all of it is null, and no turn is taken.
     SELECT array_agg(job_id ORDER BY place) AS jobs, array_agg(session_id ORDER BY place) AS sessions,
         array_agg(asked.agent ORDER BY place) AS agents, array_agg(user_id ORDER BY place) AS users,
-        array_agg(refuses ORDER BY place) AS refusing
+        array_agg(when_busy ORDER BY place) AS busy
     FROM asked JOIN agent ON agent.name = asked.agent WHERE $8 AND session_id IS NOT NULL
 )
 SELECT NULL AS job_id, name, version, config, inherits, settings, NULL AS cap_usd, NULL AS left_usd, NULL AS tightest,
@@ -77,7 +77,7 @@ SELECT job_id, NULL, NULL, NULL, NULL, NULL, cap_usd, left_usd, tightest, NULL, 
 UNION ALL
 SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_after, open_job
 FROM conversing,
-    take_turns($1, jobs, sessions, agents, users, refusing, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
+    take_turns($1, jobs, sessions, agents, users, busy, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
 
 -- name: hold
 SELECT * FROM hold_money($1, $2, $3, $4, $5, $6, coalesce($7::timestamptz, now()));
@@ -311,6 +311,14 @@ RETURNING session_id;
 SELECT job_id FROM session_turns
 WHERE tenant = $1 AND session_id = $2 AND ended_at IS NULL AND number < coalesce($3, 2147483647)
 ORDER BY number LIMIT $4;
+
+-- name: steering_turns
+-- In their order; those whose running job was not told of them.
+SELECT job_id FROM session_turns
+WHERE tenant = $1 AND session_id = $2 AND steers AND steered_at IS NULL AND ended_at IS NULL ORDER BY number;
+
+-- name: steered
+UPDATE session_turns SET steered_at = clock_timestamp() WHERE tenant = $1 AND job_id = $2;
 
 -- name: get_session
 SELECT session_id, agent, user_id, turns, tail_job, created_at, updated_at FROM sessions

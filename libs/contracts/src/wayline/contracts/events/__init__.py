@@ -45,7 +45,13 @@ from wayline.contracts.events.routes import (
     ToolsObserved,
     Warm,
 )
-from wayline.contracts.events.sessions import HistoryEnd, SessionCall, SessionContinued
+from wayline.contracts.events.sessions import (
+    HistoryEnd,
+    SessionCall,
+    SessionContinued,
+    SessionHandedOver,
+    SessionSteered,
+)
 from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
@@ -102,6 +108,8 @@ __all__ = [
     "Segment",
     "SessionCall",
     "SessionContinued",
+    "SessionHandedOver",
+    "SessionSteered",
     "SpanRef",
     "TaskClassified",
     "ToolCompleted",

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from wayline.contracts.base import Frozen
-from wayline.contracts.chat import Attachment
+from wayline.contracts.chat import Attachment, UserMessage
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.model_calls import Segment
 from wayline.contracts.tools import ToolDefinition
@@ -49,3 +49,18 @@ class SessionContinued(Event):
     )
     discovered: tuple[ToolDefinition, ...] = ()
     attachments: tuple[Attachment, ...] = Field(default=(), description="The documents that the history names.")
+
+
+class SessionSteered(Event):
+    """A later job of the session has words for this one. The next `model.requested` says them; without one, nobody."""
+
+    type: Literal["session.steered"] = "session.steered"
+    by: str = Field(description="The later job.")
+    message: UserMessage
+
+
+class SessionHandedOver(Event):
+    """The job's words were said in a job that was running: it has nothing to do itself."""
+
+    type: Literal["session.handed_over"] = "session.handed_over"
+    to: str = Field(description="The job that said them.")

@@ -31,7 +31,7 @@ from wayline.contracts.events.model_calls import (
     ModelRequested,
 )
 from wayline.contracts.events.routes import JobRerouted, JobRouted, TaskClassified
-from wayline.contracts.events.sessions import SessionContinued
+from wayline.contracts.events.sessions import SessionContinued, SessionHandedOver, SessionSteered
 from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
@@ -50,6 +50,8 @@ AnyEvent = Annotated[
     | JobClaimed
     | JobHandedBack
     | SessionContinued
+    | SessionSteered
+    | SessionHandedOver
     | ModelRequested
     | ModelCompleted
     | ModelFailed

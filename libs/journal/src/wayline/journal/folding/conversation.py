@@ -24,7 +24,16 @@ def _routed(job: Job, event: e.JobRouted) -> Changes:
 
 
 def _model_requested(job: Job, _: e.ModelRequested) -> Changes:
-    return {"compacted": False} if job.conversation.compacted else {}
+    changes: Changes = {"compacted": False} if job.conversation.compacted else {}
+    steering = job.conversation.steering
+    if not steering:
+        return changes
+    messages = (*job.conversation.messages, *(event.message for event in steering))
+    return changes | {"messages": messages, "steering": ()}
+
+
+def _steered(job: Job, event: e.SessionSteered) -> Changes:
+    return {"steering": (*job.conversation.steering, event)}
 
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
@@ -116,5 +125,6 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.ContextInjected: _injected,
     e.ContextCompacted: _compacted,
     e.SessionContinued: _continued,
+    e.SessionSteered: _steered,
     e.ToolCompleted: _tool_completed,
 }

@@ -33,6 +33,8 @@ class Past(NamedTuple):
     pinned: dict[str, Any] | None
     """The fields of a `SessionContinued` to note; None: the log has one that holds."""
     history: tuple[ChatMessage, ...] = ()
+    handed_to: str | None = None
+    """The job that has said its words: it goes on with nothing."""
 
 
 class Lost(Exception):
@@ -55,7 +57,7 @@ class SessionHistories:
             return None
         if continued is None:
             # A holder that knew no histories has begun without one.
-            return await self._first(job, turn.after) if job.model.asked is None else None
+            return await self._before_first(job, turn.after) if job.model.asked is None else None
         end = job.session.history_end
         if end is None:
             return None
@@ -97,6 +99,21 @@ class SessionHistories:
             messages = handed_on(job)
             end = job.session.continued.after if job.session.continued else None
             self._keep((job.tenant, job.job_id, job.seq), messages, instead_of=end)
+
+    async def _before_first(self, job: Job, after: str) -> Past | None:
+        """Return what a job begins with; one whose words were said elsewhere does not begin."""
+        into = job.session.into
+        if job.session.handed_to is not None:
+            return None
+        if into is not None and job.job_id in (await self._steered_by(job.tenant, into)):
+            return Past(None, handed_to=into)
+        return await self._first(job, after)
+
+    async def _steered_by(self, tenant: str, job_id: str) -> tuple[str, ...]:
+        """Return the jobs whose words another one has said by now; its log says it, and once it has ended for good."""
+        jobs = JobLog(self._bus, tenant, job_id)
+        head = await jobs.last()
+        return () if head is None else (await self._folded(jobs, head)).session.steered_by
 
     async def _first(self, job: Job, after: str) -> Past | None:
         try:
@@ -174,7 +191,7 @@ class SessionHistories:
         return messages
 
     async def _folded(self, jobs: JobLog, head: Head) -> Job:
-        """Fold the log of an ended job. Raises Retry where a newer build has to read it."""
+        """Fold a log up to a record of it. Raises Retry where a newer build has to read it."""
         values = [value for record in await jobs.records(head.sequence) for value in record]
         unknown = unknown_types(values)
         if unknown:

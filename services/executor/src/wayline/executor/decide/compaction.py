@@ -74,7 +74,7 @@ def _filled(job: Job) -> int | None:
     """Return about how many tokens the next prompt has; None: the history is another than the provider has counted."""
     conversation, card, answer = job.conversation, job.routing.card, job.conversation.last_said
     if answer is not None:
-        since = list(takewhile(lambda message: message is not answer, reversed(conversation.messages)))
+        since = list(takewhile(lambda message: message is not answer, reversed(conversation.steered)))
         # As dense as the provider found this job's prompts so far; elsewhere the margin of the window is for that.
         density = conversation.density if context_budget(job) else 1.0
         return conversation.prompt_tokens and conversation.prompt_tokens + int(_tokens(since, card) * density)

@@ -32,6 +32,8 @@ from wayline.journal import Call, Job
 Rule = Callable[[Job], Action | None]
 """Says what a job needs where it applies; None: the next rule is asked."""
 
+HANDED_OVER = "Handed to job {}, which was running: its answer takes this into account."
+
 
 def decide(job: Job) -> Action | None:
     """Return the job's next action; None when it has ended. No clock: the newest event says what time it is."""
@@ -48,6 +50,11 @@ def note_lost(job: Job) -> Action | None:
     """Note that a call is lost: nobody decides while one is under way, so its holder is gone."""
     asked = job.model.open or job.model.aux_open
     return NoteLost(asked) if asked is not None else None
+
+
+def end_handed_over(job: Job) -> Action | None:
+    """End a job whose words were said in the job that ran; a cancel takes nothing back."""
+    return Complete(HANDED_OVER.format(job.session.handed_to)) if job.session.handed_to is not None else None
 
 
 def cancel(job: Job) -> Action | None:
@@ -70,7 +77,7 @@ def wait_for_turn(job: Job) -> Action | None:
     turn, session = job.session.turn, job.session
     if turn is None or turn.after is None or session.continued is not None or job.model.asked is not None:
         return None
-    return Park(Waiting(why="turn", wait_id=TURN, after=turn.after))
+    return Park(Waiting(why="turn", wait_id=TURN, after=turn.after, into=session.into))
 
 
 def resolve_call(job: Job) -> Action | None:
@@ -141,7 +148,10 @@ def accept_answer(job: Job) -> Action | None:
     message = job.conversation.last_said
     if message is None or job.conversation.messages[-1] is not message or message.tool_calls:
         return None
-    return after_answer(job, message, more=_more_steps(job))
+    action = after_answer(job, message, more=_more_steps(job))
+    whole = isinstance(action, Complete) and not action.partial
+    # Words that came while the model wrote its answer are answered, too.
+    return None if whole and job.conversation.steering and _more_steps(job) else action
 
 
 def leave_failed_model(job: Job) -> Action | None:
@@ -185,6 +195,7 @@ def escalate_weak_step(job: Job) -> Action | None:
 
 RULES: tuple[Rule, ...] = (
     note_lost,
+    end_handed_over,
     cancel,
     fail_unrouted,
     wait_for_turn,

@@ -54,6 +54,8 @@ class HeldJob:
         self.hashes = PromptHashes()
         self.attachments_loaded = False
         """What its messages name was loaded once: the job goes on with those bytes, whatever becomes of them."""
+        self.steered: set[str] = set()
+        """Later jobs that were told that their words are said."""
         self.draining = draining
         self.fenced = False
         self._heartbeats = heartbeats

@@ -9,11 +9,13 @@ from nats.aio.msg import Msg
 
 from wayline.chassis import Bus
 from wayline.chassis.claim_check.claims import PayloadMissing
+from wayline.contracts.chat import UserMessage
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade
-from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal
+from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade, SessionSteered
+from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal, Steer
 from wayline.executor.decide.approvals import approval_hash, arguments_problem
 from wayline.executor.hold.log_writer import LogWriter
+from wayline.executor.hold.steering import known_speakers, read_words
 from wayline.journal import bulk_read, leader_read
 
 log = structlog.get_logger()
@@ -52,12 +54,19 @@ async def hear(bus: Bus, tenant: str, job_id: str, writer: LogWriter, upto: int)
                 continue
             heard.append((int((message.headers or {})["Nats-Sequence"]), message, read))
     heard.sort(key=lambda one: (not _is_cancel(one[2]), one[0]))
+    # Before anything is noted: these are reads that may fail, and then all of it is heard again.
+    words = await read_words(bus, writer.job, (by for _, _, signal in heard for by in _later_jobs(signal)))
     for _, message, signal in heard:
         if isinstance(signal, DecideApproval):
             _note_approval(writer, signal, stored_at=_stored_at(message))
         else:
-            _note(writer, signal)
+            _note(writer, signal, words)
     writer.signals_seen = max(writer.signals_seen, upto)
+
+
+def _later_jobs(heard: Signal | DecideApproval) -> tuple[str, ...]:
+    """Return the job that a signal says to have words."""
+    return (heard.signal.by,) if isinstance(heard, Signal) and isinstance(heard.signal, Steer) else ()
 
 
 def _is_cancel(heard: Signal | DecideApproval) -> bool:
@@ -69,7 +78,7 @@ def _stored_at(message: Msg) -> datetime:
     return datetime.fromisoformat((message.headers or {})["Nats-Time-Stamp"][:19]).replace(tzinfo=UTC)
 
 
-def _note(writer: LogWriter, heard: Signal) -> None:
+def _note(writer: LogWriter, heard: Signal, words: dict[str, UserMessage]) -> None:
     signal, job = heard.signal, writer.job
     if isinstance(signal, Cancel):
         if job.life.cancel is None:
@@ -77,6 +86,10 @@ def _note(writer: LogWriter, heard: Signal) -> None:
     elif isinstance(signal, RaiseBudget):
         if signal.budget_usd is not None:
             writer.note(BudgetRaised, budget_usd=signal.budget_usd, by=signal.by)
+    elif isinstance(signal, Steer):
+        # Two who listen beside each other may hear the same.
+        if signal.by in words and signal.by not in known_speakers(job):
+            writer.note(SessionSteered, by=signal.by, message=words[signal.by])
     else:
         _note_decision(writer, signal)
 

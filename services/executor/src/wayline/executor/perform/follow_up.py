@@ -7,18 +7,23 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from math import ceil
 
+import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts import headers as h
 from wayline.contracts.budgets import ReleaseBudget
+from wayline.contracts.errors import Retry
 from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import Due, RunJob, WakeLater
 from wayline.executor.adapters.budgets import Budgets
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.hold.signals import newest
-from wayline.journal import Head, Job, send_result
+from wayline.executor.hold.steering import is_for
+from wayline.journal import Head, Job, JobLog, send_result
+
+log = structlog.get_logger()
 
 
 class FollowUp:
@@ -69,6 +74,30 @@ class FollowUp:
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)
         await self._ack(message)
+
+    async def steered(self, job: Job, told: set[str]) -> None:
+        """Wake the jobs whose words a call of this one says, so that they end; `told`: those that were woken.
+
+        One that is not woken ends when this job has ended.
+        """
+        for job_id in job.session.steered_by:
+            if job_id in told:
+                continue
+            try:
+                await self._wake_steered(job, job_id)
+            except Retry as error:
+                log.warning("put off", what="the end of a job whose words are said", job=job_id, why=str(error))
+                return
+            told.add(job_id)
+
+    async def _wake_steered(self, job: Job, job_id: str) -> None:
+        head = await JobLog(self._bus, job.tenant, job_id).last()
+        if head is None or not is_for(head, job.job_id):
+            return
+        reach(Failpoint.EXECUTOR_STEER_BEFORE)
+        wake = RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence)
+        await self._bus.publish(wake, msg_id=wake.msg_id)
+        reach(Failpoint.EXECUTOR_STEER_AFTER)
 
     async def _turn_has_come(self, tenant: str, last: JobParked) -> bool:
         """Return whether the jobs ended meanwhile whose end a job is parked for."""

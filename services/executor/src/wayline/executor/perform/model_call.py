@@ -124,6 +124,9 @@ async def _intend(
         extended = await paid_call.fund(run, request, need, waits=worst_case.would_wait(job))
     except Reject as error:
         return Fail(Failure(code=error.code, message=str(error)))
+    if run.writer.job.conversation.steering != job.conversation.steering:
+        # Words came meanwhile: the request has to say them.
+        return None
     if extended is not None and not extended.granted:
         if run.writer.signals_seen != seen:
             # What was heard meanwhile may be the room it needs, or a cancel: parked, nobody would tell it again.
@@ -147,6 +150,8 @@ async def _intend(
     slim(asked)
     slim(asked.trace)
     await run.writer.append(Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER)
+    if run.writer.job.session.steered_by:
+        await run.services.follow_up.steered(run.writer.job, run.held.steered)
     return request
 
 

@@ -45,7 +45,7 @@ def assemble(job: Job, tools: tuple[ToolDefinition, ...] | None = None) -> Promp
     """
     assert job.routing.config is not None and job.life.submitted is not None
     pinned = job.routing.config.pinned
-    messages = (pinned_message(pinned), *job.conversation.prompted) if pinned else job.conversation.prompted
+    messages = (pinned_message(pinned), *job.conversation.steered) if pinned else job.conversation.steered
     at_most = job.routing.card.cache.breakpoints_max - SYSTEM_BREAKPOINTS
     return Prompt(
         tools=(job.tools.offered if tools is None else tools) or (),

@@ -100,9 +100,9 @@ class Tables:
         return admitted
 
     async def _admit(self, tenant: str, asked: Sequence[Wish], *, begin: bool = True) -> list[Admitted | None]:
-        columns = [(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.refuses) for w in asked]
-        ids, names, users, usd, sessions, refuse = map(list, zip(*columns, strict=True))
-        before, after = (ids, names, users, usd, self._job_budget_usd), (sessions, refuse, self._turns_waiting_max)
+        columns = [(w.job_id, w.agent, w.user_id, w.budget_usd, w.session_id, w.when_busy) for w in asked]
+        ids, names, users, usd, sessions, busy = map(list, zip(*columns, strict=True))
+        before, after = (ids, names, users, usd, self._job_budget_usd), (sessions, busy, self._turns_waiting_max)
         rows = await self._store.fetch(tenant, self._store.sql.admit, tenant, *before, None, begin, *after)
         agents = {row["name"]: _agent(row["name"], row) for row in rows if row["job_id"] is None}
         of_jobs = [row for row in rows if row["job_id"] is not None]

@@ -11,9 +11,11 @@ from binascii import Error as NotBase64
 from datetime import datetime
 from typing import NamedTuple
 
+import structlog
+
 from wayline.chassis import Bus, Failpoint, reach
-from wayline.contracts.errors import Conflict, NotFound, Reject
-from wayline.contracts.jobs import TURN, Cancel, RunJob, Signal, Turn
+from wayline.contracts.errors import Conflict, Full, NotFound, Reject
+from wayline.contracts.jobs import TURN, Cancel, RunJob, Signal, Steer, Turn
 from wayline.contracts.sessions import (
     DeleteSession,
     GetSession,
@@ -26,6 +28,8 @@ from wayline.contracts.sessions import (
 )
 from wayline.journal import Head, JobLog, State
 from wayline.store import Store
+
+log = structlog.get_logger()
 
 OPEN_AT_ONCE = 16
 """Turns that are read in one statement when the first one that has not ended is looked for."""
@@ -82,12 +86,44 @@ class Turns:
         await self._bus.publish(ticket, msg_id=ticket.msg_id)
         reach(Failpoint.ROUTER_TURN_AFTER)
 
-    async def end(self, tenant: str, job_id: str) -> None:
-        """Mark the end of a job, and wake the next of its session; a job of no session changes nothing."""
+    async def end(self, tenant: str, job_id: str, *, ran: bool = True) -> None:
+        """Mark the end of a job, and wake the next of its session; a job of no session changes nothing.
+
+        Where it never `ran`, jobs behind it may have waited for its log to steer in their order.
+        """
         rows = await self._store.fetch(tenant, self._store.sql.end_turns, tenant, [job_id])
         for row in rows:
             if row["session_id"] is not None:
+                if not ran:
+                    await self.steer(tenant, row["session_id"])
                 await self.wake_next(tenant, row["session_id"])
+
+    async def steer(self, tenant: str, session_id: str) -> None:
+        """Tell running jobs of a session which later ones have words for them, in the order of their turns.
+
+        One whose log has not been begun stops those behind it; its own router goes on from it.
+        """
+        for row in await self._store.fetch(tenant, self._store.sql.steering_turns, tenant, session_id):
+            job_id = row["job_id"]
+            head = await JobLog(self._bus, tenant, job_id).last()
+            if head is None:
+                return
+            into = head.values[-1]["waiting"].get("into") if waits_for_turn(head) else None
+            if into is not None and not await self._tell(tenant, into, by=job_id):
+                return
+            await self._store.execute(tenant, self._store.sql.steered, tenant, job_id)
+
+    async def _tell(self, tenant: str, job_id: str, *, by: str) -> bool:
+        """Tell a running job of a later one's words; False: it takes no more signals, and they wait for a turn."""
+        reach(Failpoint.ROUTER_STEER_BEFORE)
+        try:
+            signal = Signal(tenant=tenant, job_id=job_id, signal=Steer(by=by))
+            await self._bus.publish(signal, msg_id=f"{tenant}/{by}:steer")
+        except Full as error:
+            log.warning("a job's words wait for their turn", tenant=tenant, job=by, into=job_id, why=str(error))
+            return False
+        reach(Failpoint.ROUTER_STEER_AFTER)
+        return True
 
     async def interrupt(self, tenant: str, session_id: str, turn: Turn, *, by: str) -> None:
         """Cancel every job of a session before a turn, the newest first, so that none of them begins meanwhile."""

@@ -3,7 +3,7 @@
 -- Sessions are locked in one order, so that two statements never wait for each other; what is read after the lock was
 -- committed before it was given.
 CREATE OR REPLACE FUNCTION take_turns(
-    for_tenant text, jobs text[], in_sessions text[], with_agents text[], for_users text[], refusing boolean[],
+    for_tenant text, jobs text[], in_sessions text[], with_agents text[], for_users text[], when_busy text[],
     most integer, moment timestamptz
 )
 RETURNS TABLE (job_id text, turn integer, turn_after text, open_job text) LANGUAGE plpgsql STRICT AS $$
@@ -18,8 +18,8 @@ BEGIN
     PERFORM FROM sessions AS one WHERE one.tenant = for_tenant AND one.session_id = ANY (in_sessions)
     ORDER BY one.session_id FOR NO KEY UPDATE;
     FOR ask IN
-        SELECT * FROM unnest(jobs, in_sessions, with_agents, for_users, refusing)
-            WITH ORDINALITY AS a (job, session_id, agent, user_id, refuses, place) ORDER BY place
+        SELECT * FROM unnest(jobs, in_sessions, with_agents, for_users, when_busy)
+            WITH ORDINALITY AS a (job, session_id, agent, user_id, busy, place) ORDER BY place
     LOOP
         job_id := ask.job;
         SELECT one.job_id, one.number INTO first_open FROM session_turns AS one
@@ -30,13 +30,15 @@ BEGIN
         open_job := first_open.job_id;
         IF turn IS NULL AND NOT (
             open_job IS NOT NULL AND (
-                ask.refuses
+                ask.busy = 'refuse'
                 OR (SELECT turns FROM sessions AS one WHERE one.tenant = for_tenant AND one.session_id = ask.session_id)
                     - first_open.number + 1 >= most
             )
         ) THEN
-            INSERT INTO session_turns (tenant, job_id, session_id, number, after, taken_at)
-            SELECT for_tenant, ask.job, ask.session_id, one.turns + 1, one.tail_job, moment FROM sessions AS one
+            INSERT INTO session_turns (tenant, job_id, session_id, number, after, taken_at, steers)
+            SELECT for_tenant, ask.job, ask.session_id, one.turns + 1, one.tail_job, moment,
+                open_job IS NOT NULL AND ask.busy = 'steer'
+            FROM sessions AS one
             WHERE one.tenant = for_tenant AND one.session_id = ask.session_id
             RETURNING number, after INTO turn, turn_after;
             UPDATE sessions AS one SET turns = turn, tail_job = ask.job, agent = ask.agent, user_id = ask.user_id,

@@ -33,8 +33,8 @@ Files = Annotated[
 SessionId = Annotated[str | None, typer.Option("--session", help="The conversation it belongs to.")]
 Continue = Annotated[bool, typer.Option("--continue", help="In the session that the agent and the user had last.")]
 WhenBusy = Annotated[
-    Literal["wait", "refuse", "interrupt"] | None,
-    typer.Option(help="While an earlier job of the session runs: wait for it, be refused, or cancel it."),
+    Literal["wait", "refuse", "interrupt", "steer"] | None,
+    typer.Option(help="While an earlier job of the session runs: wait for it, be refused, cancel it, or steer it."),
 ]
 UserId = Annotated[str | None, typer.Option("--user", help="For whom it is: costs and budgets tell.")]
 JobId = Annotated[str | None, typer.Option("--id", help="Your own id; the same one is the same job.")]

@@ -109,8 +109,8 @@ def event_line(event: dict[str, Any]) -> Text | None:
             return Text(f"  {event['reason']}", style="yellow")
         case "job.parked":
             return Text(f"  parked: {event['waiting']['why']}", style="yellow")
-        case "job.handed_back" | "job.resumed" | "job.cancel_requested":
-            return Text(f"  {event['type'].removeprefix('job.').replace('_', ' ')}", style="yellow")
+        case "job.handed_back" | "job.resumed" | "job.cancel_requested" | "session.steered":
+            return Text(f"  {event['type'].rpartition('.')[2].replace('_', ' ')}", style="yellow")
         case _:
             return None
 
