@@ -103,7 +103,7 @@ async def test_an_executor_killed_there_loses_and_repeats_no_words(platform: Fau
     await check(platform, running, steering)
 
 
-async def test_words_are_in_the_running_jobs_log_with_the_call_that_says_them(platform: FaultPlatform):
+async def test_words_are_in_the_log_before_the_call_with_them(platform: FaultPlatform):
     await platform.fleet.ensure("router", "executor")
     running, steering = await begin(platform, "log")
     await platform.submit_plan(steering, says("steered"), session="log", when_busy="steer")

@@ -131,9 +131,7 @@ async def test_words_come_after_the_results_of_open_tool_calls(session: Steered)
     assert await replays(session.platform, "j1")
 
 
-async def test_words_that_come_while_money_is_held_are_in_the_same_call(
-    session: Steered, monkeypatch: pytest.MonkeyPatch
-):
+async def test_words_that_come_while_money_is_held_join_that_call(session: Steered, monkeypatch: pytest.MonkeyPatch):
     fund, reached = paid_call.fund, asyncio.Event()
 
     async def slowly(run: Any, *args: Any, **more: Any) -> Any:
