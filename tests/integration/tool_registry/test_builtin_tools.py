@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from nats.aio.msg import Msg
 
 from wayline.contracts.chat import Citation
@@ -28,14 +30,16 @@ async def answer_searches(platform, result: SearchResult, asked: list[SearchKnow
 async def test_a_listing_names_the_built_in_tools_and_their_effect(platform):
     await platform.registry()
 
-    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("*_*e*",)), ToolList)
+    listed = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("*",)), ToolList)
 
     own = [tool for tool in listed.tools if tool.server == "builtin"]
-    assert [(tool.name, tool.effect) for tool in own] == [
-        ("get_current_time", Effect.READ),
-        ("search_knowledge", Effect.READ),
+    assert [(tool.name, tool.effect, tool.untrusted) for tool in own] == [
+        ("calculator", Effect.READ, False),
+        ("date_calculate", Effect.READ, False),
+        ("get_current_time", Effect.READ, False),
+        ("search_knowledge", Effect.READ, False),
     ]
-    assert set(own[1].input_schema["properties"]) == {"query", "top_k", "document_ids"}
+    assert set(own[3].input_schema["properties"]) == {"query", "top_k", "document_ids"}
 
 
 async def test_a_search_asks_retrieval_for_the_callers_tenant_and_brings_citations(platform):
@@ -77,6 +81,30 @@ async def test_the_time_is_given_in_a_zone_a_wrong_one_refused(platform):
     assert told.status == "success"
     assert wrong.error is not None
     assert "no IANA time zone" in wrong.error.message
+
+
+async def test_an_expression_is_calculated_a_wrong_one_explained(platform):
+    await platform.registry()
+
+    right = await platform.once(platform.ask("calculator", {"expression": "15% of 80"}))
+    wrong = await platform.once(platform.ask("calculator", {"expression": "1/0"}, job="j2"))
+
+    assert right.content == "12"
+    assert wrong.error is not None
+    assert wrong.error.code == "tool_failed" and wrong.error.message.endswith("this divides by zero")
+
+
+async def test_dates_are_calculated_what_is_missing_is_named(platform):
+    await platform.registry()
+    amount = {"operation": "add", "date": "2026-04-01", "business_days": 3, "country": "CH", "region": "ZH"}
+
+    right = await platform.once(platform.ask("date_calculate", amount))
+    wrong = await platform.once(platform.ask("date_calculate", {"operation": "period"}, job="j2"))
+    unknown = await platform.once(platform.ask("date_calculate", {"operation": "guess"}, job="j3"))
+
+    assert json.loads(right.content) == {"result": "2026-04-08", "weekday": "Wednesday"}
+    assert wrong.error is not None and "needs a unit" in wrong.error.message
+    assert unknown.error is not None and unknown.error.code == "invalid_arguments"
 
 
 async def test_reads_leave_no_row_in_the_ledger(platform):

@@ -1,54 +1,28 @@
-"""The built-in tools, served by an MCP server inside this process."""
+"""The built-in tool `search_knowledge`."""
 
 # No `from __future__ import annotations`: the MCP library evaluates the tools' annotations where it finds them.
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from datetime import datetime
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
-from wayline.contracts.tools import Effect
+from wayline.tool_registry.adapters.builtin_tools.call_meta import tenant_of_call
 from wayline.tool_registry.adapters.failures import AWAY
-from wayline.tool_registry.results import CITATIONS, COST, TENANT
-from wayline.tool_registry.settings import ServerSettings
+from wayline.tool_registry.results import CITATIONS, COST
 
-SERVER = ServerSettings(
-    name="builtin",
-    url="inside:",
-    trusted=True,
-    effects={"search_knowledge": Effect.READ, "get_current_time": Effect.READ},
-)
 TOP_K_MAX = 50
 
 Search = Callable[[SearchKnowledge], Awaitable[SearchResult]]
 
-_meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 
-
-@contextmanager
-def call_meta(meta: Mapping[str, Any]) -> Iterator[None]:
-    """Run a tool under what another server would read in the call's `_meta`: its key and its tenant."""
-    token = _meta_of_call.set(meta)
-    try:
-        yield
-    finally:
-        _meta_of_call.reset(token)
-
-
-def builtin_server(search: Search) -> Any:
-    """Build an MCP server with the built-in tools."""
+def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
+    """Return the tool, searching by what asks retrieval."""
     from mcp import MCPError
-    from mcp.server import MCPServer
     from mcp_types import CallToolResult, TextContent
-
-    server = MCPServer("wayline", log_level="WARNING")
 
     async def search_knowledge(
         query: Annotated[str, Field(min_length=1, max_length=10_000, description="What to look for, in plain words.")],
@@ -57,7 +31,7 @@ def builtin_server(search: Search) -> Any:
     ) -> CallToolResult:
         """Find passages in the documents of the knowledge base; each comes with the document it is from."""
         request = SearchKnowledge(
-            tenant=_meta_of_call.get()[TENANT],
+            tenant=tenant_of_call(),
             query=query,
             top_k=top_k,
             filter=Filter(document_ids=tuple(document_ids or ())),
@@ -72,22 +46,7 @@ def builtin_server(search: Search) -> Any:
         text = TextContent(type="text", text=passages(found))
         return CallToolResult(content=[text], _meta={CITATIONS: citations(found)} | cost(found))
 
-    for tool in (search_knowledge, get_current_time):
-        server.tool(structured_output=False)(tool)
-    return server
-
-
-async def get_current_time(
-    timezone: Annotated[str, Field(description="An IANA name such as Europe/Zurich.")] = "UTC",
-) -> str:
-    """Tell the current date and time."""
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    try:
-        now = datetime.now(ZoneInfo(timezone))
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ToolError(f"{timezone!r} is no IANA time zone; Europe/Zurich and UTC are") from None
-    return f"{now.isoformat(timespec='seconds')} ({now:%A})"
+    return search_knowledge
 
 
 def citations(found: SearchResult) -> list[dict[str, Any]]:

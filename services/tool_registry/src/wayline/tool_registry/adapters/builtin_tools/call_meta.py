@@ -1,0 +1,27 @@
+"""What the registry says of the built-in call under way: its key and its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from wayline.tool_registry.results import TENANT
+
+_meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
+
+
+@contextmanager
+def call_meta(meta: Mapping[str, Any]) -> Iterator[None]:
+    """Run a tool under what another server would read in the call's `_meta`: its key and its tenant."""
+    token = _meta_of_call.set(meta)
+    try:
+        yield
+    finally:
+        _meta_of_call.reset(token)
+
+
+def tenant_of_call() -> str:
+    """Return the tenant whose job called the tool that is running."""
+    return str(_meta_of_call.get()[TENANT])

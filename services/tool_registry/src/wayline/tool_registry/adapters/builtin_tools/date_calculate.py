@@ -1,0 +1,78 @@
+"""The built-in tool `date_calculate`."""
+
+# No `from __future__ import annotations`: the MCP library evaluates the tools' annotations where it finds them.
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from wayline.tool_registry.calculation.date_questions import DateQuestion, answer
+from wayline.tool_registry.calculation.dates import CannotCalculate, Unit, Weekday
+
+ZONES_MAX = 10
+HOLIDAYS_MAX = 100
+_AMOUNT = Field(ge=-1_000_000, le=1_000_000)
+
+
+async def date_calculate(
+    *,
+    operation: Annotated[
+        Literal["add", "difference", "period", "weekday", "zones", "describe", "holidays"],
+        Field(
+            description="add: date plus the given years … business_days (below zero: before it). "
+            "difference: from date to end_date. period: first and last day of the week, month, quarter or year of "
+            "date; offset 1 is the next one. weekday: the nth weekday after date or, with unit, of that period (-1: "
+            "its last). zones: the time of date in other timezones. describe: weekday, week number, holiday. "
+            "holidays: those from date to end_date."
+        ),
+    ],
+    date: Annotated[
+        str,
+        Field(
+            max_length=40,
+            description="now, today, tomorrow, yesterday, 2026-03-31, 2026-03-31T14:30 or 2026-03-31T14:30+02:00.",
+        ),
+    ] = "now",
+    end_date: Annotated[str | None, Field(max_length=40, description="In the same forms.")] = None,
+    timezone: Annotated[
+        str, Field(max_length=60, description="IANA name; of times without an offset, and today.")
+    ] = "UTC",
+    to_timezones: Annotated[list[str] | None, Field(max_length=ZONES_MAX, description="For zones.")] = None,
+    years: Annotated[int, _AMOUNT] = 0,
+    months: Annotated[int, _AMOUNT] = 0,
+    weeks: Annotated[int, _AMOUNT] = 0,
+    days: Annotated[int, _AMOUNT] = 0,
+    business_days: Annotated[int, _AMOUNT] = 0,
+    hours: Annotated[int, _AMOUNT] = 0,
+    minutes: Annotated[int, _AMOUNT] = 0,
+    unit: Annotated[Unit | None, Field(description="For period and weekday.")] = None,
+    offset: Annotated[
+        int, Field(ge=-10_000, le=10_000, description="Periods on from that of date: 1 is the next.")
+    ] = 0,
+    weekday: Annotated[Weekday | None, Field(description="For weekday.")] = None,
+    nth: Annotated[
+        int, Field(ge=-53, le=53, description="For weekday: 1 the first, -1 the last or the one before.")
+    ] = 1,
+    country: Annotated[
+        str | None, Field(max_length=10, description="ISO code whose holidays count, such as CH.")
+    ] = None,
+    region: Annotated[str | None, Field(max_length=10, description="Of the country, such as ZH.")] = None,
+    extra_holidays: Annotated[
+        list[str] | None, Field(max_length=HOLIDAYS_MAX, description="Further days off, such as 2026-12-24.")
+    ] = None,
+) -> str:
+    """Calculate with dates and times: add, compare, ends of months, weekdays, time zones, business days, holidays."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    given: dict[str, Any] = dict(locals())
+    given.pop("ToolError")
+    question = DateQuestion(**{name: value for name, value in given.items() if value is not None})
+    try:
+        # On a thread: the first holidays of a country take a while to load, and many business days to count.
+        found = await asyncio.to_thread(answer, question, now=datetime.now(UTC))
+    except CannotCalculate as error:
+        raise ToolError(str(error)) from None
+    return json.dumps(found, ensure_ascii=False)

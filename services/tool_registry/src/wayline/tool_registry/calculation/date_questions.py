@@ -1,0 +1,205 @@
+"""Answer a question about dates: what to give for each operation, and what each tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from wayline.tool_registry.calculation.dates import (
+    CannotCalculate,
+    Offset,
+    Unit,
+    Weekday,
+    difference,
+    moment,
+    moved,
+    nearest_business_day,
+    next_weekday,
+    nth_weekday,
+    period,
+    zone,
+)
+from wayline.tool_registry.calculation.holiday_calendars import BusinessCalendar, business_calendar
+
+WEEKENDS_ONLY = "Business days are counted without holidays: give a country to count them."
+
+
+@dataclass(frozen=True, slots=True)
+class DateQuestion:
+    """The arguments of the tool `date_calculate`."""
+
+    operation: str
+    date: str = "now"
+    end_date: str | None = None
+    timezone: str = "UTC"
+    to_timezones: list[str] = field(default_factory=list)
+    years: int = 0
+    months: int = 0
+    weeks: int = 0
+    days: int = 0
+    business_days: int = 0
+    hours: int = 0
+    minutes: int = 0
+    unit: Unit | None = None
+    offset: int = 0
+    weekday: Weekday | None = None
+    nth: int = 1
+    country: str | None = None
+    region: str | None = None
+    extra_holidays: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A question with its dates and its calendar read."""
+
+    question: DateQuestion
+    start: datetime | date
+    end: datetime | date | None
+    business: BusinessCalendar
+
+    @property
+    def day(self) -> date:
+        return _day(self.start)
+
+
+def answer(question: DateQuestion, *, now: datetime) -> dict[str, Any]:
+    """Return what a question asks for. Blocking where it needs holidays; raises CannotCalculate."""
+    in_zone = zone(question.timezone)
+    end = moment(question.end_date, in_zone, now=now) if question.end_date is not None else None
+    own = [_day(moment(one, in_zone, now=now)) for one in question.extra_holidays]
+    business = business_calendar(question.country, question.region, own)
+    read = _Read(question, moment(question.date, in_zone, now=now), end, business)
+    try:
+        return _OPERATIONS[question.operation](read)
+    except (ValueError, OverflowError):
+        raise CannotCalculate("the result is outside of the years 1 to 9999") from None
+
+
+def _add(read: _Read) -> dict[str, Any]:
+    asked = read.question
+    offset = Offset(
+        years=asked.years,
+        months=asked.months,
+        weeks=asked.weeks,
+        days=asked.days,
+        business_days=asked.business_days,
+        hours=asked.hours,
+        minutes=asked.minutes,
+    )
+    if offset == Offset():
+        raise CannotCalculate("add needs an amount: years, months, weeks, days, business_days, hours or minutes")
+    # "now" in whole days is a question about days.
+    start = read.day if asked.date == "now" and not asked.hours and not asked.minutes else read.start
+    end = moved(start, offset, read.business.why_free)
+    return {"result": _text(end), **_about(end), **(_note(read) if asked.business_days else {})}
+
+
+def _difference(read: _Read) -> dict[str, Any]:
+    if read.end is None:
+        raise CannotCalculate("difference needs an end_date")
+    found = difference(read.start, read.end, read.business.why_free)
+    parts = {"years": found.years, "months": found.months, "days": found.rest_days}
+    told: dict[str, Any] = {"from": _text(read.start), "to": _text(read.end), "days": found.days}
+    if found.business_days is not None:
+        told["business_days"] = found.business_days
+    told["in_parts"] = parts
+    if found.seconds is not None:
+        told |= {"hours": round(found.seconds / 3600, 2), "seconds": found.seconds}
+    return told | _note(read)
+
+
+def _period(read: _Read) -> dict[str, Any]:
+    if read.question.unit is None:
+        raise CannotCalculate("period needs a unit: week, month, quarter or year")
+    first, last = period(read.day, read.question.unit, offset=read.question.offset)
+    return {
+        "first": _text(first),
+        "last": _text(last),
+        "first_business_day": _text(nearest_business_day(first, read.business.why_free, forward=True)),
+        "last_business_day": _text(nearest_business_day(last, read.business.why_free, forward=False)),
+        "days": (last - first).days + 1,
+        **_note(read),
+    }
+
+
+def _weekday(read: _Read) -> dict[str, Any]:
+    asked = read.question
+    if asked.weekday is None:
+        raise CannotCalculate("weekday needs a weekday, such as friday")
+    if asked.unit is None:
+        found = next_weekday(read.day, asked.weekday, asked.nth)
+    else:
+        found = nth_weekday(*period(read.day, asked.unit, offset=asked.offset), asked.weekday, asked.nth)
+    return {"result": _text(found), **_about(found)}
+
+
+def _zones(read: _Read) -> dict[str, Any]:
+    if not isinstance(read.start, datetime):
+        raise CannotCalculate("zones needs a time: give date as 2026-03-31T14:30, or now")
+    if not read.question.to_timezones:
+        raise CannotCalculate("zones needs to_timezones, such as ['Asia/Tokyo', 'America/New_York']")
+    here = read.start.utcoffset()
+    times = []
+    for name in read.question.to_timezones:
+        there = read.start.astimezone(zone(name))
+        ahead = (there.utcoffset() - here).total_seconds() / 3600  # type: ignore[operator]
+        times.append({"timezone": name, "time": _text(there), "weekday": f"{there:%A}", "hours_ahead": round(ahead, 2)})
+    return {"time": _text(read.start), "times": times}
+
+
+def _describe(read: _Read) -> dict[str, Any]:
+    day = read.day
+    year, week, _ = day.isocalendar()
+    free = read.business.why_free(day)
+    return {
+        "date": _text(read.start),
+        **_about(read.start),
+        "iso_week": f"{year}-W{week:02}",
+        "day_of_year": day.timetuple().tm_yday,
+        "quarter": (day.month + 2) // 3,
+        "business_day": free is None,
+        **({"free_because": free} if free else {}),
+        **_note(read),
+    }
+
+
+def _holidays(read: _Read) -> dict[str, Any]:
+    if read.question.country is None:
+        raise CannotCalculate("holidays needs a country, such as CH")
+    first, last = (read.day, _day(read.end)) if read.end is not None else period(read.day, "year")
+    found = read.business.holidays(first, last)
+    listed = [{"date": _text(day), "weekday": f"{day:%A}", "name": name} for day, name in found.items()]
+    return {"from": _text(first), "to": _text(last), "holidays": listed}
+
+
+_OPERATIONS: Mapping[str, Callable[[_Read], dict[str, Any]]] = MappingProxyType(
+    {
+        "add": _add,
+        "difference": _difference,
+        "period": _period,
+        "weekday": _weekday,
+        "zones": _zones,
+        "describe": _describe,
+        "holidays": _holidays,
+    }
+)
+
+
+def _note(read: _Read) -> dict[str, str]:
+    return {} if read.question.country is not None else {"note": WEEKENDS_ONLY}
+
+
+def _about(value: datetime | date) -> dict[str, str]:
+    return {"weekday": f"{value:%A}"}
+
+
+def _text(value: datetime | date) -> str:
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value.isoformat()
+
+
+def _day(value: datetime | date) -> date:
+    return value.date() if isinstance(value, datetime) else value
