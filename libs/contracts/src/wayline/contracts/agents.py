@@ -95,6 +95,11 @@ class AgentConfig(Frozen):
     code: bool = Field(
         default=False, description="Let the model answer with programs that call the tools (see docs/code.md)."
     )
+    agents: tuple[Name, ...] = Field(
+        default=(),
+        max_length=32,
+        description="The agents that it may start with `run_agent`, each as a job of its own (see docs/agents.md).",
+    )
     tools_in_order: bool = Field(default=False, description="Run a step's tool calls one after another.")
     ask: Ask = Field(
         default="never",

@@ -8,13 +8,15 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated
 
-from pydantic import StringConstraints
+from pydantic import AfterValidator, StringConstraints
 
 TENANT_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"
 JOB_ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 NAME_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 
 _TENANT = re.compile(TENANT_PATTERN)
+_CHILD = re.compile(r"child_([0-9a-f]{32})_[0-9a-f]{20}")
+"""The id of a job that another one started, with the trace of the first one of them."""
 
 RECENT = 4_096
 """Derived ids that are kept at hand: each is asked for at every step of its job."""
@@ -22,6 +24,21 @@ RECENT = 4_096
 Tenant = Annotated[str, StringConstraints(pattern=TENANT_PATTERN)]
 JobId = Annotated[str, StringConstraints(pattern=JOB_ID_PATTERN)]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+
+def _free(job_id: str) -> str:
+    if is_child(job_id):
+        raise ValueError("ids of this form are those of jobs that other jobs start: choose another one")
+    return job_id
+
+
+def is_child(job_id: str) -> bool:
+    """Return whether a job was started by another one: its id says so, and a client cannot choose such an id."""
+    return _CHILD.fullmatch(job_id) is not None
+
+
+NewJobId = Annotated[JobId, AfterValidator(_free)]
+"""An id that a client may choose."""
 
 
 def is_tenant(text: str) -> bool:
@@ -36,14 +53,17 @@ def new_id(prefix: str) -> str:
 
 def job_id_from(text: str) -> str:
     """Return a job id for any client id: itself where it is allowed, else its hash (the same at each redelivery)."""
-    if re.fullmatch(JOB_ID_PATTERN, text):
+    if re.fullmatch(JOB_ID_PATTERN, text) and not is_child(text):
         return text
     return f"job_{sha256(text.encode()).hexdigest()[:40]}"
 
 
 @lru_cache(RECENT)
 def trace_id(tenant: str, job_id: str) -> str:
-    """Return the one trace id of a job: 32 hex digits, the same wherever it is computed."""
+    """Return the one trace id of a job and of all that it starts: 32 hex digits, the same wherever it is computed."""
+    child = _CHILD.fullmatch(job_id)
+    if child is not None:
+        return child[1]
     return sha256(f"wayline/trace/{tenant}/{job_id}".encode()).hexdigest()[:32]
 
 
@@ -98,6 +118,12 @@ def aux_id(tenant: str, job_id: str, step: int, n: int) -> str:
 def aux_span(tenant: str, job_id: str, attempt_id: str) -> str:
     """Return the id of an auxiliary call's span."""
     return span_id(tenant, job_id, "aux", attempt_id)
+
+
+def child_id(tenant: str, parent_id: str, step: int, call: str) -> str:
+    """Return the id of the job that a call of `run_agent` starts: the same however often it is started."""
+    digest = sha256(f"wayline/child/{tenant}/{parent_id}/{step}/{call}".encode()).hexdigest()[:20]
+    return f"child_{trace_id(tenant, parent_id)}_{digest}"
 
 
 def tool_key(tenant: str, job_id: str, step: int, call: str) -> str:

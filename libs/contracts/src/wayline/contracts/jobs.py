@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from wayline.contracts.agents import Instructions
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation, Part, TextPart
-from wayline.contracts.ids import JobId, new_id
+from wayline.contracts.ids import JobId, Name, NewJobId, new_id
 from wayline.contracts.models import Slot, Tier
 from wayline.contracts.money import Dollars, JobCosts, Usage
 
@@ -120,7 +120,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
 
     agent: str = Field(min_length=1, max_length=64)
     input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
-    job_id: JobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
+    job_id: NewJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
     session_id: str | None = Field(default=None, max_length=128)
     user_id: str | None = Field(default=None, max_length=128)
     options: JobOptions = JobOptions()
@@ -167,6 +167,31 @@ class FiredBy(Frozen):
     version: int
     due_at: datetime
     missed: int = Field(default=0, description="Earlier moments that passed without a job.")
+
+
+class Parent(Frozen):
+    """The call of `run_agent` by which a job was started."""
+
+    job_id: str
+    step: int
+    call: str
+    depth: int = Field(ge=1, description="How many jobs are above: 1 for what a client's own job started.")
+    tainted_by: str | None = Field(
+        default=None, description="The untrusted tool whose words the task may hold, because the parent had read them."
+    )
+
+
+class Child(Frozen):
+    """A job that another one started."""
+
+    job_id: str
+    agent: str
+    step: int
+    call: str
+    status: Status | None = Field(default=None, description="How it ended, once its parent has read that.")
+    cost_usd: Usd | None = Field(
+        default=Decimal(0), description="With what it started itself; null: a price is unknown, or it went on alone."
+    )
 
 
 class Carried(Frozen):
@@ -384,7 +409,7 @@ class PendingApproval(Frozen):
 class Waiting(Frozen):
     """What a parked job waits for."""
 
-    why: Literal["needs_decision", "budget", "turn", "approval"]
+    why: Literal["needs_decision", "budget", "turn", "approval", "children"]
     wait_id: str
     after: str | None = Field(
         default=None, description="The job of its session before it, where it waits for its turn."
@@ -398,6 +423,9 @@ class Waiting(Frozen):
     expires_at: datetime | None = None
     approvals: tuple[PendingApproval, ...] = Field(
         default=(), description="Every call of the step that waits for an approval, each with its id."
+    )
+    children: tuple[str, ...] = Field(
+        default=(), description="The jobs that it started and that had not ended; it goes on when all of them have."
     )
 
 
@@ -418,6 +446,10 @@ class JobView(Frozen):
     usage: Usage = Usage()
     cost_usd: Usd | None = Field(default=Decimal(0), description="USD; null when a call's price is unknown.")
     costs: JobCosts | None = Field(default=None, description="What the cost is made of.")
+    total_cost_usd: Usd | None = Field(
+        default=None,
+        description="With what the jobs cost that it started; null: a price is unknown, or this is a list.",
+    )
     answer: str | None = None
     partial: bool = Field(default=False, description="A limit was reached: the answer is what there was until then.")
     reason: str | None = Field(
@@ -436,6 +468,8 @@ class JobView(Frozen):
     handed_to: str | None = Field(
         default=None, description="The running job of its session that took its input; it did nothing itself."
     )
+    parent: Parent | None = Field(default=None, description="The job that started it.")
+    children: tuple[Child, ...] = Field(default=(), description="The jobs that it started, in that order.")
     fingerprint: str | None = Field(
         default=None, description="Of a failed job: the same for all that failed of one cause."
     )
@@ -459,3 +493,31 @@ class JobResult(Message, subject="replies.{tenant}.{job_id}"):
 
     job_id: str = Field(default="", exclude=True)
     job: JobView
+
+
+PARENT_CANCELLED = "the job that started it was cancelled"
+PARENT_LATE = "the job that started it has no time left"
+
+
+class ChildState(Frozen):
+    """A job that another one started, as far as it is."""
+
+    job_id: str
+    ended: bool
+
+
+class StartChild(Request, subject="jobs.start.{tenant}", replies=ChildState):
+    """Start the job of a call of `run_agent`; asking again starts nothing more.
+
+    With `stop`, end it instead: it is cancelled, and one that was not started yet never will be.
+    """
+
+    terse = True
+
+    parent: Parent
+    agent: Name
+    input: str
+    user_id: str | None = None
+    lane: Lane = "interactive"
+    max_seconds: float = Field(gt=0, description="What is left of its parent's time.")
+    stop: str | None = Field(default=None, description="Why it shall end.")

@@ -60,6 +60,10 @@ RUN_CODE = "run_code"
 """Runs a program that calls the other tools: the model is shown only what the program says."""
 
 
+RUN_AGENT = "run_agent"
+"""Has another agent do a task as a job of its own, and returns its answer."""
+
+
 class ServerAway(Frozen):
     """A configured server that does not answer; the tools that it had are still listed."""
 

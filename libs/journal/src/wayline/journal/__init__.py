@@ -1,5 +1,6 @@
 """A job's event log on JetStream, and the state it folds to."""
 
+from wayline.journal.ends import have_ended
 from wayline.journal.exporting import NotAnExport, export_job, read_export
 from wayline.journal.failures import failure_fingerprint, fingerprint
 from wayline.journal.folding import evolve, fold
@@ -62,6 +63,7 @@ __all__ = [
     "fingerprint",
     "fold",
     "follow",
+    "have_ended",
     "header_fields",
     "is_record",
     "last_record",

@@ -37,6 +37,7 @@ _OWN_LIFE = frozenset(
         "job.parked",
         "job.resumed",
         "job.cancel_requested",
+        "child.started",
         "budget.raised",
         *e.TERMINAL_TYPES,
     }

@@ -12,7 +12,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import AssistantMessage, Attachment, ChatMessage, ToolCall
-from wayline.contracts.jobs import Failure, FiredBy, Origin, Route, Status, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Route, Status, SubmitJob, Turn, Waiting
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
@@ -45,7 +45,11 @@ class Life(NamedTuple):
     """Nobody raised the budget while the job waited for it."""
     parked_at: datetime | None = None
     rested: timedelta = timedelta()
-    """How long it was parked in all."""
+    """How long it was parked in all, without the time in which its children worked."""
+    step_rested: timedelta = timedelta()
+    """How long it was parked since its model last spoke."""
+    delegated: timedelta = timedelta()
+    """How much of that is its own time all the same, because a child worked."""
     ended: e.JobCompleted | e.JobFailed | e.JobCancelled | None = None
 
     @property
@@ -154,6 +158,8 @@ class Call(NamedTuple):
     """Set when the outcome is unknown and a human was asked."""
     expires_at: datetime | None = None
     decision: e.DecisionMade | None = None
+    child_id: str | None = None
+    """The job that a call of `run_agent` has become."""
     done: e.ToolCompleted | None = None
 
     @property
@@ -252,6 +258,19 @@ class Code(NamedTuple):
         return next((call for call in self.program_calls if call.wanted.call == name), None)
 
 
+class Family(NamedTuple):
+    """The job that started this one, and those that it started."""
+
+    parent: Parent | None = None
+    children: tuple[Child, ...] = ()
+    overdue: bool = False
+    """Whether the time is over in which the children of this step should have ended."""
+    children_usd: Decimal | None = Decimal(0)
+    """What the children cost that have ended, with all below them."""
+    children_most_usd: Decimal | None = Decimal(0)
+    """The most that they can have cost."""
+
+
 class Routing(NamedTuple):
     """What the router pinned, and which model the job is with now."""
 
@@ -260,6 +279,7 @@ class Routing(NamedTuple):
     route: Route | None = None
     limits: e.Limits | None = None
     candidates: e.Candidates = e.Candidates()
+    agents: tuple[e.StartableAgent, ...] = ()
     tried: tuple[str, ...] = ()
     """Every model the job was routed to, as `provider/model`."""
     escalated: bool = False
@@ -348,3 +368,4 @@ class Job(NamedTuple):
     routing: Routing = Routing()
     money: Money = Money()
     session: Session = Session()
+    family: Family = Family()

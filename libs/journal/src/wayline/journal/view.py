@@ -5,6 +5,7 @@ from __future__ import annotations
 from wayline.contracts import ids
 from wayline.contracts.events import JobCompleted
 from wayline.contracts.jobs import JobView
+from wayline.journal.costs import plus
 from wayline.journal.failures import failure_fingerprint
 from wayline.journal.state import Job
 
@@ -26,6 +27,7 @@ def view(job: Job) -> JobView:
         usage=job.money.usage,
         cost_usd=job.money.cost_usd,
         costs=job.money.costs,
+        total_cost_usd=plus(job.money.cost_usd, job.family.children_usd),
         answer=done.answer if done else None,
         partial=done.partial if done else False,
         reason=job.life.reason,
@@ -38,5 +40,7 @@ def view(job: Job) -> JobView:
         origin=job.life.origin,
         schedule=job.life.schedule,
         handed_to=job.session.handed_to,
+        parent=job.family.parent,
+        children=job.family.children,
         fingerprint=failure_fingerprint(job),
     )

@@ -10,12 +10,14 @@ from wayline.chassis.topology import RUN_BATCH, RUN_INTERACTIVE
 from wayline.contracts.models import ListProviders, Provider, ProviderList
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.sdk_warmup import SdkWarmup
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots, snapshot_keys
 from wayline.executor.adapters.tool_registry import ToolRegistry
+from wayline.executor.decide.children import Limits
 from wayline.executor.perform.follow_up import FollowUp
 from wayline.executor.perform.job_run import RunServices
 from wayline.executor.prompt.notes import Notes, silent
@@ -42,11 +44,12 @@ async def build(
     known = providers(settings)
     models, gates, budgets = ModelProviders(bus, known, secrets=keys), ProviderGates(bus), Budgets(bus)
     histories = SessionHistories(bus, kept_max_bytes=settings.histories_kept_max_bytes)
+    children = Children(bus)
     sandbox = Sandbox(workers_max=settings.programs_at_once)
     services = RunServices(
         models=models,
         tools=ToolRegistry(bus, fresh_s=settings.tools_fresh_s, wait_s=settings.tool_wait_s),
-        follow_up=FollowUp(bus, budgets, histories),
+        follow_up=FollowUp(bus, budgets, histories, children),
         histories=histories,
         gates=gates,
         budgets=budgets,
@@ -55,6 +58,12 @@ async def build(
         ),
         sandbox=sandbox,
         snapshots=Snapshots(bus, snapshot_keys(settings.snapshot_keys)),
+        children=children,
+        child_limits=Limits(
+            depth_max=settings.child_depth_max,
+            per_step_max=settings.children_per_step_max,
+            per_job_max=settings.children_per_job_max,
+        ),
         decision_ttl_s=settings.decision_ttl_s,
         notes=notes,
         result_tokens_max=settings.result_tokens_max,

@@ -18,7 +18,15 @@ from wayline.executor.decide.accept_answer import cut_short
 from wayline.executor.decide.next_action import decide
 from wayline.executor.hold.held_job import HandBack, HeldJob
 from wayline.executor.hold.log_writer import Draft
-from wayline.executor.perform import approvals, auxiliary_call, model_call, park_or_end, run_program, tool_calls
+from wayline.executor.perform import (
+    approvals,
+    auxiliary_call,
+    children,
+    model_call,
+    park_or_end,
+    run_program,
+    tool_calls,
+)
 from wayline.executor.perform.job_run import Instead, JobRun, Outcome, RunServices
 from wayline.journal import Fenced
 from wayline.telemetry import metrics
@@ -48,6 +56,9 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.AskApproval: approvals.ask_approval,
     a.EndDenied: approvals.end_denied,
     a.RunProgram: run_program.run_program,
+    a.StartChildren: children.start_children,
+    a.AwaitChildren: children.await_children,
+    a.StopChildren: children.stop_children,
     a.SettleCalls: tool_calls.settle_calls,
     a.Resolve: tool_calls.resolve,
     a.Park: park_or_end.park,

@@ -25,7 +25,7 @@ from wayline.contracts.base import explain, slim_all
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import Failure, RunJob
-from wayline.contracts.tools import Effect
+from wayline.contracts.tools import RUN_AGENT, Effect, ToolError, ToolReply
 from wayline.executor.adapters.session_histories import Past
 from wayline.executor.decide.session_history import lost_note
 from wayline.executor.hold.claim import (
@@ -335,7 +335,10 @@ class Lane:
             wanted = ToolCall(call=value["call"], tool=value["tool"], arguments=value["arguments"])
             call = Call(wanted=wanted, key=value["key"], effect=Effect(value["effect"]))
             job = writer.job._replace(model=writer.job.model._replace(step=value["step"]))
-            reply = await self._services.tools.settle(job, call, timeout_s=TOOL_TIMEOUT_S)
+            if wanted.tool == RUN_AGENT:
+                reply = await self._stop_child(writer, job, call)
+            else:
+                reply = await self._services.tools.settle(job, call, timeout_s=TOOL_TIMEOUT_S)
             writer.note(
                 e.ToolCompleted,
                 e.SpanRef.model_validate(value["trace"]),
@@ -346,6 +349,13 @@ class Lane:
                 error=reply.error,
                 cost_usd=reply.cost_usd,
             )
+
+    async def _stop_child(self, writer: LogWriter, job: Job, call: Call) -> ToolReply:
+        """Tell the job of a call to stop, without waiting for its end."""
+        first = fold(await JobLog(self._bus, job.tenant, job.job_id).first())
+        job = first._replace(model=job.model)
+        await self._services.children.stop(job, call, GIVEN_UP, lane=writer.head.lane)
+        return ToolReply(status="failed", error=ToolError(code="cancelled", message=GIVEN_UP))
 
     async def _put_aside(self, jobs: JobLog, last: Sequence[e.Event], message: Msg) -> None:
         """Put a job in a crash loop aside; read only the log's ends, because what lies between may be what kills."""

@@ -40,6 +40,13 @@ class Settings(EnvironmentSettings, EndpointSettings):
         "executors have the same; without any, a program runs again from its recorded results on another executor.",
     )
     decision_ttl_s: float = Field(default=7 * 86_400, gt=0, description="How long a human may take to decide.")
+    child_depth_max: int = Field(
+        default=3, ge=0, description="How deep jobs may start jobs with `run_agent`; 0: no job may start any."
+    )
+    children_per_step_max: int = Field(
+        default=8, ge=1, description="Jobs that one job may start beside each other, in one answer of its model."
+    )
+    children_per_job_max: int = Field(default=32, ge=1, description="Jobs that one job may start in all.")
     files_cached_max_bytes: int = Field(
         default=CACHED_MAX_BYTES,
         ge=0,

@@ -76,7 +76,7 @@ class ForkBody(Body):
     )
     budget_usd: Dollars | None = Field(default=None, description="What the fork may spend.")
     max_steps: int | None = Field(default=None, ge=1, le=1_000, description="Those that it shares included.")
-    job_id: ids.JobId | None = Field(default=None, description="The fork's own id; the same id is the same fork.")
+    job_id: ids.NewJobId | None = Field(default=None, description="The fork's own id; the same id is the same fork.")
 
 
 class ExportedAgent(BaseModel):
@@ -117,7 +117,7 @@ class SubmitBody(Body):
 
     agent: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=ONE_LINE)]
     input: str | tuple[Part, ...] = Field(description="Text, or parts: text, image, file by document id.")
-    job_id: ids.JobId | None = Field(default=None, description="Your own id; the same id is the same job.")
+    job_id: ids.NewJobId | None = Field(default=None, description="Your own id; the same id is the same job.")
     session_id: Label | None = None
     user_id: Label | None = None
     options: JobOptions = JobOptions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,13 +18,26 @@ from wayline.contracts.agents import Agent
 from wayline.contracts.budgets import OWN
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.events import Event, JobCompleted, JobFailed, JobParked, JobRouted, JobSubmitted, SpanRef
+from wayline.contracts.events import (
+    Event,
+    JobCancelled,
+    JobCompleted,
+    JobFailed,
+    JobParked,
+    JobRouted,
+    JobSubmitted,
+    SpanRef,
+    StartableAgent,
+)
 from wayline.contracts.jobs import (
     REPLY_TO_MAX,
+    SECONDS_MAX,
     TURN,
     Failure,
     FiredBy,
+    JobOptions,
     Route,
+    StartChild,
     SubmitJob,
     Turn,
     Waiting,
@@ -80,6 +92,8 @@ class Admitted:
     tightest: str = ""
     turn: Turn | None = None
     """Its place in its session."""
+    shares_cap: bool = False
+    """Its budget is what is left of those of the jobs above it."""
     open_job: str | None = None
     """A job of its session that had not ended, as far as the tables knew: the first one."""
 
@@ -179,6 +193,34 @@ def submitted(
     )
 
 
+def child_job(request: StartChild) -> SubmitJob:
+    """Return what is asked of a job that another one starts."""
+    options = JobOptions(lane=request.lane)
+    return SubmitJob(
+        tenant=request.tenant, agent=request.agent, input=request.input, user_id=request.user_id, options=options
+    )
+
+
+def child_submitted(request: StartChild, job: SubmitJob, job_id: str, at: datetime) -> JobSubmitted:
+    """Return the first event of such a job."""
+    return JobSubmitted(
+        job_id=job_id,
+        seq=1,
+        at=at,
+        trace=root(job.tenant, job_id),
+        tenant=job.tenant,
+        job=job,
+        content_hash=job.content_hash(),
+        parent=request.parent,
+    )
+
+
+def voided(first: JobSubmitted, reason: str) -> list[Event]:
+    """Return the whole log of a job that was stopped before it began."""
+    ended = JobCancelled(job_id=first.job_id, seq=2, at=first.at, trace=first.trace, reason=reason, by="parent")
+    return [first, ended]
+
+
 def without_input(first: JobSubmitted) -> JobSubmitted:
     """Return the first event of a job that is refused for the room it would take; its hash is still the whole job's."""
     return first.model_copy(update={"job": first.job.model_copy(update={"input": ""})})
@@ -223,6 +265,8 @@ def unaffordable(job: SubmitJob, decision: Decision, admitted: Admitted) -> Fail
 
 def _whose(job: SubmitJob, admitted: Admitted) -> str:
     """Return who says what a job may spend."""
+    if admitted.shares_cap:
+        return "what is left for the job that started it"
     if job.options.budget_usd is not None:
         return "its own options.budget_usd"
     if admitted.agent.config.max_cost_usd == admitted.cap_usd:
@@ -232,14 +276,25 @@ def _whose(job: SubmitJob, admitted: Admitted) -> str:
 
 def _remedy(job: SubmitJob, admitted: Admitted) -> str:
     """Return what lets it spend more."""
+    if admitted.shares_cap:
+        return "raise the budget of that job"
     if job.options.budget_usd is not None:
         return "give it a larger one"
     return ("raise it, or " if admitted.cap_set else "") + "give it an options.budget_usd"
 
 
-def routed(first: JobSubmitted, admitted: Admitted, inputs: RoutingInput, decision: Decision) -> JobRouted:
+def routed(
+    first: JobSubmitted,
+    admitted: Admitted,
+    inputs: RoutingInput,
+    decision: Decision,
+    *,
+    agents: tuple[StartableAgent, ...] = (),
+    seconds_max: float = SECONDS_MAX,
+) -> JobRouted:
     """Return what was decided, with all that a backtest needs to decide it again."""
     limits = choose_limits(first.job.options, admitted.agent.config)
+    limits = limits.model_copy(update={"max_seconds": min(limits.max_seconds, seconds_max)})
     return JobRouted(
         job_id=first.job_id,
         seq=2,
@@ -256,6 +311,7 @@ def routed(first: JobSubmitted, admitted: Admitted, inputs: RoutingInput, decisi
         held_usd=admitted.held_usd(decision.route),
         warm=inputs.warm,
         attachments=inputs.attachments,
+        agents=agents,
         away=decision.away,
     )
 
@@ -317,7 +373,7 @@ def salvaged(delivery: Delivery) -> Salvaged:
         input=text if isinstance(text, str) else "",
     )
     asked = fields.get("job_id")
-    own = asked if isinstance(asked, str) and re.fullmatch(ids.JOB_ID_PATTERN, asked) else None
+    own = asked if isinstance(asked, str) and ids.job_id_from(asked) == asked else None
     return Salvaged(job, own or job_id_of(None, delivery), has_log=isinstance(value, dict))
 
 

@@ -11,11 +11,12 @@ from wayline.chassis import Ask, Bus, BusSettings, Delivery, Failpoint, Service,
 from wayline.chassis.topology import ADVISORY_ROUTER, APPROVALS_ROUTER, LATER_ROUTER, SIGNALS_ROUTER, SUBMIT_ROUTER
 from wayline.contracts import agents, budgets, models, schedules, sessions, tenant_settings, tenants
 from wayline.contracts.errors import InvalidMessage
-from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, SubmitJob
+from wayline.contracts.jobs import DecideApproval, Due, PlanJob, Signal, StartChild, SubmitJob
 from wayline.router.adapters.attachments import AttachmentLimits, Attachments
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
 from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.families import Families
 from wayline.router.adapters.firings import Firings
 from wayline.router.adapters.schedules import ScheduleLimits, Schedules
 from wayline.router.adapters.sessions import Sessions
@@ -31,6 +32,7 @@ from wayline.router.adapters.waking import Waker
 from wayline.router.admission import job_id_of
 from wayline.router.advisories import Advisory, put_aside
 from wayline.router.bundled import bundled
+from wayline.router.children import Children
 from wayline.router.handlers import Router
 from wayline.router.settings import Settings
 from wayline.store import Store
@@ -67,6 +69,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
     waker = Waker(bus, store, every_s=settings.budgets_every_s)
     money = Budgets(store, job_budget_usd=settings.job_budget_usd, changed=waker.look_now)
     availability, usage = Availability(bus), Usage(store, every_s=settings.usage_every_s)
+    families = Families(bus, store)
     turns = Turns(bus, store, waiting_max=settings.turns_waiting_max)
     chosen = SettingsTable(store, job_budget_usd=settings.job_budget_usd)
     signal_share = SignalShare(bus, most=shared.signals_per_tenant_max)
@@ -82,6 +85,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         attachments=Attachments(bus, AttachmentLimits(settings.files_max, settings.files_max_bytes)),
         sessions=Sessions(store),
         turns=turns,
+        families=families,
         availability=availability,
         usage=usage,
         signal_share=signal_share,
@@ -99,6 +103,7 @@ async def build(settings: Settings | None = None, *, bus_settings: BusSettings |
         work=_work(router, bus, slots=settings.slots),
         asks=[
             *_asks_of_router(router),
+            asks(StartChild, Children(bus, router, families).on_start),
             *_asks_about_money(money),
             *_asks_about_tenants(known),
             *_asks_about_sessions(turns),

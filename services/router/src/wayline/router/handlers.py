@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from wayline.chassis import Bus, Delivery, Failpoint, reach
+from wayline.contracts import ids
 from wayline.contracts.agents import (
     Agent,
     AgentList,
@@ -23,6 +24,7 @@ from wayline.contracts.chat import Attachment
 from wayline.contracts.errors import Conflict, NotFound, Reject, Retry
 from wayline.contracts.events import Event, JobSubmitted
 from wayline.contracts.jobs import (
+    SECONDS_MAX,
     Cancel,
     DecideApproval,
     Due,
@@ -33,6 +35,7 @@ from wayline.contracts.jobs import (
     RaiseBudget,
     RunJob,
     Signal,
+    StartChild,
     Steer,
     SubmitJob,
 )
@@ -43,6 +46,7 @@ from wayline.router.adapters.attachments import Attachments, fixed
 from wayline.router.adapters.availability import Availability
 from wayline.router.adapters.budgets import Budgets
 from wayline.router.adapters.catalogue import Catalogue
+from wayline.router.adapters.families import Families
 from wayline.router.adapters.firings import Firings
 from wayline.router.adapters.log_capacity import LogCapacity
 from wayline.router.adapters.sessions import Sessions
@@ -77,6 +81,7 @@ class Router:
         attachments: Attachments,
         sessions: Sessions,
         turns: Turns,
+        families: Families,
         availability: Availability,
         usage: Usage,
         signal_share: SignalShare,
@@ -93,6 +98,7 @@ class Router:
         self._attachments = attachments
         self._sessions = sessions
         self._turns = turns
+        self._families = families
         self._availability = availability
         self._usage = usage
         self._signal_share = signal_share
@@ -116,7 +122,7 @@ class Router:
         if job.options.when_busy == "steer" and job.session_id is not None:
             await self._turns.steer(job.tenant, job.session_id)
         if head.state is State.ENDED and head.epoch == 0:
-            await self._conclude(log, [event async for event in log.read()])
+            await self.conclude(log, [event async for event in log.read()])
         elif head.state is State.PARKED and head.epoch == 0:
             await self._queue_for_turn(job, job_id)
         return messages
@@ -133,6 +139,29 @@ class Router:
                 raise
             return head
 
+    async def begin_child(self, log: JobLog, first: JobSubmitted, request: StartChild) -> Head:
+        """Write the first record of a job that another one starts. Raises Reject, and Retry."""
+        try:
+            await self._log_capacity.require()
+            await self._shares.require(request.tenant)
+            admitted = await self._tables.admit(request.tenant, admission.Wish.of(first.job, first.job_id))
+            if admitted is None:
+                raise _no_agent(request.agent)
+            parent_id = request.parent.job_id
+            admitted = await self._families.adopt(request.tenant, first.job_id, admitted, parent_id=parent_id)
+            record = await self._first_record(first, admitted, None, seconds_max=request.max_seconds)
+        except (Reject, Retry):
+            head = await log.last()
+            if head is None:
+                raise
+            return head
+        return await self._append_first(log, first, record)
+
+    async def first_ticket(self, tenant: str, job_id: str, head: Head) -> RunJob:
+        """Return the first ticket of a job, as it is to be queued."""
+        ticket = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried())
+        return await self._ticket_lanes.queue(ticket)
+
     async def _begin(self, log: JobLog, job: SubmitJob, job_id: str, delivery: Delivery) -> Head:
         reach(Failpoint.ROUTER_RESERVE_BEFORE)
         wish = admission.Wish.of(job, job_id)
@@ -146,10 +175,13 @@ class Router:
             raise _no_agent(job.agent)
         schedule = await self._firings.fired_by(job.tenant, job_id, delivery)
         first = admission.submitted(job, job_id, delivery, now(), turn=admitted.turn, schedule=schedule)
-        record = await self._first_record(first, admitted, branched)
+        return await self._append_first(log, first, await self._first_record(first, admitted, branched))
+
+    async def _append_first(self, log: JobLog, first: JobSubmitted, record: list[Event]) -> Head:
+        """Append a first record, or return the last one of a log that somebody else has begun."""
         try:
             reach(Failpoint.ROUTER_RECORD_BEFORE)
-            head = await log.begin(record, content_hash=first.content_hash, lane=job.options.lane)
+            head = await log.begin(record, content_hash=first.content_hash, lane=first.job.options.lane)
             reach(Failpoint.ROUTER_RECORD_AFTER)
             return head
         except Fenced:
@@ -158,10 +190,13 @@ class Router:
             assert head is not None
             if head.state is State.ENDED and head.epoch == 0:
                 # No executor will settle what we have just reserved beside it.
-                await self._settle_unheld(job.tenant, job_id, has_session=wish.session_id is not None)
+                has_session = admission.Wish.of(first.job, first.job_id).session_id is not None
+                await self._settle_unheld(log.tenant, log.job_id, has_session=has_session)
             return head
 
-    async def _first_record(self, first: JobSubmitted, admitted: Admitted, branched: Branch | None) -> list[Event]:
+    async def _first_record(
+        self, first: JobSubmitted, admitted: Admitted, branched: Branch | None, *, seconds_max: float = SECONDS_MAX
+    ) -> list[Event]:
         """Decide the job's route, and return its first record: that it runs, waits for its turn, or is refused."""
         job, today, files = first.job, admitted.agent.config, None
         if branched is not None and job.fork is not None:
@@ -169,7 +204,8 @@ class Router:
             files = branched.routed.attachments if branched.routed else None
         inputs = await self._routing_input(job.tenant, job, admitted, files=files)
         decision = await self._decide(job.tenant, inputs)
-        decided = admission.routed(first, admitted, inputs, decision)
+        agents = await self._families.startable(job.tenant, admitted.agent.config.agents)
+        decided = admission.routed(first, admitted, inputs, decision, agents=agents, seconds_max=seconds_max)
         refusal = admission.turnless(job, admitted) or admission.unaffordable(job, decision, admitted)
         if job.options.dry_run:
             return admission.planned(first, decided, refusal)
@@ -246,8 +282,7 @@ class Router:
         if head.content_hash != job.content_hash():
             raise Conflict(f"job {job_id!r} is already another job", code="job_id_conflict")
         if head.state is State.NEW:
-            ticket = RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence, record=head.carried())
-            return [await self._ticket_lanes.queue(ticket)]
+            return [await self.first_ticket(job.tenant, job_id, head)]
         return []
 
     async def on_refused(self, delivery: Delivery, code: str, reason: str) -> None:
@@ -287,9 +322,9 @@ class Router:
             record = [event async for event in log.read()]
             if len(record) != 2 or not isinstance(record[0], JobSubmitted):
                 return
-        await self._conclude(log, record)
+        await self.conclude(log, record)
 
-    async def _conclude(self, log: JobLog, record: Sequence[Event]) -> None:
+    async def conclude(self, log: JobLog, record: Sequence[Event]) -> None:
         """Send the result and settle the job that no executor ever held; each part may be repeated."""
         job = fold(record)
         await send_result(self._bus, job)
@@ -311,6 +346,8 @@ class Router:
         if isinstance(heard.signal, RaiseBudget) and heard.signal.budget_usd is not None:
             # Before the job is woken: it will ask at once.
             await self._budgets.raise_cap(heard.tenant, heard.job_id, heard.signal.budget_usd)
+        if isinstance(heard.signal, Cancel):
+            await self._families.cancel_children(heard.tenant, heard.job_id)
         return await self._wake(heard.tenant, heard.job_id, delivery, early=isinstance(heard.signal, Cancel))
 
     async def on_decide_approval(self, decided: DecideApproval, delivery: Delivery) -> list[Message]:
@@ -357,7 +394,18 @@ class Router:
         if request.has_session:
             # Also where it was settled before: whoever settled it may have died before it woke anybody.
             await self._turns.end(request.tenant, request.job_id)
+        if ids.is_child(request.job_id):
+            await self._wake_parent(request.tenant, request.job_id)
         return settled
+
+    async def _wake_parent(self, tenant: str, job_id: str) -> None:
+        """Queue the job that waits for a child whose end is in its log; also where it was settled before."""
+        ticket = await self._families.wake_ticket(tenant, job_id)
+        if ticket is None:
+            return
+        reach(Failpoint.ROUTER_PARENT_BEFORE)
+        await self._bus.publish(await self._ticket_lanes.queue(ticket), msg_id=ticket.msg_id)
+        reach(Failpoint.ROUTER_PARENT_AFTER)
 
     async def on_get_agent(self, request: GetAgent) -> Agent:
         """Give the newest version of an agent."""

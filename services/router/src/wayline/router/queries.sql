@@ -79,6 +79,26 @@ SELECT taken.job_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, turn, turn_
 FROM conversing,
     take_turns($1, jobs, sessions, agents, users, busy, $11, coalesce($7::timestamptz, clock_timestamp())) AS taken;
 
+-- name: adopt
+-- A job that another one started may spend what all above it have left, once; returns what it may spend.
+WITH above AS (
+    SELECT job_id || ancestors AS ids FROM reservations WHERE tenant = $1 AND job_id = $3
+), family AS (
+    SELECT min(cap_usd - reserved_usd - children_usd) AS left_usd, bool_or(cap_set) AS cap_set
+    FROM above JOIN reservations AS job ON job.tenant = $1 AND job.job_id = ANY (above.ids)
+), adopted AS (
+    UPDATE reservations AS child SET ancestors = above.ids, cap_set = child.cap_set OR family.cap_set,
+        cap_usd = greatest(least(CASE WHEN child.cap_set THEN child.cap_usd END, family.left_usd), 0)
+    FROM above, family WHERE child.tenant = $1 AND child.job_id = $2 AND child.ancestors = '{}'
+    RETURNING child.cap_usd, child.cap_set
+)
+SELECT cap_usd, cap_set FROM adopted
+UNION ALL
+SELECT cap_usd, cap_set FROM reservations WHERE tenant = $1 AND job_id = $2 AND NOT EXISTS (SELECT FROM adopted);
+
+-- name: parent_of
+SELECT ancestors[1] FROM reservations WHERE tenant = $1 AND job_id = $2;
+
 -- name: hold
 SELECT * FROM hold_money($1, $2, $3, $4, $5, $6, coalesce($7::timestamptz, now()));
 
@@ -167,6 +187,11 @@ WHERE period <> 'job';
 SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM agents
 WHERE tenant = $1 AND name = $2 AND retired_at IS NULL
 ORDER BY version DESC LIMIT 1;
+
+-- name: describe_agents
+SELECT DISTINCT ON (name) name, config ->> 'description' AS description FROM agents
+WHERE tenant = $1 AND name = ANY ($2) AND retired_at IS NULL
+ORDER BY name, version DESC;
 
 -- name: list_agents
 SELECT DISTINCT ON (name) name, version, config, inherits,

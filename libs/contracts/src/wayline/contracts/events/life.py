@@ -10,7 +10,7 @@ from pydantic import Field
 from wayline.contracts.base import Usd
 from wayline.contracts.chat import Citation
 from wayline.contracts.events.event import Event
-from wayline.contracts.jobs import Failure, FiredBy, Origin, SubmitJob, Turn, Waiting
+from wayline.contracts.jobs import Failure, FiredBy, Origin, Parent, SubmitJob, Turn, Waiting
 from wayline.contracts.money import Usage
 
 
@@ -25,6 +25,7 @@ class JobSubmitted(Event):
     caller: str | None = Field(default=None, description="The caller's `traceparent`: a link, never our parent.")
     turn: Turn | None = Field(default=None, description="Its place in its session; None: it is of none.")
     schedule: FiredBy | None = Field(default=None, description="The schedule that submitted it; None: none did.")
+    parent: Parent | None = Field(default=None, description="The job that started it; None: a client did.")
 
 
 class JobForked(Event):

@@ -92,6 +92,13 @@ class Away(Frozen):
     why: str = Field(description="A clause about the model: `keeps failing`.")
 
 
+class StartableAgent(Frozen):
+    """An agent that a job may start, as its model is told of it."""
+
+    name: str
+    description: str = ""
+
+
 class JobRouted(Event):
     """The agent's version, the model and the limits of a job: fixed here, whatever is saved later."""
 
@@ -109,6 +116,7 @@ class JobRouted(Event):
     attachments: tuple[Attachment, ...] = Field(
         default=(), description="The documents that its messages and its agent name, by the bytes they had then."
     )
+    agents: tuple[StartableAgent, ...] = Field(default=(), description="The agents that it may start.")
     away: tuple[Away, ...] = Field(default=(), description="Models that could not be called then, by slot.")
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from wayline.contracts.base import Usd
+from wayline.contracts.base import Frozen, Usd
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.events.event import Event
-from wayline.contracts.jobs import ApprovalCause
+from wayline.contracts.jobs import ApprovalCause, Status
 from wayline.contracts.tools import Effect, ToolDefinition, ToolError
 
 
@@ -36,6 +36,27 @@ class ToolRequested(Event):
     )
 
 
+class ChildStarted(Event):
+    """A call of `run_agent` has become a job of its own; its end will be the call's result."""
+
+    type: Literal["child.started"] = "child.started"
+    step: int
+    call: str
+    child_id: str
+    agent: str
+
+
+class ChildEnd(Frozen):
+    """How a job ended that a call of `run_agent` started."""
+
+    job_id: str
+    status: Status | None = Field(description="None: it had been told to stop, and was not waited for any longer.")
+    cost_usd: Usd | None = Field(default=None, description="With what it started itself; None: unknown.")
+    most_usd: Usd | None = Field(default=None, description="The most it can have cost; None: unknown.")
+    worked_s: float = Field(default=0, ge=0, description="From its beginning to its end, without the time it waited.")
+    tainted_by: str | None = Field(default=None, description="The first untrusted tool whose words it had read.")
+
+
 class ToolCompleted(Event):
     """A tool call is over, and what came of it is what the model is shown."""
 
@@ -57,6 +78,7 @@ class ToolCompleted(Event):
         default=None,
         description="The identical call, as `step/call`, whose result this is: the tool was not asked again.",
     )
+    child: ChildEnd | None = Field(default=None, description="The job whose end this is, of a call of `run_agent`.")
 
 
 class ToolUnknown(Event):

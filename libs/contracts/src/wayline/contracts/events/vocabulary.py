@@ -35,6 +35,7 @@ from wayline.contracts.events.sessions import SessionContinued, SessionHandedOve
 from wayline.contracts.events.tool_calls import (
     ApprovalDecided,
     ApprovalRequested,
+    ChildStarted,
     DecisionMade,
     ToolCompleted,
     ToolRequested,
@@ -63,6 +64,7 @@ AnyEvent = Annotated[
     | ContextCompacted
     | ToolsDiscovered
     | ToolRequested
+    | ChildStarted
     | ToolCompleted
     | ToolUnknown
     | DecisionMade

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.journal.folding import code, conversation, life, model_calls, money, routing, session, tools
+from wayline.journal.folding import code, conversation, family, life, model_calls, money, routing, session, tools
 from wayline.journal.state import Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
@@ -22,6 +22,7 @@ _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "routing": routing.CHANGES,
     "money": money.CHANGES,
     "session": session.CHANGES,
+    "family": family.CHANGES,
 }
 _PLACES = {name: place for place, name in enumerate(Job._fields)}
 _FIELDS = {part: {name: place for place, name in enumerate(getattr(Job(), part)._fields)} for part in _TABLES}
@@ -80,6 +81,7 @@ def _forked(job: Job, event: e.JobForked) -> Job:
         # An approval was given for a call of the other job: this one asks for its own.
         tools=shared.tools._replace(approvals=()),
         session=shared.session._replace(turn=None),
+        family=job.family,
         model=shared.model._replace(open=None, aux_open=None, failed=None, failures=0),
         routing=job.routing._replace(classified=began or routing.classified, escalated=routing.escalated),
         money=job.money,

@@ -45,9 +45,28 @@ def _parked(job: Job, event: e.JobParked) -> Changes:
 
 def _resumed(job: Job, event: e.JobResumed) -> Changes:
     life = job.life
-    rested = life.rested + max(event.at - life.parked_at, timedelta()) if life.parked_at else life.rested
+    parked = max(event.at - life.parked_at, timedelta()) if life.parked_at else timedelta()
+    rested, step_rested = life.rested + parked, life.step_rested + parked
     deadline = _deadline(life.created_at, job.routing.limits, rested)
-    return {"waiting": None, "parked_at": None, "rested": rested, "deadline": deadline}
+    return {"waiting": None, "parked_at": None, "rested": rested, "step_rested": step_rested, "deadline": deadline}
+
+
+def _answered(job: Job, _: e.ModelCompleted) -> Changes:
+    return {"step_rested": timedelta(), "delegated": timedelta()} if job.life.step_rested else {}
+
+
+def _tool_completed(job: Job, event: e.ToolCompleted) -> Changes:
+    """Count the time in which a child worked as the job's own, though it was parked; of children at once, the longest.
+
+    While a child waited for a person, its parent's time stood as well.
+    """
+    life = job.life
+    if event.child is None:
+        return {}
+    delegated = max(life.delegated, min(timedelta(seconds=event.child.worked_s), life.step_rested))
+    rested = life.rested - (delegated - life.delegated)
+    deadline = _deadline(life.created_at, job.routing.limits, rested)
+    return {"delegated": delegated, "rested": rested, "deadline": deadline}
 
 
 def _cancelling(job: Job, event: e.CancelRequested) -> Changes:
@@ -67,6 +86,8 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.JobRouted: _routed,
     e.JobClaimed: _claimed,
     e.ModelRequested: _model_requested,
+    e.ModelCompleted: _answered,
+    e.ToolCompleted: _tool_completed,
     e.DecisionMade: _decided,
     e.JobParked: _parked,
     e.JobResumed: _resumed,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from wayline.contracts import events as e
 from wayline.contracts.money import Usage
+from wayline.contracts.tools import RUN_AGENT
 from wayline.journal.costs import cached, plus, spent, unsettled
 from wayline.journal.state import Changes, Job, ModelTotals
 
@@ -23,6 +24,14 @@ def _routed(job: Job, event: e.JobRouted) -> Changes:
 
 def _held(job: Job, event: e.ModelRequested | e.AuxiliaryRequested) -> Changes:
     return {} if event.held_usd is None else {"held_usd": event.held_usd}
+
+
+def _tool_requested(job: Job, event: e.ToolRequested) -> Changes:
+    """Give back what is not spent, before a child is started that shares the job's budget."""
+    held_usd, spent_usd = job.money.held_usd, job.money.spent_usd
+    if event.tool != RUN_AGENT or held_usd is None or spent_usd is None:
+        return {}
+    return {"held_usd": min(held_usd, spent_usd)}
 
 
 def _model_completed(job: Job, event: e.ModelCompleted) -> Changes:
@@ -109,6 +118,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryRequested: _held,
     e.AuxiliaryCompleted: _aux_ended,
     e.AuxiliaryFailed: _aux_ended,
+    e.ToolRequested: _tool_requested,
     e.ToolCompleted: _tool_completed,
     e.JobParked: _parked,
     e.BudgetRaised: _raised,

@@ -16,6 +16,7 @@ def _routed(job: Job, event: e.JobRouted) -> Changes:
         "route": event.route,
         "limits": event.limits,
         "candidates": event.candidates,
+        "agents": event.agents,
         "tried": (event.route.name,),
     }
 

@@ -14,6 +14,16 @@ _RAN = frozenset({"tool_failed", "timeout"})
 """Errors of a tool that was called."""
 
 
+def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
+    """Take over what may stand in the task: its parent had read the words of strangers."""
+    tainted_by = event.parent and event.parent.tainted_by
+    return {"tainted_by": tainted_by} if tainted_by else {}
+
+
+def _child_started(job: Job, event: e.ChildStarted) -> Changes:
+    return {"calls": _with(job, event.call, child_id=event.child_id)}
+
+
 def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
     return {"misread": 0}
 
@@ -104,7 +114,11 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 def _tainted(job: Job, event: e.ToolCompleted) -> Changes:
     """Note the first untrusted tool whose words the job reads; a tool's failure says words, too."""
-    if job.tools.tainted_by is not None or (event.error is not None and event.error.code != "tool_failed"):
+    if job.tools.tainted_by is not None:
+        return {}
+    if event.child is not None:
+        return {"tainted_by": event.child.tainted_by} if event.child.tainted_by else {}
+    if event.error is not None and event.error.code != "tool_failed":
         return {}
     definition = job.tools.definition(event.tool)
     return {"tainted_by": event.tool} if definition is not None and definition.untrusted else {}
@@ -128,12 +142,14 @@ def _decided_by(event: e.DecisionMade, call: Call) -> Call:
 
 
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.JobSubmitted: _submitted,
     e.JobRerouted: _rerouted,
     e.ModelRequested: _offered,
     e.ModelCompleted: _asked,
     e.ToolsDiscovered: _discovered,
     e.SessionContinued: _continued,
     e.ToolRequested: _requested,
+    e.ChildStarted: _child_started,
     e.ToolUnknown: _unknown,
     e.ToolCompleted: _completed,
     e.DecisionMade: _decided,

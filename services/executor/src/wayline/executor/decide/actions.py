@@ -92,6 +92,30 @@ class RunProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class StartChildren:
+    """Calls of `run_agent` that become jobs of their own."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitChildren:
+    """Look whether the jobs of calls have ended, and wait for them where they have not."""
+
+    calls: tuple[Call, ...]
+    beside: Waiting | None = None
+    """What else the job waits for: people who approve other calls of the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopChildren:
+    """Have the jobs of calls end: the job that started them is about to end."""
+
+    calls: tuple[Call, ...]
+    why: Literal["cancelled", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
 class SettleCalls:
     """End every call that was asked for and has no end in the log: the job is about to end."""
 
@@ -139,5 +163,6 @@ class Cancel:
 
 
 End = Complete | Fail | Cancel
-CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve
+ChildrenAction = StartChildren | AwaitChildren | StopChildren
+CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
 Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | CallsAction | Park | End

@@ -13,7 +13,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import ApprovalCause, PendingApproval
-from wayline.contracts.tools import Ask, Effect, ToolDefinition
+from wayline.contracts.tools import RUN_AGENT, Ask, Effect, ToolDefinition
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE, fit
@@ -113,14 +113,16 @@ def pending_approval(asked: ApprovalRequested) -> PendingApproval:
 def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
     """Return why a call of a tool needs an approval; None: it needs none."""
     config = job.routing.config
-    if definition is None or config is None or definition.name in OWN:
+    if definition is None or config is None or definition.name in OWN - {RUN_AGENT}:
         # The registry makes no call of a tool that asks for approvals without the digest that was approved.
         return None
     if _asks(definition.ask, definition.effect):
         return "tool"
     if _asks(ask_of_agent(config, definition.name), definition.effect):
         return "agent"
-    if config.ask_when_tainted and job.tools.tainted_by is not None and definition.effect is not Effect.READ:
+    # A job that this one starts is tainted with it, and asks for itself.
+    acts = definition.effect is not Effect.READ and definition.name != RUN_AGENT
+    if config.ask_when_tainted and job.tools.tainted_by is not None and acts:
         return "tainted"
     return None
 

@@ -10,6 +10,7 @@ from wayline.executor.decide.accept_answer import after_answer, cut_short, escal
 from wayline.executor.decide.actions import (
     Action,
     AskApproval,
+    AwaitChildren,
     CallModel,
     Cancel,
     Complete,
@@ -21,8 +22,11 @@ from wayline.executor.decide.actions import (
     RunProgram,
     RunTools,
     SettleCalls,
+    StartChildren,
+    StopChildren,
 )
 from wayline.executor.decide.approvals import MAY_RUN, Standing, pending_approval, stands
+from wayline.executor.decide.children import begun_children, is_child_call, under_way
 from wayline.executor.decide.classification import before_first_call
 from wayline.executor.decide.compaction import due
 from wayline.executor.decide.repeated_calls import end_loop, is_looping
@@ -61,8 +65,18 @@ def cancel(job: Job) -> Action | None:
     """End a cancelled job, once its open calls are settled."""
     if job.life.cancel is None:
         return None
+    if children := begun_children(job):
+        return StopChildren(children, "cancelled")
     begun = begun_calls(job)
-    return SettleCalls(begun, "cancelled") if begun else Cancel(job.life.cancel.reason, job.life.cancel.by)
+    return SettleCalls(begun, "cancelled") if begun else Cancel(_cancel_reason(job), job.life.cancel.by)
+
+
+def _cancel_reason(job: Job) -> str:
+    """Return why the job was cancelled; children that were not waited for any longer are named."""
+    assert job.life.cancel is not None
+    left = [child.job_id for child in job.family.children if child.status is None]
+    named = f"told to stop, and had not ended: {', '.join(left)}" if left else ""
+    return "; ".join(filter(None, (job.life.cancel.reason, named)))
 
 
 def fail_unrouted(job: Job) -> Action | None:
@@ -97,16 +111,41 @@ def run_calls(job: Job) -> Action | None:
         return None
     if _out_of_time(job):
         # What has begun is brought to an end; nothing is begun for which nobody will wait.
-        begun = begun_calls(job)
-        return SettleCalls(begun, "timeout") if begun else _time_over(job)
+        return _stop_begun(job) or _time_over(job)
     if needed:
         return AskApproval(needed)
     if denied:
         return EndDenied(denied)
-    if _must_wait_for_the_first(job):
+    return _run(job, runnable)
+
+
+def _run(job: Job, runnable: list[Call]) -> Action | None:
+    """Choose which of the calls run now, and how; None: an earlier call has to end first."""
+    if _must_wait_for_the_first(job) or (under_way(job) and in_order(job, runnable)):
         return None
     beside = _beside(job, runnable)
+    if children := tuple(call for call in beside if is_child_call(job, call)):
+        return StartChildren(children)
     return RunProgram(beside[0]) if is_program(job, beside[0]) else RunTools(beside)
+
+
+def _stop_begun(job: Job) -> Action | None:
+    """Bring to an end what was begun of a job whose time is over; None: nothing was."""
+    if children := begun_children(job):
+        return StopChildren(children, "timeout")
+    begun = begun_calls(job)
+    return SettleCalls(begun, "timeout") if begun else None
+
+
+def await_children(job: Job) -> Action | None:
+    """Wait for the jobs that the calls of this step have become; stop them where the job's time is over."""
+    calls = under_way(job)
+    if not calls:
+        return None
+    if _out_of_time(job) or job.family.overdue:
+        return StopChildren(calls, "timeout")
+    people = park_for_decision(job)
+    return AwaitChildren(calls, people.waiting if isinstance(people, Park) else None)
 
 
 def park_for_decision(job: Job) -> Action | None:
@@ -202,6 +241,7 @@ RULES: tuple[Rule, ...] = (
     resolve_call,
     end_loop,
     run_calls,
+    await_children,
     park_for_decision,
     accept_answer,
     leave_failed_model,
@@ -228,9 +268,9 @@ def _open_everywhere(job: Job) -> list[Call]:
 def begun_calls(job: Job) -> tuple[Call, ...]:
     """Return the calls whose intent is in the log and whose end is not, whichever holder asked for them.
 
-    Those of a program come first: the end of its own call ends it.
+    Those of a program come first: the end of its own call ends it. Calls that are jobs of their own are not among them.
     """
-    return tuple(call for call in _open_everywhere(job) if call.key is not None)
+    return tuple(call for call in _open_everywhere(job) if call.key is not None and not is_child_call(job, call))
 
 
 def is_program(job: Job, call: Call) -> bool:
@@ -239,7 +279,9 @@ def is_program(job: Job, call: Call) -> bool:
 
 
 def _waits(job: Job, call: Call) -> bool:
-    """Return whether a call's program waits for nothing but people."""
+    """Return whether a call has become a job of its own, or its program waits for nothing but people."""
+    if call.child_id is not None:
+        return True
     open_calls = [one for one in job.code.program_calls if one.done is None]
     return (
         call.wanted.call == job.code.program

@@ -17,6 +17,7 @@ from wayline.executor.decide.actions import Complete, Fail, Park, Reroute
 from wayline.executor.decide.prompt_cache import warm_tokens
 from wayline.executor.decide.retry_or_reroute import elsewhere
 from wayline.journal import Job
+from wayline.journal.costs import plus
 from wayline.llm import ModelRequest, cost, media
 from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import worst
@@ -83,8 +84,8 @@ def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) ->
 
 def _own_left(job: Job) -> Decimal | None:
     """Return what is left of the job's own budget; None where none is held for it, or its cost is not known."""
-    cap, money = _own_cap(job), job.money
-    return None if money.held_usd is None or cap is None or money.spent_usd is None else cap - money.spent_usd
+    cap, spent_usd = _own_cap(job), plus(job.money.spent_usd, job.family.children_most_usd)
+    return None if job.money.held_usd is None or cap is None or spent_usd is None else cap - spent_usd
 
 
 def _own_cap(job: Job) -> Decimal | None:
@@ -210,6 +211,8 @@ def _named(job: Job, refused: Extended) -> str:
     """Name the budget that refused, as the beginning of a sentence; say how to set one that is a default."""
     if refused.limited_by not in ("", OWN):
         return f"budget {refused.limited_by!r}"
+    if job.family.parent is not None:
+        return "the budget of the job that started this one"
     if job.money.budget_usd is None and job.routing.limits is not None and job.routing.limits.budget_usd is not None:
         return f"the {dollars(job.routing.limits.budget_usd)} that jobs may spend without an options.budget_usd"
     return "the job's own budget"

@@ -97,7 +97,8 @@ def _note(writer: LogWriter, heard: Signal, words: dict[str, UserMessage]) -> No
 def _note_decision(writer: LogWriter, signal: Answer | Expire) -> None:
     asked = signal.decision_id if isinstance(signal, Answer) else signal.wait_id
     waited = writer.job.life.waited
-    if isinstance(signal, Expire) and waited is not None and waited.why == "budget" and waited.wait_id == asked:
+    own = waited is not None and waited.why in ("budget", "children") and waited.wait_id == asked
+    if isinstance(signal, Expire) and own:
         writer.note(DecisionMade, decision_id=asked, outcome="expired")
         return
     if isinstance(signal, Expire) and any(one.approval_id == asked for one in writer.job.tools.pending):

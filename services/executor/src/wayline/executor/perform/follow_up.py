@@ -18,6 +18,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import Due, RunJob, WakeLater
 from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.hold.signals import newest
 from wayline.executor.hold.steering import is_for
@@ -29,8 +30,9 @@ log = structlog.get_logger()
 class FollowUp:
     """The steps between a record that ends or parks a job and the ack of its ticket; each may be repeated."""
 
-    def __init__(self, bus: Bus, budgets: Budgets, histories: SessionHistories) -> None:
+    def __init__(self, bus: Bus, budgets: Budgets, histories: SessionHistories, children: Children) -> None:
         self._bus = bus
+        self._children = children
         self._histories = histories
         self._budgets = budgets
 
@@ -70,7 +72,8 @@ class FollowUp:
         if last.kept_usd is not None:
             kept = ReleaseBudget(tenant=tenant, job_id=job_id, spent_usd=last.kept_usd, seq=last.seq)
             await self._budgets.release(kept)
-        if await newest(self._bus, tenant, job_id) > head.signals_seen or await self._turn_has_come(tenant, last):
+        signalled = await newest(self._bus, tenant, job_id) > head.signals_seen
+        if signalled or await self._turn_has_come(tenant, last) or await self._children_have_ended(tenant, last):
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)
         await self._ack(message)
@@ -98,6 +101,11 @@ class FollowUp:
         wake = RunJob(tenant=job.tenant, lane=head.lane, job=job_id, at=head.sequence)
         await self._bus.publish(wake, msg_id=wake.msg_id)
         reach(Failpoint.EXECUTOR_STEER_AFTER)
+
+    async def _children_have_ended(self, tenant: str, last: JobParked) -> bool:
+        """Return whether all jobs ended meanwhile for which a job is parked: their own ends found it not parked yet."""
+        children = last.waiting.children
+        return bool(children) and await self._children.have_ended(tenant, children)
 
     async def _turn_has_come(self, tenant: str, last: JobParked) -> bool:
         """Return whether the jobs ended meanwhile whose end a job is parked for."""

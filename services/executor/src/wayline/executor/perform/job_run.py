@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 
 from wayline.executor.adapters.attachments import Attachments
 from wayline.executor.adapters.budgets import Budgets
+from wayline.executor.adapters.children import Children
 from wayline.executor.adapters.model_providers import ModelProviders
 from wayline.executor.adapters.provider_gates import ProviderGates
 from wayline.executor.adapters.session_histories import SessionHistories
 from wayline.executor.adapters.snapshots import Snapshots
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.decide.actions import Action
+from wayline.executor.decide.children import Limits
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import Draft, LogWriter
 from wayline.executor.perform.follow_up import FollowUp
@@ -35,6 +37,8 @@ class RunServices:
     histories: SessionHistories
     sandbox: Sandbox
     snapshots: Snapshots
+    children: Children
+    child_limits: Limits
     decision_ttl_s: float
     notes: Notes = silent
     result_tokens_max: int = RESULT_TOKENS_MAX

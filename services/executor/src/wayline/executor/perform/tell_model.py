@@ -38,7 +38,7 @@ def offered(job: Job, listed: Sequence[ToolDefinition]) -> tuple[ToolDefinition,
     """Return a call's tools: those of the job's first call for good, because they are the head of every prefix."""
     assert job.routing.config is not None
     return (
-        pin(job.routing.config.tools, listed, code=job.routing.config.code)
+        pin(job.routing.config.tools, listed, code=job.routing.config.code, agents=job.routing.agents)
         if job.tools.offered is None
         else job.tools.offered
     )

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from wayline.contracts.chat import ToolCall
-from wayline.contracts.tools import RECALL, RUN_CODE, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
+from wayline.contracts.events import StartableAgent
+from wayline.contracts.tools import RECALL, RUN_AGENT, RUN_CODE, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
 from wayline.executor.prompt.shorten import cut
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
@@ -61,10 +62,35 @@ _RUN_CODE = ToolDefinition(
     effect=Effect.READ,
     in_order=True,
 )
-OWN = frozenset({USE_TOOL, RECALL, RUN_CODE})
+_RUN_AGENT_SAYS = (files("wayline.executor.prompt") / "run_agent.md").read_text(encoding="utf-8").strip()
+OWN = frozenset({USE_TOOL, RECALL, RUN_CODE, RUN_AGENT})
 
 
-def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition], *, code: bool = False) -> tuple[ToolDefinition, ...]:
+def run_agent(agents: Sequence[StartableAgent]) -> ToolDefinition:
+    """Return the tool that starts one of these agents."""
+    lines = (f"- {agent.name}: {agent.description}" if agent.description else f"- {agent.name}" for agent in agents)
+    return ToolDefinition(
+        name=RUN_AGENT,
+        description="\n".join((_RUN_AGENT_SAYS, *lines)),
+        input_schema={
+            "type": "object",
+            "properties": {
+                "agent": {"type": "string", "enum": [agent.name for agent in agents]},
+                "input": {"type": "string"},
+            },
+            "required": ["agent", "input"],
+        },
+        effect=Effect.IDEMPOTENT,
+    )
+
+
+def pin(
+    patterns: Sequence[str],
+    listed: Sequence[ToolDefinition],
+    *,
+    code: bool = False,
+    agents: Sequence[StartableAgent] = (),
+) -> tuple[ToolDefinition, ...]:
     """Return the tools of all prompts of a job, sorted by name: those listed at its first call, and our own.
 
     `use_tool` where more could come: providers keep tools at the head of the prefix, so none is ever added there.
@@ -73,6 +99,7 @@ def pin(patterns: Sequence[str], listed: Sequence[ToolDefinition], *, code: bool
     complete = all(pattern in names for pattern in patterns)
     own = ([] if complete else [_USE_TOOL]) + ([_RECALL] if listed or not complete else [])
     own += [_RUN_CODE] if code else []
+    own += [run_agent(agents)] if agents else []
     return tuple(sorted([*listed, *own], key=lambda tool: tool.name))
 
 
@@ -81,6 +108,8 @@ def refusal(job: Job, call: ToolCall) -> ToolReply | None:
     assert job.routing.config is not None
     if call.tool == USE_TOOL:
         return _failed("invalid_arguments", f"{USE_TOOL} takes `name`, a tool's name, and `arguments`, an object")
+    if call.tool == RUN_AGENT:
+        return None if job.routing.agents else _failed("unknown_tool", "this agent may start no other agents")
     if may_use(job, call.tool):
         return None
     known = sorted({tool.name for tool in (*(job.tools.offered or ()), *job.tools.discovered)} - OWN)

@@ -11,6 +11,7 @@ import orjson
 from wayline.contracts import events as e
 from wayline.executor.decide import actions as a
 from wayline.executor.decide.approvals import arguments_of
+from wayline.executor.decide.children import Task, task_of
 from wayline.executor.decide.next_action import decide, is_program
 from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
@@ -145,7 +146,7 @@ def tool_requested(place: Place, event: e.ToolRequested) -> Difference | None:
         # Its program asked for it, and a program is not run again here.
         return None
     action = decide(place.job)
-    calls = action.calls if isinstance(action, a.RunTools) else ()
+    calls = action.calls if isinstance(action, a.RunTools | a.StartChildren) else ()
     if isinstance(action, a.RunProgram):
         calls = (action.call,)
     call = next((call for call in calls if call.wanted.call == event.call), None)
@@ -180,11 +181,25 @@ def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
     return Difference("result", f"{event.tool} answers", f"{event.tool} is refused: {refused.error.message}")
 
 
+def child_started(place: Place, event: e.ChildStarted) -> Difference | None:
+    """Compare which agent a call starts."""
+    action = decide(place.job)
+    calls = action.calls if isinstance(action, a.StartChildren) else ()
+    call = next((call for call in calls if call.wanted.call == event.call), None)
+    if call is None:
+        return decided(event, action)
+    task = task_of(place.job, call)
+    now = task.agent if isinstance(task, Task) else "nobody"
+    return None if now == event.agent else Difference("decision", f"start {event.agent}", f"start {now}")
+
+
 def parked(place: Place, event: e.JobParked) -> Difference | None:
     """Compare what a job waits for."""
-    if event.waiting.why not in ("needs_decision", "budget", "approval"):
+    if event.waiting.why not in ("needs_decision", "budget", "approval", "children"):
         return None
     action = decide(place.job)
+    if event.waiting.children:
+        return None if isinstance(action, a.AwaitChildren | a.StopChildren) else decided(event, action)
     if isinstance(action, a.Park):
         recorded, now = event.waiting, action.waiting
         same = (recorded.why, recorded.wait_id) == (now.why, now.wait_id)
@@ -246,6 +261,7 @@ CHECKS: dict[type[e.Event], Callable[[Place, Any], Difference | None]] = {
     e.JobRerouted: rerouted,
     e.ContextInjected: injected,
     e.ToolRequested: tool_requested,
+    e.ChildStarted: child_started,
     e.ToolCompleted: tool_completed,
     e.ApprovalRequested: approval_requested,
     e.JobParked: parked,

@@ -1,16 +1,31 @@
 -- Every decision about a tenant's money takes its locks in this order: the tenant (shared), its budgets by name, its
--- reservations by job. So two decisions never wait for each other in a circle, and the second reads what the first
+-- reservations by job, those of the jobs above included. So two decisions never wait for each other in a circle, and the second reads what the first
 -- wrote: in a function each statement after a lock sees what was committed before the lock was given.
 CREATE OR REPLACE FUNCTION lock_money(for_tenant text, jobs text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext('router.budgets'), hashtext(for_tenant));
     PERFORM FROM budgets WHERE tenant = for_tenant ORDER BY name FOR NO KEY UPDATE;
-    PERFORM FROM reservations WHERE tenant = for_tenant AND job_id = ANY (jobs) ORDER BY job_id FOR NO KEY UPDATE;
+    PERFORM FROM reservations WHERE tenant = for_tenant AND job_id = ANY (
+        jobs || ARRAY(
+            SELECT unnest(ancestors) FROM reservations
+            WHERE tenant = for_tenant AND job_id = ANY (jobs) AND ancestors <> '{}'
+        )
+    ) ORDER BY job_id FOR NO KEY UPDATE;
+END
+$$;
+
+-- Count in the jobs above one what that one holds or gives back.
+CREATE OR REPLACE FUNCTION count_below(for_tenant text, above text[], usd numeric) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF above <> '{}' AND usd <> 0 THEN
+        UPDATE reservations SET children_usd = children_usd + usd WHERE tenant = for_tenant AND job_id = ANY (above);
+    END IF;
 END
 $$;
 
 -- Hold `totals[n]` for `jobs[n]`, one after another: each is granted whole or not at all, and counts for the next.
 -- A hold is a maximum, so that asking again changes nothing. A total of null is a call whose price is unknown.
+-- What a job holds counts in the budget of each job above it, and what those below it hold counts in its own.
 CREATE OR REPLACE FUNCTION hold_money(
     for_tenant text, jobs text[], totals numeric[], caps numeric[], seqs integer[], moment timestamptz
 )
@@ -21,6 +36,7 @@ DECLARE
     job reservations;
     tight record;
     own numeric;
+    above numeric;
     need numeric;
 BEGIN
     PERFORM lock_money(for_tenant, jobs);
@@ -43,13 +59,16 @@ BEGIN
             AND in_scope(budgets.agent, budgets.user_id, job.agent, job.user_id)
         ORDER BY free, budgets.name LIMIT 1;
         own := coalesce(ask.cap, job.cap_usd);
+        -- Null: no job is above. One that has ended leaves nothing.
+        SELECT min(CASE WHEN state = 'reserved' THEN cap_usd - reserved_usd - children_usd ELSE 0 END) INTO above
+        FROM reservations WHERE tenant = for_tenant AND job_id = ANY (job.ancestors);
         need := greatest(ask.total - job.reserved_usd, 0);
         refused_by := CASE
             WHEN job.state <> 'reserved' THEN 'ended'
             WHEN ask.total IS NULL AND (ask.cap IS NOT NULL OR job.cap_set) THEN 'job'
             WHEN ask.total IS NULL THEN tight.name
             WHEN need = 0 THEN NULL
-            WHEN ask.total > own THEN 'job'
+            WHEN ask.total > own - job.children_usd OR need > above THEN 'job'
             WHEN need > tight.free THEN tight.name
         END;
         granted := refused_by IS NULL;
@@ -66,6 +85,7 @@ BEGIN
                 AND in_scope(budgets.agent, budgets.user_id, job.agent, job.user_id)
                 AND now_in.tenant = for_tenant AND now_in.budget = budgets.name
                 AND now_in.starts_at = window_start(moment, period, timezone);
+            PERFORM count_below(for_tenant, job.ancestors, need);
         END IF;
         -- The log is the truth about a job's own budget, and whoever asks has read it.
         UPDATE reservations SET reserved_usd = reserved_usd + need, cap_usd = own, cap_set = cap_set OR ask.cap IS NOT NULL,
@@ -75,7 +95,7 @@ BEGIN
             waits_since = CASE WHEN refused_by <> 'job' THEN moment END
         WHERE tenant = for_tenant AND job_id = ask.job_id AND state = 'reserved';
         held := job.reserved_usd + need;
-        room := greatest(least(own - held, tight.free - need), 0);
+        room := greatest(least(own - job.children_usd - held, tight.free - need, above - need), 0);
         resets_at := CASE WHEN refused_by = tight.name AND isfinite(tight.ends_at) THEN tight.ends_at END;
         RETURN NEXT;
     END LOOP;
@@ -119,14 +139,21 @@ CREATE OR REPLACE FUNCTION settle_money(
 RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     done text[] := '{}';
+    ended_job reservations;
 BEGIN
     PERFORM lock_money(for_tenant, jobs);
     FOR place IN 1 .. cardinality(jobs) LOOP
         UPDATE reservations SET settled_usd = costs[place], unsettled_usd = unsure[place], state = 'settled',
             settled_at = moment, waits_for = NULL, waits_usd = NULL, waits_since = NULL
-        WHERE tenant = for_tenant AND job_id = jobs[place] AND state = 'reserved';
+        WHERE tenant = for_tenant AND job_id = jobs[place] AND state = 'reserved'
+        RETURNING * INTO ended_job;
         IF FOUND THEN
             done := done || jobs[place];
+            PERFORM count_below(
+                for_tenant, ended_job.ancestors,
+                coalesce(ended_job.settled_usd, ended_job.reserved_usd) + ended_job.unsettled_usd
+                    - ended_job.reserved_usd
+            );
         END IF;
     END LOOP;
     RETURN QUERY SELECT unnest(done);
@@ -182,9 +209,10 @@ CREATE OR REPLACE FUNCTION release_money(for_tenant text, job text, spent numeri
 LANGUAGE plpgsql AS $$
 DECLARE
     held numeric;
+    above text[];
 BEGIN
     PERFORM lock_money(for_tenant, ARRAY[job]);
-    SELECT reserved_usd INTO held FROM reservations
+    SELECT reserved_usd, ancestors INTO held, above FROM reservations
     WHERE tenant = for_tenant AND job_id = job AND state = 'reserved' AND reserved_usd > spent AND asked_seq <= seq;
     IF NOT FOUND THEN
         RETURN 0;
@@ -203,6 +231,7 @@ BEGIN
         AND hold.starts_at = kept.starts_at;
     DELETE FROM budget_holds WHERE tenant = for_tenant AND job_id = job AND held_usd = 0;
     UPDATE reservations SET reserved_usd = spent WHERE tenant = for_tenant AND job_id = job;
+    PERFORM count_below(for_tenant, above, spent - held);
     RETURN held - spent;
 END
 $$;

@@ -1,0 +1,126 @@
+"""A job and all that it starts share its budget, and every budget counts each of their calls once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from decimal import Decimal
+
+import pytest
+
+from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
+from wayline.contracts.jobs import Status
+from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
+from wayline.contracts.money import cost_sum
+from wayline.router.settings import Settings as RouterSettings
+from wayline.testkit import Platform, until
+
+from .families import ChatServer, Family, Model, ask, calls, child, executor_settings, put_agents, says
+
+RATES = Rates(input=Decimal(0), output=Decimal(10))
+CARD = ModelCard(
+    provider="chat", model="m", tier="standard", output_limit=3_000, prices=Prices(rates=RATES, source="a test")
+)
+"""A call costs $0.03 at most, and a cent for each thousand words."""
+
+MISCOUNTED = """
+SELECT one.job_id, one.children_usd, sum(below.settled_usd + below.unsettled_usd) AS below
+FROM router.reservations AS one LEFT JOIN router.reservations AS below ON one.job_id = ANY (below.ancestors)
+GROUP BY one.job_id, one.children_usd
+HAVING one.children_usd <> coalesce(sum(below.settled_usd + below.unsettled_usd), 0)
+"""
+"""Jobs that count for those below them anything else than these cost."""
+
+
+@pytest.fixture
+async def family(platform: Platform) -> AsyncIterator[Family]:
+    model = Model()
+    async with ChatServer(model.say) as chat:
+        settings = executor_settings(chat)
+        await platform.start("router", "executor", router=RouterSettings(chat_base_url=chat.url), executor=settings)
+        await put_agents(platform)
+        await platform.bus.ask(PutModel(tenant="default", card=CARD), ModelCard)
+        all_of_it = PutBudget(tenant="default", name="all", config=BudgetConfig(limit_usd=Decimal(1)))
+        await platform.bus.ask(all_of_it, Budget)
+        yield Family(platform, chat, model)
+
+
+def words(number: int, **more: object) -> dict[str, object]:
+    return says(" ".join(["word"] * number), **more)
+
+
+async def settled(family: Family) -> Budget:
+    """Return the tenant's budget once nothing is held of it any more, and no job counts another's money wrongly."""
+
+    async def read() -> Budget | None:
+        [budget] = (await family.platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
+        return budget if budget.reserved_usd == 0 else None
+
+    budget = await until(read, why="everything is settled")
+    assert budget is not None
+    async with family.platform.superuser() as conn:
+        wrong = await conn.fetch(MISCOUNTED)
+    assert wrong == []
+    return budget
+
+
+async def test_a_jobs_total_is_its_own_cost_and_its_childrens(family: Family):
+    inner = ask("boss", calls(ask("worker", words(1_000))), words(500))
+    await family.submit("j1", calls(inner), words(100), budget_usd="0.10")
+
+    job = await family.platform.wait_for("j1")
+
+    budget = await settled(family)
+    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", child("j1"), child(child("j1")))]
+    assert costs == [Decimal("0.00101"), Decimal("0.00501"), Decimal("0.01")]
+    assert job.cost_usd == costs[0]
+    assert job.total_cost_usd == cost_sum(costs) == budget.spent_usd
+    [named] = job.children
+    assert named.cost_usd == Decimal("0.01501")
+
+
+async def test_the_parents_cap_stops_a_childs_call(family: Family):
+    plan = [calls(ask("worker", words(n))) for n in (2_000, 1_999, 1_998)]
+    await family.submit("j1", *plan, says("done"), budget_usd="0.05")
+
+    job = await family.platform.wait_for("j1")
+
+    budget = await settled(family)
+    assert job.total_cost_usd is not None
+    assert job.total_cost_usd == budget.spent_usd <= Decimal("0.05")
+    costs = [one.cost_usd for one in job.children]
+    assert costs[:2] == [Decimal("0.02"), Decimal("0.01999")]
+    # The third may write as much as the others have left.
+    assert costs[2] is not None and Decimal("0.009") < costs[2] < Decimal("0.01")
+
+
+async def test_children_at_once_never_spend_more_than_their_parents_cap(family: Family):
+    several = calls(*(ask("worker", words(2_500 - n)) for n in range(6)))
+    await family.submit("j1", several, says("done"), budget_usd="0.07")
+
+    job = await family.platform.wait_for("j1")
+
+    budget = await settled(family)
+    assert job.total_cost_usd == budget.spent_usd
+    assert Decimal("0.02") < budget.spent_usd <= Decimal("0.07")
+    assert {one.status for one in job.children} == {Status.COMPLETED, Status.FAILED}
+
+
+async def test_money_held_for_the_parents_last_call_is_free_for_its_child(family: Family):
+    """The parent's own call held nearly all that there is: its child could not make one beside it."""
+    await family.submit("j1", calls(ask("worker", words(100))), says("done"), budget_usd="0.031")
+
+    job = await family.platform.wait_for("j1")
+
+    assert [one.status for one in job.children] == [Status.COMPLETED]
+
+
+async def test_a_child_may_spend_more_than_the_default_where_its_parent_may(family: Family):
+    many = ask("worker", calls(("nothing", {"n": 1})), words(3_000))
+    dear = CARD.model_copy(update={"output_limit": 14_000})
+    await family.platform.bus.ask(PutModel(tenant="default", card=dear), ModelCard)
+    await family.platform.put_agent("worker", tools=(), model="chat/m", max_output_tokens=14_000)
+    await family.submit("j1", calls(many), says("done"), budget_usd="0.50")
+
+    job = await family.platform.wait_for("j1")
+
+    assert [one.status for one in job.children] == [Status.COMPLETED]
