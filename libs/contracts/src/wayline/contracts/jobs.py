@@ -293,7 +293,9 @@ class DecideApproval(Message, subject="approvals.{tenant}.{job_id}"):
     approval_id: str
     decision: Literal["approve", "deny"]
     arguments: dict[str, Any] | None = Field(
-        default=None, description="What the tool is called with instead of what was asked for; checked again."
+        default=None,
+        description="What the tool is called with instead of what was asked for, or the answer to what its server "
+        "asks; checked again.",
     )
     reason: str = Field(default="", description="What the model is told where the call is denied.")
     by: str = ""
@@ -404,6 +406,11 @@ class PendingApproval(Frozen):
     why: ApprovalCause
     reason: str = ""
     expires_at: datetime
+    input_schema: dict[str, Any] | None = Field(
+        default=None,
+        description="Of the answer that the tool's server wants from a person, who is asked `reason`; None: whether "
+        "the call may be made.",
+    )
 
 
 class Waiting(Frozen):

@@ -97,6 +97,24 @@ class ToolError(Frozen):
     message: str
 
 
+class InputRequest(Frozen):
+    """What a tool's server asks a person for before it goes on with a call."""
+
+    message: str = Field(description="What the person is asked, in the server's words.")
+    input_schema: dict[str, Any] = Field(description="What an answer must look like.")
+    keys: tuple[str, ...] = Field(
+        description="The server's names of its questions; of several, each is a property of the schema."
+    )
+    state: str | None = Field(default=None, description="Opaque to us: the server wants it back with the answer.")
+
+
+class InputAnswer(Frozen):
+    """What a person answered to a tool's server."""
+
+    answers: dict[str, dict[str, Any]] = Field(description="By the server's names of its questions.")
+    state: str | None = None
+
+
 class ToolReply(Frozen):
     """What became of a call. `in_progress`: ask again with the same key; `unknown`: nobody knows, ask a human."""
 
@@ -114,6 +132,10 @@ class ToolReply(Frozen):
     size_bytes: int = 0
     tokens: int = Field(default=0, description="Estimated tokens of `content`.")
     cost_usd: Usd | None = Field(default=None, description="What the tool itself charged; None: it is free.")
+    input: InputRequest | None = Field(
+        default=None,
+        description="The call ended with a question to a person: the next one, under another key, brings the answer.",
+    )
 
 
 class ListTools(Request, subject="tools.list.{tenant}", replies=ToolList):
@@ -138,6 +160,7 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
         description="The digest of the definition that a person approved: of a tool that has another one now the call "
         "never begins.",
     )
+    answer: InputAnswer | None = Field(default=None, description="To what the call before it ended with.")
 
 
 class CancelTool(Message, subject="tools.cancel.{tenant}"):

@@ -141,7 +141,7 @@ class Approval(NamedTuple):
     @property
     def arguments(self) -> dict[str, Any]:
         """Return what the call is made with: as the decider edited it, else as it was asked for."""
-        edited = self.decided.arguments if self.decided else None
+        edited = self.decided.arguments if self.decided and self.asked.input is None else None
         return self.asked.arguments if edited is None else edited
 
 

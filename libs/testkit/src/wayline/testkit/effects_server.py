@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from wayline.testkit.waiting import until
 
@@ -42,6 +42,8 @@ class EffectsServer:
     port: int = 0
     described_as: str = ""
     """What `pay_once` says of itself from its next start on; empty: what it always says."""
+    asking: bool = False
+    """Whether there is a tool `send_once` from its next start on, which asks a person from which account it sends."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -50,13 +52,15 @@ class EffectsServer:
 
     def settings(self, **more: Any) -> dict[str, Any]:
         """Return this server as an entry of `WAYLINE_TOOL_REGISTRY_SERVERS`."""
-        return {"name": "effects", "url": self.url, "effects": EFFECTS, **more}
+        effects = EFFECTS | ({"send_once": "once"} if self.asking else {})
+        return {"name": "effects", "url": self.url, "effects": effects, **more}
 
     async def start(self) -> Self:
         """Start it, on the same port as before if it ran already; it accepts connections when this returns."""
         self.port = self.port or _free_port()
         command = [sys.executable, "-m", "wayline.testkit.effects_server", "--port", str(self.port)]
         command += ["--file", str(self.file), "--delay-ms", str(self.delay_ms), "--described-as", self.described_as]
+        command += ["--asking"] if self.asking else []
         # Not asyncio's: a server may outlive the event loop of the test that started it.
         self.process = subprocess.Popen(command)  # noqa: ASYNC220
         await until(self._accepts, within=START_WITHIN_S, why="the effects server accepts connections")
@@ -156,8 +160,8 @@ class Effects:
         return {"found": found, "content": f"{tool} done" if found else None}
 
 
-def serve(file: Path, *, port: int, delay_ms: int, described_as: str = "") -> None:
-    """Serve the four tools until the process is ended."""
+def serve(file: Path, *, port: int, delay_ms: int, described_as: str = "", asking: bool = False) -> None:
+    """Serve the four tools, and the one that asks, until the process is ended."""
     from mcp.server import MCPServer
     from mcp.server.mcpserver import Context
     from mcp_types import CallToolResult, TextContent, ToolAnnotations
@@ -200,7 +204,29 @@ def serve(file: Path, *, port: int, delay_ms: int, described_as: str = "") -> No
         (look_read, ToolAnnotations(read_only_hint=True)),
     ):
         server.tool(annotations=hints, structured_output=False)(tool)
+    if asking:
+        _add_asking(server, effects)
     server.run("streamable-http", port=port, json_response=True, stateless_http=True)
+
+
+def _add_asking(server: Any, effects: Effects) -> None:
+    """Add a tool that asks a person for the account before it acts."""
+    from mcp.server.mcpserver import Context, Elicit, Resolve
+    from pydantic import BaseModel, Field, create_model
+
+    account: type[BaseModel] = create_model("Account", account=(str, Field(min_length=4)))
+
+    async def ask_account(amount: int) -> Any:
+        return Elicit(f"From which account are {amount} sent?", account)
+
+    async def send_once(ctx: Context, amount: int, given: Any) -> str:
+        """Send an amount from an account that a person names."""
+        done = await effects.act("send_once", str(dict(ctx.request_context.meta or {}).get(KEY, "-")))
+        return f"{done}: {amount} from {given.account}"
+
+    ask_account.__annotations__["return"] = Elicit[account]
+    send_once.__annotations__["given"] = Annotated[account, Resolve(ask_account)]
+    server.tool(structured_output=False)(send_once)
 
 
 def main() -> None:
@@ -210,8 +236,15 @@ def main() -> None:
     arguments.add_argument("--file", type=Path, required=True)
     arguments.add_argument("--delay-ms", type=int, default=200)
     arguments.add_argument("--described-as", default="")
+    arguments.add_argument("--asking", action="store_true")
     options = arguments.parse_args()
-    serve(options.file, port=options.port, delay_ms=options.delay_ms, described_as=options.described_as)
+    serve(
+        options.file,
+        port=options.port,
+        delay_ms=options.delay_ms,
+        described_as=options.described_as,
+        asking=options.asking,
+    )
 
 
 if __name__ == "__main__":

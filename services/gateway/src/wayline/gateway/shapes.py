@@ -176,7 +176,9 @@ class ApprovalBody(Body):
 
     decision: Literal["approve", "deny"]
     arguments: dict[str, Any] | None = Field(
-        default=None, description="What the tool is called with instead; checked against its schema."
+        default=None,
+        description="What the tool is called with instead, or the answer to what its server asks; checked against the "
+        "schema.",
     )
     reason: Annotated[str, StringConstraints(max_length=2_000, pattern=TEXT_WITHOUT_NUL)] = Field(
         default="", description="What the model reads where the call is denied."
@@ -188,13 +190,15 @@ class Wait(BaseModel):
 
     job_id: str
     agent: str
-    why: Literal["approval", "needs_decision"] = Field(
-        description="Whether a call may be made, or what became of one whose outcome nobody knows."
+    why: Literal["approval", "input", "needs_decision"] = Field(
+        description="Whether a call may be made, what its tool's server wants to be told (`reason`), or what became "
+        "of one whose outcome nobody knows."
     )
     id: str
     tool: str
     arguments: dict[str, Any]
     reason: str = ""
+    input_schema: dict[str, Any] | None = Field(default=None, description="Of the answer that an `input` wants.")
     expires_at: datetime | None
     decide: str = Field(description="Where the decision is posted.")
 

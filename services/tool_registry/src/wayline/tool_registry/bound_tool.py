@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.telemetry import Telemetry, names
+from wayline.tool_registry.asked_input import asked_input, is_question
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
 from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
 from wayline.tool_registry.tool_servers import Leaving, ToolRequest, ToolServer
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, InputRequiredResult
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,11 @@ class BoundTool:
         with self._span(self.tool.offered_as, attempt) as span:
             try:
                 result = await self._send(self.tool.offered_as, ask, {}, leaving)
-                reply = reply_of(
-                    result,
-                    effect=effect,
-                    trusted=self.tool.trusted,
-                    max_bytes=self.max_bytes,
-                    attempts=attempt,
-                    duration_ms=_ms_since(started),
-                )
+                took: dict[str, Any] = {"effect": effect, "attempts": attempt, "duration_ms": _ms_since(started)}
+                if is_question(result):
+                    reply = asked_input(result, **took)
+                else:
+                    reply = reply_of(result, trusted=self.tool.trusted, max_bytes=self.max_bytes, **took)
             except Unusable as error:
                 taken_ms = _ms_since(started)
                 reply = failed("tool_failed", str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
@@ -55,6 +53,8 @@ class BoundTool:
         name = self.tool.reconcile_with
         with self._span(name, attempt):
             result = await self._send(name, ask, {RECONCILE: True}, None)
+        if is_question(result):
+            raise Unusable("a reconcile answer asks nobody for input")
         try:
             found, content = reconciled(result)
         except ValueError as error:
@@ -64,7 +64,9 @@ class BoundTool:
         reply = reply_of(result, effect=Effect.RECONCILE, trusted=False, max_bytes=self.max_bytes)
         return reply.model_copy(update={"content": content, "images": (), "attempts": attempt})
 
-    async def _send(self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None) -> CallToolResult:
+    async def _send(
+        self, name: str, ask: CallTool, meta: dict[str, Any], leaving: Leaving | None
+    ) -> CallToolResult | InputRequiredResult:
         about = {KEY: ask.key, **meta}
         if self.server.inside:
             about[TENANT] = ask.tenant
@@ -75,6 +77,7 @@ class BoundTool:
             timeout_s=self.tool.definition.timeout_s,
             effect=self.tool.effect is not Effect.READ,
             leaving=leaving,
+            answer=ask.answer,
         )
         return await self.server.call(request)
 

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wayline.contracts.tools import InputAnswer
 from wayline.tool_registry.catalogue import Tool
 
 if TYPE_CHECKING:
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, InputRequiredResult
 
 Leaving = Callable[[], Awaitable[Exception | None]]
 """Called last before a request is sent: None lets it go, an error is raised instead of sending it."""
@@ -27,6 +28,8 @@ class ToolRequest:
     effect: bool
     """Whether a repeat would matter."""
     leaving: Leaving | None = None
+    answer: InputAnswer | None = None
+    """What a person answered to the question with which the call before ended."""
 
     async def stopped(self) -> Exception | None:
         """Return the error that stops the request just before it is sent; None: it may be sent."""
@@ -39,7 +42,7 @@ class ToolServer(Protocol):
     @property
     def inside(self) -> bool: ...
 
-    async def call(self, request: ToolRequest) -> CallToolResult: ...
+    async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult: ...
 
 
 class NamedServer(ToolServer, Protocol):

@@ -11,7 +11,7 @@ from wayline.contracts.base import Frozen, Usd
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.events.event import Event
 from wayline.contracts.jobs import ApprovalCause, Status
-from wayline.contracts.tools import Effect, ToolDefinition, ToolError
+from wayline.contracts.tools import Effect, InputRequest, ToolDefinition, ToolError
 
 
 class ToolsDiscovered(Event):
@@ -116,6 +116,10 @@ class ApprovalRequested(Event):
     given: dict[str, Any] | None = Field(
         default=None, description="The arguments as the program gave them, where wrong types in them were mended."
     )
+    input: InputRequest | None = Field(
+        default=None,
+        description="What the tool's server asks a person for: not whether the call may be made, it was.",
+    )
 
 
 class ApprovalDecided(Event):
@@ -126,6 +130,9 @@ class ApprovalDecided(Event):
     decision: Literal["approved", "denied", "expired"]
     arguments: dict[str, Any] | None = Field(
         default=None, description="What the call is made with instead, where the decider edited it."
+    )
+    answer: dict[str, Any] | None = Field(
+        default=None, description="What the tool's server is told, where it asked a person for input."
     )
     hash: str = Field(default="", description="Of definition, approved arguments and policy; empty where denied.")
     reason: str = Field(default="", description="What the model is told where the call was denied.")

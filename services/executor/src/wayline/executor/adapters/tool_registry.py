@@ -24,7 +24,7 @@ from wayline.contracts.tools import (
     ToolReply,
     VoidTool,
 )
-from wayline.executor.decide.approvals import arguments_of, digest_to_call
+from wayline.executor.decide.approvals import answer_to_call, arguments_of, digest_to_call
 from wayline.executor.prompt.builtin_tools import may_use
 from wayline.journal import Call, Job
 from wayline.telemetry import Home
@@ -108,7 +108,10 @@ class ToolRegistry:
         assert call.key is not None and call.span is not None
         user_id = job.life.submitted.user_id if job.life.submitted else None
         approved = digest_to_call(job, call.wanted.call, call.meant.tool)
-        request = CallTool(**_call_fields(job, call, within_s=timeout_s), user_id=user_id, definition=approved)
+        answer = answer_to_call(job, call.wanted.call)
+        request = CallTool(
+            **_call_fields(job, call, within_s=timeout_s), user_id=user_id, definition=approved, answer=answer
+        )
         headers = Home(call.span.trace_id, call.span.span_id).headers()
         while True:
             try:

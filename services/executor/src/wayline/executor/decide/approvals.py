@@ -13,7 +13,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import ApprovalRequested
 from wayline.contracts.jobs import ApprovalCause, PendingApproval
-from wayline.contracts.tools import RUN_AGENT, Ask, Effect, ToolDefinition
+from wayline.contracts.tools import RUN_AGENT, Ask, Effect, InputAnswer, ToolDefinition
 from wayline.executor.prompt.builtin_tools import OWN, refusal
 from wayline.journal import Approval, Call, Job
 from wayline.llm.broken_json.arguments import UNREADABLE, fit
@@ -61,9 +61,7 @@ def stands(job: Job, call: Call) -> Standing:
     """
     if call.undecided:
         return Standing.WAITING
-    approval = job.tools.approval(call.wanted.call)
-    to_run_again = call.decision is not None and call.decision.outcome == "retry"
-    if call.key is not None and not to_run_again and (approval is None or approval.spent):
+    if not needs_new_intent(job, call):
         return Standing.FREE
     return standing(job, call.meant, arguments_of(job, call))
 
@@ -89,7 +87,8 @@ def digest_to_call(job: Job, number: str, tool: str) -> str | None:
     """
     approval = job.tools.approval(number)
     if approval is not None:
-        return approval.asked.definition
+        # Of a tool that the job was never told of, what its server asks is asked without a definition.
+        return approval.asked.definition or (None if approval.asked.input is not None else "")
     config = job.routing.config
     if config is None or job.tools.definition(tool) is not None:
         return None
@@ -107,7 +106,28 @@ def pending_approval(asked: ApprovalRequested) -> PendingApproval:
         why=asked.why,
         reason=asked.reason,
         expires_at=asked.expires_at,
+        input_schema=asked.input.input_schema if asked.input is not None else None,
     )
+
+
+def answer_to_call(job: Job, number: str) -> InputAnswer | None:
+    """Return what a person answered to a tool's server that had asked for input."""
+    approval = job.tools.approval(number)
+    if approval is None or approval.asked.input is None or approval.decided is None or approval.decided.answer is None:
+        return None
+    asked, answer = approval.asked.input, approval.decided.answer
+    answers = {asked.keys[0]: answer} if len(asked.keys) == 1 else {key: answer[key] for key in asked.keys}
+    return InputAnswer(answers=answers, state=asked.state)
+
+
+def needs_new_intent(job: Job, call: Call) -> bool:
+    """Return whether a call is to be made under another key, or for the first time.
+
+    A human's «do it again» is a new key, and so is an approval of what an earlier key was refused for.
+    """
+    again = call.decision is not None and call.decision.outcome == "retry"
+    approval = job.tools.approval(call.wanted.call)
+    return call.key is None or again or (approval is not None and not approval.spent)
 
 
 def cause(job: Job, definition: ToolDefinition | None) -> ApprovalCause | None:
@@ -163,6 +183,13 @@ def approval_id(job: Job, number: str, bound_to: str) -> str:
     """Return the id of the next approval of a call: a decision on an earlier one, or on other arguments, never fits."""
     nth = sum(one.asked.call == number for one in job.tools.approvals) + 1
     return f"{job.model.step}-{number}-{nth}-{bound_to[:12]}"
+
+
+def decision_problem(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> str | None:
+    """Return what is wrong with what an approver gives: other arguments, or the answer to a server; None: nothing."""
+    if asked.input is not None:
+        return value_problem(asked.input.input_schema, arguments or {})
+    return None if arguments is None else arguments_problem(job.tools.definition(asked.tool), arguments)
 
 
 def arguments_problem(definition: ToolDefinition | None, arguments: dict[str, Any]) -> str | None:

@@ -174,7 +174,7 @@ def _for_approval(approvals: tuple[PendingApproval, ...]) -> Waiting:
     return Waiting(
         why="approval",
         wait_id=first.approval_id,
-        question=f"May {first.tool} be called with these arguments?",
+        question=first.reason if first.input_schema else f"May {first.tool} be called with these arguments?",
         tool=first.tool,
         arguments=first.arguments,
         expires_at=first.expires_at,

@@ -13,7 +13,7 @@ from wayline.contracts.chat import UserMessage
 from wayline.contracts.errors import InvalidMessage
 from wayline.contracts.events import ApprovalDecided, BudgetRaised, CancelRequested, DecisionMade, SessionSteered
 from wayline.contracts.jobs import Answer, Cancel, DecideApproval, Expire, RaiseBudget, Signal, Steer
-from wayline.executor.decide.approvals import approval_hash, arguments_problem
+from wayline.executor.decide.approvals import approval_hash, decision_problem
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.hold.steering import known_speakers, read_words
 from wayline.journal import bulk_read, leader_read
@@ -126,10 +126,11 @@ def _note_approval(writer: LogWriter, heard: DecideApproval, *, stored_at: datet
     if heard.decision == "deny":
         writer.note(ApprovalDecided, **decided, decision="denied", reason=heard.reason)
         return
-    arguments = asked.arguments if heard.arguments is None else heard.arguments
-    wrong = arguments_problem(writer.job.tools.definition(asked.tool), arguments)
+    wrong = decision_problem(writer.job, asked, heard.arguments)
     if wrong is not None:
         log.warning("an approval has arguments that the tool does not take", job=writer.job.job_id, problem=wrong)
         return
-    bound_to = approval_hash(asked.definition, arguments, asked.policy)
-    writer.note(ApprovalDecided, **decided, decision="approved", arguments=heard.arguments, hash=bound_to)
+    edited = heard.arguments if asked.input is None else None
+    answer = None if asked.input is None else heard.arguments or {}
+    bound_to = approval_hash(asked.definition, asked.arguments if edited is None else edited, asked.policy)
+    writer.note(ApprovalDecided, **decided, decision="approved", arguments=edited, answer=answer, hash=bound_to)

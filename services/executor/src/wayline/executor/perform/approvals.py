@@ -9,7 +9,7 @@ from typing import Any
 from wayline.chassis import Failpoint
 from wayline.contracts import events as e
 from wayline.contracts import ids
-from wayline.contracts.tools import ToolDefinition, ToolError
+from wayline.contracts.tools import InputRequest, ToolDefinition, ToolError
 from wayline.executor.decide import approvals as rules
 from wayline.executor.decide.actions import AskApproval, EndDenied
 from wayline.executor.hold.log_writer import Draft, draft
@@ -59,7 +59,20 @@ def ask_again(run: JobRun, call: Call, changed: Changed) -> list[Draft]:
     return [*told, requested(run, call, definition)]
 
 
-def requested(run: JobRun, call: Call, definition: ToolDefinition | None, *, program: str | None = None) -> Draft:
+def ask_input(run: JobRun, call: Call, asked: InputRequest, *, program: str | None = None) -> Draft:
+    """Return the question of a tool's server to a person, bound to the call as it was made."""
+    definition = run.writer.job.tools.definition(call.meant.tool)
+    return requested(run, call, definition, program=program, asked=asked)
+
+
+def requested(
+    run: JobRun,
+    call: Call,
+    definition: ToolDefinition | None,
+    *,
+    program: str | None = None,
+    asked: InputRequest | None = None,
+) -> Draft:
     """Return the question whether a call may be made, bound to all that it rests on."""
     job, tool = run.writer.job, call.meant.tool
     asked_before = job.tools.approval(call.wanted.call)
@@ -79,9 +92,10 @@ def requested(run: JobRun, call: Call, definition: ToolDefinition | None, *, pro
         policy=policy,
         hash=bound_to,
         why=why,
-        reason=rules.reason(job, tool, why),
+        reason=asked.message if asked is not None else rules.reason(job, tool, why),
         expires_at=expiry(run),
         program=program,
+        input=asked,
         given=None if program is None or arguments == call.meant.arguments else call.meant.arguments,
     )
 
@@ -101,7 +115,10 @@ def _denial(job: Job, call: Call) -> str:
     """Return what the model is told of a call that was not approved."""
     approval = job.tools.approval(call.wanted.call)
     assert approval is not None and approval.decided is not None
+    reason = f": {approval.decided.reason}" if approval.decided.reason else ""
+    if approval.asked.input is not None:
+        who = "nobody answered in time" if approval.decided.decision == "expired" else "a person declined to answer"
+        return f"the tool asked for input ({approval.asked.input.message}) and {who}, so it was not done{reason}"
     if approval.decided.decision == "expired":
         return "nobody approved this call in time, so it was not made"
-    reason = f": {approval.decided.reason}" if approval.decided.reason else ""
     return f"a person denied this call, so it was not made{reason}"

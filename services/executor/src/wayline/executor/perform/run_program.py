@@ -15,13 +15,13 @@ from wayline.contracts.chat import ToolCall
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.executor.decide.actions import RunProgram, SettleCalls
-from wayline.executor.decide.approvals import MAY_RUN, Standing, stands
+from wayline.executor.decide.approvals import MAY_RUN, Standing, needs_new_intent, stands
 from wayline.executor.decide.next_action import begun_calls, in_order
 from wayline.executor.hold.held_job import Cancelled, HandBack
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform.approvals import Changed, denied, failed, requested
 from wayline.executor.perform.job_run import JobRun
-from wayline.executor.perform.tool_calls import Again, call_tool, ended, intend, next_key, settle_calls
+from wayline.executor.perform.tool_calls import Again, call_tool, came_to, ended, intend, next_key, settle_calls
 from wayline.executor.prompt.programs import (
     CHANGED,
     WITHDRAWN,
@@ -110,7 +110,7 @@ class _Running:
             await stopped(*self._calling)
             for task, call in self._calling.items():
                 if not task.cancelled() and task.exception() is None:
-                    self._run.writer.note_all([ended(self._run, self._step, call, task.result())])
+                    self._note(call, task.result())
 
     async def _begin(self) -> Turn:
         """Return where the log says that the program is: from its snapshot, else from its beginning."""
@@ -193,7 +193,7 @@ class _Running:
     def _intend(self, call: Call) -> Call:
         """Return a call of the program with its key, noted as an intent unless the log has it."""
         job, name = self._run.writer.job, call.wanted.call
-        if call.key is not None and not (call.decision and call.decision.outcome == "retry"):
+        if not needs_new_intent(job, call):
             return call
         definition = job.tools.definition(call.meant.tool)
         self._run.writer.note(
@@ -220,11 +220,14 @@ class _Running:
         found = []
         for task in done:
             call = self._calling.pop(task)
-            self._run.writer.note_all([ended(self._run, self._step, call, task.result())])
+            self._note(call, task.result())
             noted = self._run.writer.job.code.call(call.wanted.call)
             if noted is not None and noted.done is not None:
                 found.append(noted)
         return found
+
+    def _note(self, call: Call, came: ToolReply | Again) -> None:
+        self._run.writer.note_all(came_to(self._run, self._step, call, came, program=self._call.wanted.call))
 
     def _number(self, call: Call) -> int:
         return self._run.writer.job.code.number(call.wanted.call)

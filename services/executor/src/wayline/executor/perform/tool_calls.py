@@ -11,12 +11,12 @@ from wayline.contracts import events as e
 from wayline.contracts import ids
 from wayline.contracts.tools import RECALL, RUN_CODE, Effect, ToolError, ToolReply
 from wayline.executor.decide.actions import Resolve, RunTools, SettleCalls
-from wayline.executor.decide.approvals import arguments_of
+from wayline.executor.decide.approvals import arguments_of, needs_new_intent
 from wayline.executor.decide.next_action import begun_calls
 from wayline.executor.decide.repeated_calls import answered_before, repeat_note
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
-from wayline.executor.perform.approvals import Changed, ask_again
+from wayline.executor.perform.approvals import Changed, ask_again, ask_input
 from wayline.executor.perform.job_run import JobRun
 from wayline.executor.perform.park_or_end import expiry
 from wayline.executor.prompt.builtin_tools import asked_for, recalled, refusal
@@ -66,14 +66,9 @@ async def run_tools(run: JobRun, action: RunTools) -> Iterable[Draft]:
 
 
 def intend(run: JobRun, call: Call) -> Call:
-    """Return the call with its key, noted as an intent unless the log has it.
-
-    A human's «do it again» is a new key, and so is an approval of what an earlier key was refused for.
-    """
+    """Return the call with its key, noted as an intent unless the log has it."""
     job = run.writer.job
-    again = call.decision is not None and call.decision.outcome == "retry"
-    approval = job.tools.approval(call.wanted.call)
-    if call.key is not None and not again and (approval is None or approval.spent):
+    if not needs_new_intent(job, call):
         return call
     wanted = call.meant
     definition = job.tools.definition(wanted.tool)
@@ -101,13 +96,13 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
     step = run.writer.job.model.step
     if len(calls) == 1:
         reply = await call_tool(run, calls[0])
-        return run.writer.note_all(_came_to(run, step, calls[0], reply))
+        return run.writer.note_all(came_to(run, step, calls[0], reply))
     running = {asyncio.ensure_future(call_tool(run, call)): call for call in calls}
     try:
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                run.writer.note_all(_came_to(run, step, running.pop(task), task.result()))
+                run.writer.note_all(came_to(run, step, running.pop(task), task.result()))
             if running:
                 # A cancel may end this step, but not half an append: whether the record is in must be known.
                 append = run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
@@ -117,7 +112,7 @@ async def _finish(run: JobRun, calls: list[Call]) -> None:
         # We may be stopped between an answer and its note: what it says and what it cost is known all the same.
         for task, call in running.items():
             if not task.cancelled() and task.exception() is None:
-                run.writer.note_all(_came_to(run, step, call, task.result()))
+                run.writer.note_all(came_to(run, step, call, task.result()))
 
 
 async def call_tool(run: JobRun, call: Call) -> ToolReply | Again | Changed:
@@ -157,9 +152,15 @@ async def _recall(run: JobRun, call: Call) -> ToolReply:
     return recalled(call.meant, whole)
 
 
-def _came_to(run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed) -> list[Draft]:
-    """Return what a call came to: its end, or another question whether it may be made."""
-    return ask_again(run, call, came) if isinstance(came, Changed) else [ended(run, step, call, came)]
+def came_to(
+    run: JobRun, step: int, call: Call, came: ToolReply | Again | Changed, *, program: str | None = None
+) -> list[Draft]:
+    """Return what a call came to: its end, another question whether it may be made, or one of its server."""
+    if isinstance(came, Changed):
+        return ask_again(run, call, came)
+    if isinstance(came, ToolReply) and came.input is not None:
+        return [ask_input(run, call, came.input, program=program)]
+    return [ended(run, step, call, came)]
 
 
 def ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft:
@@ -220,6 +221,8 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
     if own or answered_before(job, call) or refusal(job, call.meant):
         return ToolReply(status="failed", error=ToolError(code=code, message=message))
     reply = await run.services.tools.settle(job, call, timeout_s=_timeout_s(job, call))
+    if reply.input is not None:
+        return ToolReply(status="failed", error=ToolError(code=code, message=f"{message}; it waited for input"))
     if reply.error is None or reply.error.code != "cancelled":
         return reply
     return reply.model_copy(update={"error": ToolError(code=code, message=f"{message}: {reply.error.message}")})

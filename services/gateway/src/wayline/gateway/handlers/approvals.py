@@ -45,11 +45,12 @@ def _waits(job: JobView) -> list[Wait]:
     found = [
         Wait(
             **of_job,
-            why="approval",
+            why="approval" if one.input_schema is None else "input",
             id=one.approval_id,
             tool=one.tool,
             arguments=one.arguments,
             reason=one.reason,
+            input_schema=one.input_schema,
             expires_at=one.expires_at,
             decide=f"/v1/jobs/{job.job_id}/approvals/{one.approval_id}",
         )
@@ -80,13 +81,15 @@ async def decide_approval(
 ) -> Signalled:
     """Approve a tool call, with its arguments or with others, or deny it with a reason that the model reads.
 
+    Where the tool's server asks for input, `arguments` are the answer, and to deny is to decline to answer.
+
     202: the decision is stored. Of several the first counts, which the job's `approval.decided` event names.
     """
     job = await _read_state(gateway, caller.tenant, job_id)
     asked = next((one for one in job.tools.pending if one.approval_id == approval_id), None)
     if asked is None:
         raise NotAsked(job_id=job_id, approval_id=approval_id)
-    if body.arguments is not None:
+    if body.decision == "approve":
         _check_arguments(job, asked, body.arguments)
     decided = DecideApproval(
         tenant=caller.tenant,
@@ -111,12 +114,18 @@ async def _read_state(gateway: Gateway, tenant: str, job_id: str) -> Job:
     return job
 
 
-def _check_arguments(job: Job, asked: ApprovalRequested, arguments: dict[str, Any]) -> None:
-    """Pass for arguments that the tool's schema takes. Raises ArgumentsRefused."""
+def _check_arguments(job: Job, asked: ApprovalRequested, arguments: dict[str, Any] | None) -> None:
+    """Pass for arguments that the tool takes, or an answer that its server takes. Raises ArgumentsRefused."""
+    definition = job.tools.definition(asked.tool)
+    if asked.input is not None:
+        schema, arguments = asked.input.input_schema, arguments or {}
+    else:
+        schema = definition.input_schema if definition else None
+    if schema is None or arguments is None:
+        return
     # Late: few requests need it, and it loads the schema library.
     from wayline.llm.structured import value_problem
 
-    definition = job.tools.definition(asked.tool)
-    problem = value_problem(definition.input_schema, arguments) if definition else None
+    problem = value_problem(schema, arguments)
     if problem is not None:
         raise ArgumentsRefused(tool=asked.tool, problem=problem)

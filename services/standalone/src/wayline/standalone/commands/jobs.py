@@ -134,7 +134,7 @@ def approve(
     job: JobId,
     approval: Annotated[str, typer.Argument(help="The call's approval; `wayline approvals` names it.")],
     arguments: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Call the tool with these arguments instead.")
+        str | None, typer.Option(metavar="JSON", help="Call the tool with these arguments, or answer its server.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -135,9 +135,7 @@ def _waiting(job: dict[str, Any]) -> str:
         raised = f"raise it with: wayline jobs raise {job['job_id']} USD, or wayline budgets set"
         return f"{waiting['question'] or 'its budget is used up'}\n{raised}"
     if waiting["why"] == "approval":
-        lines = [
-            _approval(job["job_id"], one["approval_id"], one["tool"], one["arguments"]) for one in waiting["approvals"]
-        ]
+        lines = [_approval(job["job_id"], one) for one in waiting["approvals"]]
         return "\n".join(["a person's approval", *lines])
     return (
         f"{waiting['question'] or 'a decision about ' + str(waiting['tool'])}\n"
@@ -145,15 +143,20 @@ def _waiting(job: dict[str, Any]) -> str:
     )
 
 
-def _approval(job_id: str, approval_id: str, tool: str, arguments: dict[str, Any]) -> str:
-    shown = json.dumps(arguments, ensure_ascii=False)
-    return f"{tool} {shown}\n  wayline jobs approve {job_id} {approval_id}, or: wayline jobs deny …"
+def _approval(job_id: str, asked: dict[str, Any]) -> str:
+    shown = json.dumps(asked["arguments"], ensure_ascii=False)
+    approve = f"wayline jobs approve {job_id} {asked['approval_id']}"
+    if (schema := asked.get("input_schema")) is None:
+        return f"{asked['tool']} {shown}\n  {approve}, or: wayline jobs deny …"
+    wanted = json.dumps(schema.get("properties", schema), ensure_ascii=False)
+    answer = f"  {approve} --arguments JSON, or: wayline jobs deny …"
+    return f"{asked['tool']} {shown} asks: {asked['reason']}\n  as JSON with {wanted}\n{answer}"
 
 
 def approvals_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row for each decision that a job waits for."""
     return table(
-        ("job", "agent", "why", "id", "tool", "arguments", "until"),
+        ("job", "agent", "why", "id", "tool", "arguments", "reason", "until"),
         (
             (
                 wait["job_id"],
@@ -162,6 +165,7 @@ def approvals_table(page: dict[str, Any]) -> RenderableType:
                 wait["id"],
                 escape(wait["tool"]),
                 escape(json.dumps(wait["arguments"], ensure_ascii=False)),
+                escape(wait["reason"]),
                 wait["expires_at"],
             )
             for wait in page["approvals"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
+from wayline.tool_registry.adapters.mcp_input import Elicitations, send_call
 from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.server_task import ServerTask
 from wayline.tool_registry.arguments import Arguments
@@ -23,7 +24,7 @@ from wayline.tool_registry.tool_servers import ToolRequest
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
     from mcp import Client, ClientSession
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, InputRequiredResult
     from pydantic import SecretStr
 
 log = structlog.get_logger()
@@ -67,6 +68,7 @@ class McpServer(ServerTask):
         self._http: AsyncClient | None = None
         self._problem = "it is being connected"
         self._under_way = 0
+        self._elicitations = Elicitations()
         self._silent = False
         """Whether the last call got no answer."""
 
@@ -75,17 +77,13 @@ class McpServer(ServerTask):
         """Return why it cannot be used now; None while it is connected."""
         return None if self._usable.is_set() else self._problem[:PROBLEM_MAX]
 
-    async def call(self, request: ToolRequest) -> CallToolResult:
+    async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
-        from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
-
-        params = CallToolRequestParams.model_validate(
-            {"name": request.tool, "arguments": request.arguments, "_meta": request.meta}
-        )
         timeout_s = request.timeout_s
         self._under_way += 1
+        declined = self._elicitations.declined
         stop: Exception | None = None
-        result: CallToolResult | None = None
+        result: CallToolResult | InputRequiredResult | None = None
         try:
             # Twice: it may first be proved that the server answers.
             async with asyncio.timeout(self._settings.available_within_s + 2 * timeout_s + OVERTIME_S):
@@ -94,14 +92,11 @@ class McpServer(ServerTask):
                     # would make a group of it.
                     stop = await request.stopped()
                     if stop is None:
-                        # Not `call_tool`: that would fail a call whose effect took place over its output schema.
-                        result = await session.send_request(
-                            CallToolRequest(params=params), CallToolResult, request_read_timeout_seconds=timeout_s
-                        )
+                        result = await send_call(session, request)
             if stop is not None or result is None:
                 raise _Stopped(stop)
             self._silent = False
-            return result
+            return self._elicitations.noted(result, since=declined)
         except _Stopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
         except NotBegun:
@@ -129,7 +124,7 @@ class McpServer(ServerTask):
             yield client.session
         elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with _another(client, self._target()) as session:
+            async with _another(client, self._target(), self._elicitations) as session:
                 yield session
         else:
             await self._prove(client, within_s=timeout_s)
@@ -179,7 +174,7 @@ class McpServer(ServerTask):
     async def _stay_connected(self) -> None:
         from mcp import Client
 
-        client = Client(self._target(), cache=None)
+        client = Client(self._target(), cache=None, elicitation_callback=self._elicitations.decline)
         async with _entered(client, within_s=self._settings.connect_timeout_s):
             await self._learn(client)
             self._client = client
@@ -262,10 +257,16 @@ async def _entered(client: Client, *, within_s: float) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _another(client: Client, target: Any) -> AsyncIterator[ClientSession]:
+async def _another(client: Client, target: Any, elicitations: Elicitations) -> AsyncIterator[ClientSession]:
     """Open a second session with the same server, by what the first one has found out."""
     from mcp import Client
 
     discovered = client.session.discover_result
-    async with Client(target, mode=client.protocol_version, prior_discover=discovered, cache=None) as fresh:
+    async with Client(
+        target,
+        mode=client.protocol_version,
+        prior_discover=discovered,
+        cache=None,
+        elicitation_callback=elicitations.decline,
+    ) as fresh:
         yield fresh.session

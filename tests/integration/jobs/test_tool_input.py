@@ -1,0 +1,144 @@
+"""A tool whose server asks a person for input: the job parks, and the answer goes to the server with the next call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.testkit import Platform, until
+from wayline.testkit.effects_server import EffectsServer
+
+from .conftest import chatting, until_listed, with_tools
+from .test_approvals import answers, waiting
+from .test_code import executor, program
+from .test_code import start as start_coder
+
+SEND = "effects__send_once"
+
+
+def sends() -> Any:
+    return turns(Say(tools=((SEND, {"amount": 5}),)), Say(text="all done"))
+
+
+async def start(platform: Platform, effects: EffectsServer, chat: ChatServer, **executor: Any) -> None:
+    effects.asking = True
+    await effects.start()
+    settings = chatting(chat).model_copy(update=executor)
+    tools = with_tools(effects.settings(), probe_every_s=0.2)
+    await platform.start("router", "executor", "tool_registry", executor=settings, tool_registry=tools)
+    await until_listed(platform, SEND)
+
+
+async def test_the_answer_goes_to_the_server_and_the_call_completes(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+        job = await platform.job("j1")
+        [shown] = job.life.waiting.approvals
+        assert shown.reason == job.life.waiting.question == "From which account are 5 sent?"
+        assert shown.input_schema["properties"]["account"]["minLength"] == 4
+        assert (effects.calls(), asked.arguments) == ([], {"amount": 5})
+        await platform.stop("executor")
+        await platform.start("executor", executor=chatting(chat))
+
+        await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"}, by="ann")
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        assert await answers(chat) == ["send_once done: 5 from DE12"]
+    assert effects.calls() == [("send_once", "default/j1/1/1/2")]
+    [decided] = await platform.events_of("j1", e.ApprovalDecided)
+    assert (decided.answer, decided.arguments, decided.by) == ({"account": "DE12"}, None, "ann")
+
+
+async def test_an_answer_that_the_schema_refuses_decides_nothing(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id, arguments={"account": "DE"})
+        await platform.wait_until("j1", lambda job: job.life.epoch > 1, "it was woken")
+        await platform.decide("j1", asked.approval_id)
+        await platform.wait_until("j1", lambda job: job.life.epoch > 2, "it was woken")
+        assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
+        await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+    assert effects.count("send_once") == 1
+
+
+async def test_a_question_that_was_declined_is_told_to_the_model(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+
+        await platform.decide("j1", asked.approval_id, "deny", reason="no account is free")
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        assert await answers(chat) == [
+            "the tool asked for input (From which account are 5 sent?) and a person declined to answer, so it was not "
+            "done: no account is free"
+        ]
+    assert effects.calls() == []
+
+
+async def test_a_question_that_nobody_answers_in_time_is_told(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat, decision_ttl_s=1.0)
+        await platform.submit("j1", model="chat/m")
+
+        assert (await platform.wait_for("j1")).answer == "all done"
+        [answer] = await answers(chat)
+        assert answer.endswith("and nobody answered in time, so it was not done")
+    assert effects.calls() == []
+
+
+async def test_a_cut_call_with_an_answer_is_unknown_and_not_repeated(platform, effects):
+    async with ChatServer(sends()) as chat:
+        effects.delay_ms = 60_000
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        [asked] = await waiting(platform)
+        await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
+        await until(lambda: effects.has_begun("send_once", "default/j1/1/1/2"), within=20, why="the call reached it")
+        effects.kill()
+
+        job = await platform.wait_until_parked("j1")
+        assert job.life.waiting is not None and job.life.waiting.why == "needs_decision"
+        await platform.signal("j1", type="answer", decision_id=job.life.waiting.wait_id, outcome="succeeded")
+
+        assert (await platform.wait_for("j1")).status == "completed"
+    assert [event.key for event in await platform.events_of("j1", e.ToolUnknown)] == ["default/j1/1/1/2"]
+
+
+async def test_a_job_cancelled_while_a_question_waits_ends(platform, effects):
+    async with ChatServer(sends()) as chat:
+        await start(platform, effects, chat)
+        await platform.submit("j1", model="chat/m")
+        await waiting(platform)
+
+        await platform.signal("j1", type="cancel")
+
+        assert (await platform.wait_for("j1")).status == "cancelled"
+    [ended] = await platform.events_of("j1", e.ToolCompleted)
+    assert ended.error is not None and ended.error.code == "cancelled"
+    assert effects.calls() == []
+
+
+async def test_a_program_waits_for_the_answer_too(platform, effects):
+    effects.asking = True
+    async with ChatServer(turns(program("await effects__send_once(amount=5)"), Say(text="done"))) as chat:
+        await start_coder(platform, effects, chat)
+        await platform.submit("j1", agent="coder", model="chat/m")
+        [asked] = await waiting(platform)
+        await platform.stop("executor", 0.1)
+        await executor(platform, chat)
+
+        await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
+
+        assert (await platform.wait_for("j1")).answer == "done"
+    assert chat.calls[1][1]["messages"][-1]["content"] == "send_once done: 5 from DE12"
+    assert effects.calls() == [("send_once", "default/j1/1/c1/2")]
