@@ -294,6 +294,31 @@ async def test_an_untrusted_result_makes_the_next_effect_ask(platform, effects):
         assert effects.amounts() == [1]
 
 
+async def test_a_turn_after_one_with_untrusted_words_begins_tainted(platform, effects):
+    plan = turns(
+        Say(tools=((LOOK, {}),)),
+        Say(text="seen"),
+        Say(text="well"),
+        Say(tools=((PAY, {"amount": 1}),)),
+        Say(text="all done"),
+    )
+    async with ChatServer(plan) as chat:
+        await start(platform, effects, chat, agent={"ask": "never"}, untrusted=True)
+        for job_id in ("j1", "j2"):
+            turn = {"agent": "careful", "input": "look", "job_id": job_id, "session_id": "s"}
+            await platform.publish({**turn, "options": {"model": "chat/m"}})
+            assert (await platform.wait_for(job_id)).status == "completed"
+        await platform.publish({**turn, "job_id": "j3", "input": "pay", "options": {"model": "chat/m"}})
+
+        [asked] = await waiting(platform, "j3")
+
+        assert (asked.tool, asked.why) == (PAY, "tainted")
+        assert LOOK in asked.reason
+        await platform.decide("j3", asked.approval_id)
+        await platform.wait_for("j3")
+        assert effects.amounts() == [1]
+
+
 async def test_an_agent_may_turn_off_asking_when_tainted(platform, effects):
     plan = turns(Say(tools=((LOOK, {}),)), Say(tools=((PAY, {"amount": 1}),)), Say(text="all done"))
     async with ChatServer(plan) as chat:

@@ -49,6 +49,9 @@ class SessionContinued(Event):
     )
     discovered: tuple[ToolDefinition, ...] = ()
     attachments: tuple[Attachment, ...] = Field(default=(), description="The documents that the history names.")
+    tainted_by: str | None = Field(
+        default=None, description="The first untrusted tool whose words the history has: the job begins tainted."
+    )
 
 
 class SessionSteered(Event):

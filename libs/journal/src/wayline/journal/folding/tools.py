@@ -41,7 +41,8 @@ def _discovered(job: Job, event: e.ToolsDiscovered) -> Changes:
 
 
 def _continued(job: Job, event: e.SessionContinued) -> Changes:
-    return {} if event.tools is None else {"offered": event.tools, "discovered": event.discovered}
+    tools = {} if event.tools is None else {"offered": event.tools, "discovered": event.discovered}
+    return tools | ({"tainted_by": event.tainted_by} if event.tainted_by is not None else {})
 
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:

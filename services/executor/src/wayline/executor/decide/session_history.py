@@ -55,6 +55,7 @@ def continues(job: Job, tail: Job, history: Sequence[ChatMessage]) -> dict[str, 
         "tools": None if changed else tail.tools.offered,
         "discovered": () if changed else tail.tools.discovered,
         "attachments": tail.conversation.attachments,
+        "tainted_by": tail.tools.tainted_by,
     }
 
 
