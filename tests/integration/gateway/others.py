@@ -12,6 +12,7 @@ from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agents as a
 from wayline.contracts import budgets as b
 from wayline.contracts import knowledge as k
+from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import models as m
 from wayline.contracts import schedules as c
 from wayline.contracts import sessions as s
@@ -68,6 +69,9 @@ ROOT = t.Span(
     duration_ms=12.5,
     status="ok",
 )
+SERVER = mcp.ServerView(
+    name="bank", state=mcp.State.CONNECTED, config=mcp.ServerConfig(url="https://bank.example/mcp", headers={"X": "s"})
+)
 ANSWERS: dict[type[Request], Any] = {
     PlanJob: Planned(
         agent="critic", agent_version=2, route=Route(provider="p", model="m", tier="flash", reason="it is short")
@@ -87,6 +91,11 @@ ANSWERS: dict[type[Request], Any] = {
     m.PutModel: CARD,
     m.DeleteModel: m.ModelDeleted(deleted=True),
     ListTools: ToolList(tools=(ToolDefinition(name="search_knowledge"),)),
+    mcp.PutServer: SERVER,
+    mcp.GetServer: SERVER,
+    mcp.ListServers: mcp.ServerList(servers=(SERVER,)),
+    mcp.DeleteServer: mcp.ServerDeleted(deleted=True),
+    mcp.EnableServer: SERVER,
     k.AcceptDocument: DOCUMENT,
     k.GetDocument: DOCUMENT,
     k.ListDocuments: k.DocumentPage(documents=(DOCUMENT,)),

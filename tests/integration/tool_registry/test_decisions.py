@@ -128,7 +128,9 @@ async def test_rows_that_no_job_can_ask_for_are_forgotten(platform, state):
     await platform.ledger.execute(platform.tenant, become, old.key, state, 50)
     await platform.ledger.execute(platform.tenant, become, new.key, state, 40)
 
-    [forgetting] = [part for part in registry.service.parts if isinstance(part, Periodic)]
+    [forgetting] = [
+        part for part in registry.service.parts if isinstance(part, Periodic) and part._what == "forgetting old calls"
+    ]
     forgetting.now()
 
     async def forgotten() -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.catalogue import admit, effect_of, nearest, select
-from wayline.tool_registry.settings import ServerSettings, ToolSettings
 
 
 @dataclass

@@ -8,8 +8,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from wayline.contracts.errors import WrongSetting
+from wayline.contracts.mcp_servers import ServerSettings
 from wayline.contracts.tools import Effect
-from wayline.tool_registry.settings import ServerSettings, Settings
+from wayline.tool_registry.settings import Settings
 
 
 def test_servers_come_as_json(monkeypatch):

@@ -45,7 +45,10 @@ class BoundTool:
                 taken_ms = _ms_since(started)
                 reply = failed("tool_failed", str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
             if reply.error:
-                span.set_attribute(names.ERROR_TYPE, reply.error.code)
+                # A refused key is often repeated in the refusal.
+                error = reply.error.model_copy(update={"message": self.server.hide(reply.error.message)})
+                reply = reply.model_copy(update={"error": error})
+                span.set_attribute(names.ERROR_TYPE, error.code)
         return reply
 
     async def ask_outcome(self, ask: CallTool, *, attempt: int) -> ToolReply | None:

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import structlog
 
+from wayline.contracts.mcp_servers import ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.tool_registry.arguments import Arguments, digest_of
-from wayline.tool_registry.settings import SEPARATOR, ServerSettings, ToolSettings
+from wayline.tool_registry.settings import SEPARATOR
 
 log = structlog.get_logger()
 

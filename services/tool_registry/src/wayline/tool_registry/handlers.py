@@ -36,8 +36,8 @@ class Handlers:
 
     async def list_tools(self, ask: ListTools) -> ToolList:
         """Say which tools there are."""
-        tools = select(await self.servers.tools(), ask.patterns)
-        away = tuple(ServerAway(name=name, why=why) for name, why in self.servers.away().items())
+        tools = select(await self.servers.tools(ask.tenant), ask.patterns)
+        away = tuple(ServerAway(name=name, why=why) for name, why in self.servers.away(ask.tenant).items())
         return ToolList(tools=tools, away=away)
 
     async def call_tool(self, ask: CallTool) -> ToolReply:

@@ -76,3 +76,41 @@ RETURNING attempt;
 DELETE FROM calls
 WHERE ended_at < clock_timestamp() - make_interval(days => $1)
     OR ended_at IS NULL AND lease_until < clock_timestamp() - make_interval(days => $1);
+
+-- name: server_revisions
+SELECT tenant, name, revision::text FROM servers WHERE enabled;
+
+-- name: servers_of
+SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
+FROM servers WHERE tenant = $1 ORDER BY name;
+
+-- name: server
+SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
+FROM servers WHERE tenant = $1 AND name = $2;
+
+-- name: put_server
+INSERT INTO servers (tenant, name, config, key_id, sealed)
+SELECT $1, $2, $3::text::json, $4, $5
+WHERE (SELECT count(*) FROM servers WHERE tenant = $1 AND name <> $2) < $6
+ON CONFLICT (tenant, name) DO UPDATE
+SET config = excluded.config, key_id = excluded.key_id, sealed = excluded.sealed,
+    revision = gen_random_uuid(), saved_at = clock_timestamp()
+RETURNING name;
+
+-- name: delete_server
+DELETE FROM servers WHERE tenant = $1 AND name = $2 RETURNING name;
+
+-- name: enable_server
+UPDATE servers SET enabled = $3, revision = gen_random_uuid()
+WHERE tenant = $1 AND name = $2
+RETURNING name;
+
+-- name: servers_of_older_keys
+SELECT tenant, name, config::text, key_id, sealed, enabled, revision::text, saved_at
+FROM servers WHERE key_id <> $1;
+
+-- name: seal_server
+-- The revision stays: nothing has changed for who is connected.
+UPDATE servers SET key_id = $4, sealed = $5
+WHERE tenant = $1 AND name = $2 AND sealed = $3
+RETURNING name;

@@ -159,12 +159,12 @@ class RunningCalls:
 
         `to_begin`: not only to ask what became of the call, so that it needs its approval.
         """
-        tool, server = await self._servers.find(ask.tool)
+        tool, server = await self._servers.find(ask.tool, tenant=ask.tenant)
         if tool is None and not await server.ready(self._settings.available_within_s):
             return failed("unavailable", f"{ask.tool}: the server {server.name!r} is not connected; try it later")
         tool = tool or server.tools.get(ask.tool)
         if tool is None:
-            meant = nearest(ask.tool, await self._servers.tools())
+            meant = nearest(ask.tool, await self._servers.tools(ask.tenant))
             return failed("unknown_tool", f"no tool {ask.tool!r}{f'; did you mean {meant!r}?' if meant else ''}")
         if to_begin and (problem := tool.unapproved(ask.definition)):
             return failed("definition_changed", problem, effect=tool.effect)

@@ -2,87 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from typing import Self
-
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, SecretStr, field_validator, model_validator
+from pydantic import Field, NonNegativeFloat, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from wayline.chassis.settings import EnvironmentSettings
-from wayline.contracts.tools import Ask, Effect
+from wayline.contracts.mcp_servers import ServerSettings
+from wayline.tool_registry.secret_keys import SecretKeys
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
-PROTOCOL_HEADERS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding"})
-"""The default of the protocol."""
 SEPARATOR = "__"
 """Between a server's name and its tool's: `github__search_issues`."""
-
-
-class ToolSettings(BaseModel):
-    """What differs for one tool of a server."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    timeout_s: float | None = Field(default=None, gt=0)
-    in_order: bool | None = None
-    ask: Ask | None = Field(default=None, description="When a person must approve a call of it.")
-    untrusted: bool | None = Field(default=None, description="Its results are the words of strangers.")
-    retry_after_s: tuple[float, ...] | None = Field(default=None, description="Waits before each repeat of a read.")
-    reconcile_tool: str | None = None
-
-
-class ServerSettings(BaseModel):
-    """An MCP server: where it is and how far its tools are trusted."""
-
-    # Errors are reported without the values, which may be secrets.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    name: str = Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")
-    url: str | None = Field(default=None, description="Streamable HTTP endpoint.")
-    headers: dict[str, SecretStr] = Field(
-        default_factory=dict, description="Sent with every request to `url`, such as `Authorization`; never logged."
-    )
-    command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = Field(default_factory=dict, repr=False, description="Added to a scratch environment.")
-    effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
-    trusted: bool = Field(
-        default=False, description="Believe the server's own hints for tools that `effects` does not name."
-    )
-    ask: Ask = Field(
-        default="never",
-        description="When a person must approve a call of its tools: `always`, `writes` (what does more than read) or "
-        "`never`; agents may ask for more.",
-    )
-    untrusted: bool = Field(
-        default=False,
-        description="What its tools return are the words of strangers, such as web pages: a job that has read one "
-        "needs approvals for what has an effect.",
-    )
-    timeout_s: float = Field(default=60, gt=0)
-    in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")
-    reconcile_tool: str | None = Field(default=None, description="Asked by key what became of a `reconcile` call.")
-    tools: dict[str, ToolSettings] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _reachable_in_one_way(self) -> Self:
-        if (self.url is None) == (self.command is None):
-            raise ValueError(f"server {self.name!r} needs either `url` or `command`")
-        if self.headers and self.url is None:
-            raise ValueError(f"server {self.name!r} has `headers`, and no `url` to send them to: a program takes `env`")
-        return self
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Refuse names that HTTP does not take or the protocol needs, and values that are not one line of ASCII."""
-        for name, value in headers.items():
-            if not HEADER_NAME.fullmatch(name) or name.lower().startswith("mcp-") or name.lower() in PROTOCOL_HEADERS:
-                raise ValueError(f"{name!r} is no header that can be set here")
-            if not HEADER_VALUE.fullmatch(value.get_secret_value()):
-                raise ValueError(f"the value of {name!r} has a line end or a character that is not ASCII")
-        return headers
 
 
 class Settings(EnvironmentSettings):
@@ -113,6 +41,28 @@ class Settings(EnvironmentSettings):
     probe_every_s: float = Field(default=30, gt=0, description="How often a quiet server is asked for its tools.")
     keep_days: int = Field(default=45, ge=31, description="Ledger rows outlive the job logs, which are kept 30 days.")
     result_max_bytes: int = Field(default=8 * 1024 * 1024, ge=1)
+    keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="Keys of the secrets of tenants' servers, `id:base64` of 32 bytes each, parted by commas: the "
+        "first one encrypts, all decrypt. Not set: a server with secrets cannot be saved. `wayline up` makes one.",
+    )
+    commands: tuple[str, ...] = Field(
+        default=(),
+        description="Programs that tenants' servers may be, by exact name or path; none: only by URL.",
+    )
+    private_servers: bool = Field(
+        default=False,
+        description="Let tenants' servers be at loopback, private and link-local addresses.",
+    )
+    servers_per_tenant_max: int = Field(default=50, ge=1, description="Servers that a tenant may save.")
+    reread_every_s: float = Field(
+        default=15,
+        gt=0,
+        description="How often tenants' servers are read again, should the notice of a change have been lost.",
+    )
+    program_memory_mb: int = Field(default=2_048, ge=64, description="Memory of a tenant's program.")
+    program_files_max: int = Field(default=1_024, ge=16, description="Files that a tenant's program may hold open.")
+    program_file_mb: int = Field(default=1_024, ge=1, description="Size of a file that a tenant's program may write.")
 
     @field_validator("servers")
     @classmethod
@@ -121,3 +71,13 @@ class Settings(EnvironmentSettings):
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"server names must differ; twice: {', '.join(sorted(twice))}")
         return servers
+
+    @field_validator("keys")
+    @classmethod
+    def _are_keys(cls, keys: SecretStr) -> SecretStr:
+        SecretKeys.parse(keys.get_secret_value())
+        return keys
+
+    def secret_keys(self) -> SecretKeys:
+        """Return the keys that encrypt the secrets of tenants' servers."""
+        return SecretKeys.parse(self.keys.get_secret_value())

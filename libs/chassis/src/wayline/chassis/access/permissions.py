@@ -33,6 +33,7 @@ UPLOAD_READ = (UPLOAD_FIND, f"{OWN_API}.DIRECT.GET.OBJ_{UPLOADS}")
 COMMON = ("telemetry.traces", "dead.*.*.*", "dead.*.*", *OBJECT_WRITE)
 TELL_STORED = "tenants.stored.*"
 SCHEDULE_VERBS = ("put", "enable", "get", "list", "delete", "run")
+SERVERS_CHANGED = "mcp.changed.*"
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,7 @@ IDENTITIES = {
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
                 "tools.list.*",
+                *(f"mcp.{verb}.*" for verb in ("put", "list", "get", "delete", "enable")),
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 "jobs.list.*",
                 "costs.get.*",
@@ -205,8 +207,12 @@ IDENTITIES = {
         ),
         Identity(
             "tool_registry",
-            publish=(*COMMON, TELL_STORED, "retrieval.search.*"),
-            answers=tuple(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
+            publish=(*COMMON, TELL_STORED, "retrieval.search.*", SERVERS_CHANGED),
+            answers=(
+                *(f"tools.{verb}.*" for verb in ("call", "cancel", "list", "resolve", "void")),
+                *(f"mcp.{verb}.*" for verb in ("put", "list", "get", "delete", "enable")),
+                SERVERS_CHANGED,
+            ),
         ),
         Identity(
             "tracing",

@@ -44,6 +44,10 @@ class BuiltinServer(ServerTask):
         self._server: MCPServer | None = None
         self._context: Context[Any, Any] | None = None
 
+    def hide(self, text: str) -> str:
+        """Return a text as it is: our own server is sent no secrets."""
+        return text
+
     async def _run(self) -> None:
         await load()
         from mcp.server.mcpserver import Context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from wayline.tool_registry.errors import CallError, Cut, NotBegun, TimedOut, Unusable
 
@@ -13,15 +13,15 @@ SESSION_ENDED = "Session terminated"
 """The library's error when a server does not know our session any more: it restarted, and did not run the call."""
 
 
-def call_error(error: BaseException, *, timeout_s: float) -> CallError:
-    """Turn an exception into one of our four errors; what is not sure is Cut."""
+def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], str] = str) -> CallError:
+    """Turn an exception into one of our four errors; what is not sure is Cut. `hide` takes secrets out of a text."""
     import httpx2
     import mcp_types as types
     from mcp import MCPError
     from pydantic import ValidationError
 
     leaves = list(_leaves(error))
-    message = "; ".join(str(leaf) or type(leaf).__name__ for leaf in leaves)
+    message = hide("; ".join(str(leaf) or type(leaf).__name__ for leaf in leaves))
     if any(isinstance(leaf, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout) for leaf in leaves):
         return NotBegun(message)
     for leaf in leaves:
@@ -32,9 +32,9 @@ def call_error(error: BaseException, *, timeout_s: float) -> CallError:
         if leaf.code == types.REQUEST_TIMEOUT:
             return TimedOut(after_s=timeout_s)
         if leaf.code == AWAY or leaf.message == SESSION_ENDED:
-            return NotBegun(leaf.message)
+            return NotBegun(hide(leaf.message))
         if leaf.code in _refusals():
-            return Unusable(leaf.message)
+            return Unusable(hide(leaf.message))
     return Cut(message)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import threading
 
 MODULES = ("mcp", "mcp.server", "mcp.client.streamable_http", "jsonschema")
+QUIET = ("mcp.client", "httpx2")
+"""Loggers that repeat what a server wrote and the URLs that were asked: both may hold secrets."""
 
 # Two threads that import modules of one package in another order may meet each other's half-made ones.
 _one_at_a_time = threading.Lock()
@@ -21,3 +24,5 @@ def _import() -> None:
     with _one_at_a_time:
         for module in MODULES:
             importlib.import_module(module)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.CRITICAL)

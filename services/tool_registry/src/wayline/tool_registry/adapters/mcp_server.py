@@ -5,39 +5,35 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from wayline.contracts.mcp_servers import ServerSettings
 from wayline.tool_registry.adapters.failures import call_error, is_lost, reason
 from wayline.tool_registry.adapters.mcp_input import Elicitations, send_call
 from wayline.tool_registry.adapters.mcp_library import load
 from wayline.tool_registry.adapters.server_task import ServerTask
+from wayline.tool_registry.adapters.transport import Confinement, Transport
 from wayline.tool_registry.arguments import Arguments
 from wayline.tool_registry.catalogue import admit_all
 from wayline.tool_registry.errors import NotBegun, TimedOut
-from wayline.tool_registry.settings import ServerSettings, Settings
+from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tool_servers import ToolRequest
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
     from mcp import Client, ClientSession
     from mcp_types import CallToolResult, InputRequiredResult
-    from pydantic import SecretStr
 
 log = structlog.get_logger()
 
 RECONNECT_FIRST_S = 0.2
-CONNECT_S = 10.0
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 LEAVE_S = 15.0
 """How long leaving a server may take: one that hangs does not answer a farewell either."""
-EVENT_MAX_BYTES = 128 * 1024 * 1024
-"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
-lost, after the effect."""
 PAGES_MAX = 100
 
 
@@ -58,17 +54,26 @@ class McpServer(ServerTask):
 
     inside = False
 
-    def __init__(self, server: ServerSettings, settings: Settings, arguments: Arguments) -> None:
+    def __init__(
+        self,
+        server: ServerSettings,
+        settings: Settings,
+        arguments: Arguments,
+        *,
+        confined: Confinement | None = None,
+    ) -> None:
         super().__init__(server.name)
         self._server = server
         self._settings = settings
         self._arguments = arguments
         self._lost = asyncio.Event()
         self._client: Client | None = None
-        self._http: AsyncClient | None = None
+        self._transport = Transport(server, connections_max=settings.calls_max, confined=confined)
         self._problem = "it is being connected"
         self._under_way = 0
         self._elicitations = Elicitations()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._silent = False
         """Whether the last call got no answer."""
 
@@ -77,11 +82,22 @@ class McpServer(ServerTask):
         """Return why it cannot be used now; None while it is connected."""
         return None if self._usable.is_set() else self._problem[:PROBLEM_MAX]
 
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets that the server is sent."""
+        return self._transport.hide(text)
+
+    async def retire(self, grace_s: float) -> None:
+        """Stop once the calls under way have ended, or the grace is over; nobody finds this server any more."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), grace_s)
+        await self.stop()
+
     async def call(self, request: ToolRequest) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises NotBegun, Cut, TimedOut, Unusable, or the error that stops the request."""
         timeout_s = request.timeout_s
         self._under_way += 1
         declined = self._elicitations.declined
+        self._idle.clear()
         stop: Exception | None = None
         result: CallToolResult | InputRequiredResult | None = None
         try:
@@ -99,22 +115,25 @@ class McpServer(ServerTask):
             return self._elicitations.noted(result, since=declined)
         except _Stopped as stopped:
             raise stopped.error or NotBegun("the request was not sent") from None
-        except NotBegun:
-            raise
+        except NotBegun as error:
+            raise NotBegun(self.hide(str(error))) from None
         except TimeoutError:
             self._silent = True
             raise TimedOut(after_s=timeout_s) from None
         except Exception as error:
             # Whatever a transport raises: it becomes one of our four, or the outcome would be guessed at.
-            failure = call_error(error, timeout_s=timeout_s)
+            failure = call_error(error, timeout_s=timeout_s, hide=self.hide)
             self._silent = isinstance(failure, TimedOut)
             if is_lost(error) and (
                 isinstance(failure, NotBegun) or not self._has_sessions_of_their_own(request.effect)
             ):
                 self._lost.set()
-            raise failure from error
+            # Not `from error`: its text may repeat what the server was sent.
+            raise failure from None
         finally:
             self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
     @asynccontextmanager
     async def _session(self, *, effect: bool, timeout_s: float) -> AsyncIterator[ClientSession]:
@@ -124,7 +143,7 @@ class McpServer(ServerTask):
             yield client.session
         elif self._has_sessions_of_their_own(effect):
             # One broken connection ends every call on it: an effect's outcome must not hang on a neighbour's.
-            async with _another(client, self._target(), self._elicitations) as session:
+            async with _another(client, self._transport.target(), self._elicitations) as session:
                 yield session
         else:
             await self._prove(client, within_s=timeout_s)
@@ -135,7 +154,7 @@ class McpServer(ServerTask):
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
         client = self._client
-        over_http = self._server.url is not None
+        over_http = self._transport.over_http
         return effect and over_http and client is not None and client.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def _prove(self, client: Client, *, within_s: float) -> None:
@@ -148,11 +167,11 @@ class McpServer(ServerTask):
             raise NotBegun(f"the server {self.name!r} has not answered anything within {within_s:g} s") from None
         except Exception as error:
             self._lost.set()
-            raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from error
+            raise NotBegun(f"the server {self.name!r} does not answer: {reason(error)}") from None
 
     async def _run(self) -> None:
         await load()
-        async with _http_client(self._settings.calls_max, self._server.headers) as self._http:
+        async with self._transport.opened():
             wait_s = RECONNECT_FIRST_S
             while not self._closing:
                 self._lost.clear()
@@ -160,7 +179,7 @@ class McpServer(ServerTask):
                     await self._stay_connected()
                 except Exception as error:
                     # A server is foreign code: nothing that it does may end the task that would connect it again.
-                    self._problem = reason(error)
+                    self._problem = self.hide(reason(error))
                 if self._closing:
                     return
                 log.warning("mcp server is away", server=self.name, why=self._problem)
@@ -174,7 +193,7 @@ class McpServer(ServerTask):
     async def _stay_connected(self) -> None:
         from mcp import Client
 
-        client = Client(self._target(), cache=None, elicitation_callback=self._elicitations.decline)
+        client = Client(self._transport.target(), cache=None, elicitation_callback=self._elicitations.decline)
         async with _entered(client, within_s=self._settings.connect_timeout_s):
             await self._learn(client)
             self._client = client
@@ -203,16 +222,6 @@ class McpServer(ServerTask):
             await asyncio.wait_for(self._lost.wait(), within_s)
         return self._lost.is_set()
 
-    def _target(self) -> Any:
-        server = self._server
-        if server.command is not None:
-            from mcp import StdioServerParameters
-
-            return StdioServerParameters(command=server.command, args=list(server.args), env=server.env or None)
-        from mcp.client.streamable_http import streamable_http_client
-
-        return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
-
     async def _learn(self, client: Client) -> None:
         """Ask for the server's tools, page by page."""
         offered: list[Any] = []
@@ -225,16 +234,6 @@ class McpServer(ServerTask):
                 if cursor is None:
                     break
         self.tools = admit_all(offered, self._server, self._arguments, retry_after_s=self._settings.retry_after_s)
-
-
-def _http_client(calls_max: int, headers: Mapping[str, SecretStr]) -> AsyncClient:
-    """Make one client for all of a server's sessions: one that breaks takes no connection of another with it."""
-    from httpx2 import AsyncClient, Limits, Timeout
-
-    limits = Limits(max_connections=calls_max, max_keepalive_connections=20)
-    sent = {name: value.get_secret_value() for name, value in headers.items()}
-    # A redirect is not followed: it could lead to a server that must not see the headers.
-    return AsyncClient(timeout=Timeout(CONNECT_S, read=None), limits=limits, headers=sent, follow_redirects=False)
 
 
 @asynccontextmanager

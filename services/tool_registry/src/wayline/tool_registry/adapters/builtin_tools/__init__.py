@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from wayline.contracts.mcp_servers import ServerSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.adapters.builtin_tools.calculator import calculator
 from wayline.tool_registry.adapters.builtin_tools.call_meta import call_meta
 from wayline.tool_registry.adapters.builtin_tools.date_calculate import date_calculate
 from wayline.tool_registry.adapters.builtin_tools.get_current_time import get_current_time
 from wayline.tool_registry.adapters.builtin_tools.search_knowledge import Search, search_knowledge_tool
-from wayline.tool_registry.settings import ServerSettings
 
 __all__ = ["SERVER", "Search", "builtin_server", "call_meta"]
 

@@ -1,0 +1,220 @@
+"""MCP servers: how one is reached and trusted, and a tenant's own servers as data."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    SerializationInfo,
+    field_validator,
+    model_validator,
+)
+
+from wayline.contracts.base import Frozen, Message, Request
+from wayline.contracts.tools import Ask, Effect
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+HEADER_VALUE = re.compile(r"[\x20-\x7e\t]{1,8000}")
+PROTOCOL_HEADERS = frozenset({"accept", "connection", "content-length", "content-type", "host", "transfer-encoding"})
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+CONFIG_MAX_BYTES = 64 * 1024
+"""Of one server with its secrets: a larger message would leave its fields, secrets too, in the object store."""
+MASK = "**********"
+"""What is shown in place of a secret; sent back, it means the value that is stored."""
+_WITH_SECRETS = {"secrets": True}
+
+
+def _shown(value: SecretStr, info: SerializationInfo) -> str:
+    """Return a secret only to whoever asks for it by name: every other JSON of a server has a mask."""
+    return value.get_secret_value() if info.context == _WITH_SECRETS else MASK
+
+
+Secret: TypeAlias = Annotated[SecretStr, PlainSerializer(_shown, return_type=str, when_used="json")]
+ServerName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$")]
+
+
+class ToolSettings(BaseModel):
+    """What differs for one tool of a server."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    timeout_s: float | None = Field(default=None, gt=0)
+    in_order: bool | None = None
+    ask: Ask | None = Field(default=None, description="When a person must approve a call of it.")
+    untrusted: bool | None = Field(default=None, description="Its results are the words of strangers.")
+    retry_after_s: tuple[float, ...] | None = Field(default=None, description="Waits before each repeat of a read.")
+    reconcile_tool: str | None = None
+
+
+class ServerConfig(BaseModel):
+    """An MCP server: how it is reached and how far its tools are trusted."""
+
+    # Errors are reported without the values, which may be secrets.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: str | None = Field(default=None, description="Streamable HTTP endpoint.")
+    sse: bool = Field(default=False, description="`url` speaks the older transport of HTTP with server-sent events.")
+    headers: dict[str, Secret] = Field(
+        default_factory=dict, description="Sent with every request to `url`, such as `Authorization`; never logged."
+    )
+    command: str | None = Field(default=None, description="Or a program that speaks MCP on its standard streams.")
+    args: tuple[str, ...] = ()
+    env: dict[str, Secret] = Field(default_factory=dict, description="Added to a scratch environment; never logged.")
+    effects: dict[str, Effect] = Field(default_factory=dict, description="What repeating each tool would do.")
+    trusted: bool = Field(
+        default=False, description="Believe the server's own hints for tools that `effects` does not name."
+    )
+    ask: Ask = Field(
+        default="never",
+        description="When a person must approve a call of its tools: `always`, `writes` (what does more than read) or "
+        "`never`; agents may ask for more.",
+    )
+    untrusted: bool = Field(
+        default=False,
+        description="What its tools return are the words of strangers, such as web pages: a job that has read one "
+        "needs approvals for what has an effect.",
+    )
+    timeout_s: float = Field(default=60, gt=0)
+    in_order: bool = Field(default=False, description="Never run its tools beside another call of the same step.")
+    reconcile_tool: str | None = Field(default=None, description="Asked by key what became of a `reconcile` call.")
+    tools: dict[str, ToolSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _reachable_in_one_way(self) -> Self:
+        if (self.url is None) == (self.command is None):
+            raise ValueError("a server needs either `url` or `command`")
+        if self.headers and self.url is None:
+            raise ValueError("it has `headers`, and no `url` to send them to: a program takes `env`")
+        if self.sse and self.url is None:
+            raise ValueError("`sse` is a way of speaking to a `url`")
+        if len(self.with_secrets()) > CONFIG_MAX_BYTES:
+            raise ValueError(f"the whole server takes more than {CONFIG_MAX_BYTES} bytes")
+        return self
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Refuse names that HTTP does not take or the protocol needs, and values that are not one line of ASCII."""
+        for name, value in headers.items():
+            if not HEADER_NAME.fullmatch(name) or name.lower().startswith("mcp-") or name.lower() in PROTOCOL_HEADERS:
+                raise ValueError(f"{name!r} is no header that can be set here")
+            if not HEADER_VALUE.fullmatch(value.get_secret_value()):
+                raise ValueError(f"the value of {name!r} has a line end or a character that is not ASCII")
+        return headers
+
+    @field_validator("env")
+    @classmethod
+    def _can_be_set(cls, env: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in env.items():
+            if not VARIABLE_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a variable")
+            if "\0" in value.get_secret_value():
+                raise ValueError(f"the value of {name!r} holds a NUL character")
+        return env
+
+    @field_validator("command", "args")
+    @classmethod
+    def _can_be_run(cls, value: Any) -> Any:
+        texts = (value,) if isinstance(value, str) else value or ()
+        if any("\0" in text for text in texts):
+            raise ValueError("a NUL character cannot be part of a command")
+        return value
+
+    def with_secrets(self) -> bytes:
+        """Return the JSON with the values of `headers` and `env`, which every other JSON of a server masks."""
+        return self.__pydantic_serializer__.to_json(self, context=_WITH_SECRETS)
+
+
+class ServerSettings(ServerConfig):
+    """A server with its name, as the installation lists it."""
+
+    name: ServerName
+
+
+class State(StrEnum):
+    """Whether a server's tools can be called now, as one replica of the registry sees it."""
+
+    CONNECTED = "connected"
+    AWAY = "away"
+    DISABLED = "disabled"
+
+
+class ServerView(Frozen):
+    """A server as it is shown: values of secrets are masked."""
+
+    name: str
+    of: Literal["tenant", "installation"] = Field(
+        default="tenant", description="Who brought it: the tenant, or the installation's own settings for all tenants."
+    )
+    enabled: bool = True
+    state: State
+    why: str = Field(default="", description="Why it is away.")
+    tools: int = Field(default=0, description="Tools that can be called.")
+    quarantined: int = Field(default=0, description="Tools whose definition waits for an approval.")
+    config: ServerConfig | None = Field(default=None, description="None: the installation keeps it to itself.")
+    saved_at: datetime | None = None
+
+
+class ServerList(Frozen):
+    """The servers that a tenant's agents can use, by name."""
+
+    servers: tuple[ServerView, ...]
+
+
+class ServerDeleted(Frozen):
+    """Whether there was such a server."""
+
+    deleted: bool
+
+
+class _WithConfig(Request):
+    """A request that carries a server with its secrets; it is never stored."""
+
+    terse = True
+
+    config: ServerConfig
+
+    def to_wire(self) -> bytes:
+        """Encode the JSON body with the secrets: only this message hands them on."""
+        return self.__pydantic_serializer__.to_json(self, context=_WITH_SECRETS, exclude_unset=True)
+
+
+class PutServer(_WithConfig, subject="mcp.put.{tenant}", replies=ServerView):
+    """Save a server of the tenant's own; `**********` in place of a secret keeps the stored one."""
+
+    name: ServerName
+
+
+class ListServers(Request, subject="mcp.list.{tenant}", replies=ServerList):
+    """Ask for the installation's servers and the tenant's own."""
+
+
+class GetServer(Request, subject="mcp.get.{tenant}", replies=ServerView):
+    """Ask for one server."""
+
+    name: str
+
+
+class DeleteServer(Request, subject="mcp.delete.{tenant}", replies=ServerDeleted):
+    """Remove a server of the tenant's own with its secrets; calls under way end first."""
+
+    name: str
+
+
+class EnableServer(Request, subject="mcp.enable.{tenant}", replies=ServerView):
+    """Enable or disable a server of the tenant's own; a disabled one keeps its secrets and has no tools."""
+
+    name: str
+    enabled: bool
+
+
+class ServersChanged(Message, subject="mcp.changed.{tenant}"):
+    """Tell every replica of the registry to read a tenant's servers again."""

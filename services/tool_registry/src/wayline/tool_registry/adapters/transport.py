@@ -1,0 +1,167 @@
+"""How one MCP server is reached: over HTTP, or as a program on its standard streams."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TextIO
+
+from wayline.contracts.mcp_servers import ServerConfig
+from wayline.tool_registry import limited_program
+from wayline.tool_registry.errors import NotBegun
+from wayline.tool_registry.settings import Settings
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+    from pydantic import SecretStr
+
+CONNECT_S = 10.0
+EVENT_MAX_BYTES = 128 * 1024 * 1024
+"""Of one answer that a server streams: too long a result is refused by its own limit, and by the library's it would be
+lost, after the effect."""
+HIDDEN_CHARS_MIN = 4
+"""A shorter value is no secret, and would take words out of every error."""
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What a server that a tenant brought may reach and use."""
+
+    private: bool
+    memory_mb: int
+    files_max: int
+    file_mb: int
+
+    @classmethod
+    def by(cls, settings: Settings) -> Confinement:
+        return cls(
+            private=settings.private_servers,
+            memory_mb=settings.program_memory_mb,
+            files_max=settings.program_files_max,
+            file_mb=settings.program_file_mb,
+        )
+
+
+class Transport:
+    """The way to one server; `confined` where a tenant brought it, None where the installation names it."""
+
+    def __init__(
+        self,
+        server: ServerConfig,
+        *,
+        connections_max: int,
+        confined: Confinement | None,
+        errors_to: TextIO | None = None,
+    ) -> None:
+        self._server = server
+        self._connections_max = connections_max
+        self._confined = confined
+        self._errors_to = errors_to
+        self._http: AsyncClient | None = None
+        self._scratch: str | None = None
+        self._hidden = _secrets_of(server)
+
+    @property
+    def over_http(self) -> bool:
+        return self._server.url is not None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Hold what all connections share: an HTTP client, or a program's working directory and error stream."""
+        async with AsyncExitStack() as stack:
+            if self.over_http:
+                # One for all sessions: one that breaks takes no connection of another with it.
+                self._http = await stack.enter_async_context(self._http_client())
+            elif self._confined is not None:
+                self._scratch = stack.enter_context(TemporaryDirectory(prefix="wayline-", ignore_cleanup_errors=True))
+                if self._errors_to is None:
+                    # Not into our own log: what a program writes there may hold its secrets.
+                    self._errors_to = stack.enter_context(_nowhere())
+            yield
+
+    def target(self) -> Any:
+        """Return what the MCP library connects to, once."""
+        server = self._server
+        if server.command is not None:
+            return self._program(server.command)
+        if server.sse:
+            from mcp.client.sse import sse_client
+
+            return sse_client(server.url or "", httpx_client_factory=self._sse_client)
+        from mcp.client.streamable_http import streamable_http_client
+
+        return streamable_http_client(server.url or "", http_client=self._http, max_sse_event_size=EVENT_MAX_BYTES)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the server's secrets: servers repeat what they were sent in their errors."""
+        for secret in self._hidden:
+            text = text.replace(secret, "***")
+        return text
+
+    def _program(self, command: str) -> Any:
+        from mcp import StdioServerParameters, stdio_client
+
+        args = list(self._server.args)
+        env = _plain(self._server.env) or None
+        if self._confined is None:
+            return StdioServerParameters(command=command, args=args, env=env)
+        found = shutil.which(command)
+        if found is None:
+            raise NotBegun(f"there is no program {command!r} where the tool-registry runs")
+        argv = [found, *args] if sys.platform == "win32" else self._limited(found, args)
+        return stdio_client(
+            StdioServerParameters(command=argv[0], args=argv[1:], env=env, cwd=self._scratch),
+            errlog=self._errors_to or sys.stderr,
+        )
+
+    def _limited(self, program: str, args: list[str]) -> list[str]:
+        assert self._confined is not None
+        limits = (self._confined.memory_mb, self._confined.files_max, self._confined.file_mb)
+        # Isolated: neither the environment nor the working directory decides what this Python loads.
+        return [sys.executable, "-I", "-S", limited_program.__file__, *map(str, limits), program, *args]
+
+    def _sse_client(self, *_: object, **__: object) -> AsyncClient:
+        """Return a client of a session's own, which closes it; what the library suggests for it has other limits."""
+        return self._http_client()
+
+    def _http_client(self) -> AsyncClient:
+        from httpx2 import AsyncClient, Limits, Timeout
+
+        options: dict[str, Any] = {
+            "timeout": Timeout(CONNECT_S, read=None),
+            "headers": _plain(self._server.headers),
+            # A redirect is not followed: it could lead to a server that must not see the headers.
+            "follow_redirects": False,
+        }
+        if self._confined is not None and not self._confined.private:
+            from wayline.tool_registry.adapters.tenant_http import TenantTransport
+
+            return AsyncClient(transport=TenantTransport(connections_max=self._connections_max), **options)
+        limits = Limits(max_connections=self._connections_max, max_keepalive_connections=20)
+        return AsyncClient(limits=limits, **options)
+
+
+@contextmanager
+def _nowhere() -> Iterator[TextIO]:
+    with Path(os.devnull).open("w") as nowhere:
+        yield nowhere
+
+
+def _plain(values: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in values.items()}
+
+
+def _secrets_of(server: ServerConfig) -> tuple[str, ...]:
+    """Return the texts that must not be in any error, the longest first."""
+    values = {*_plain(server.headers).values(), *_plain(server.env).values()}
+    parts = {part for value in values for part in value.split()}
+    _, _, query = (server.url or "").partition("?")
+    keys = {part.partition("=")[2] for part in query.split("&")} | {query}
+    found = {text for text in values | parts | keys if len(text) >= HIDDEN_CHARS_MIN}
+    return tuple(sorted(found, key=len, reverse=True))

@@ -1,0 +1,143 @@
+"""A tenant's own server: what of it is stored in clear, what is a secret, and what a tenant may save at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from wayline.contracts.errors import Conflict, Reject
+from wayline.contracts.mcp_servers import MASK, ServerConfig
+from wayline.tool_registry.secret_keys import VARIABLE, Sealed
+from wayline.tool_registry.settings import Settings
+
+Secrets: TypeAlias = dict[str, dict[str, str]]
+"""The values of `headers` and `env` by name, and the query of `url`, which often holds a key."""
+
+LOADER_VARIABLES = ("PATH", "LD_", "DYLD_")
+"""They decide which program runs, and what is loaded into it."""
+
+
+@dataclass(frozen=True)
+class SavedServer:
+    """A row of the table of servers."""
+
+    tenant: str
+    name: str
+    config: ServerConfig
+    """With masks in place of secrets."""
+    sealed: Sealed | None
+    enabled: bool
+    revision: str
+    """Another one after each change of the configuration."""
+    saved_at: datetime | None = None
+
+
+def split(config: ServerConfig) -> tuple[ServerConfig, Secrets]:
+    """Return a configuration with masks in place of its secrets, and the secrets."""
+    secrets: Secrets = {
+        "headers": {name: value.get_secret_value() for name, value in config.headers.items()},
+        "env": {name: value.get_secret_value() for name, value in config.env.items()},
+    }
+    base, mark, query = (config.url or "").partition("?")
+    if query:
+        secrets["url"] = {"query": query}
+    masked = config.model_copy(
+        update={
+            "headers": dict.fromkeys(config.headers, SecretStr(MASK)),
+            "env": dict.fromkeys(config.env, SecretStr(MASK)),
+            "url": f"{base}{mark}{MASK}" if query else config.url,
+        }
+    )
+    return masked, {kind: held for kind, held in secrets.items() if held}
+
+
+def filled(config: ServerConfig, stored: Secrets) -> ServerConfig:
+    """Return a configuration with the stored secrets in place of its masks. Raises Reject where none is stored."""
+    base, _, query = (config.url or "").partition("?")
+    if query == MASK:
+        query = _stored(stored, "url", "query", shown="the query of `url`")
+    return config.model_copy(
+        update={
+            "headers": _filled(config.headers, stored, "headers"),
+            "env": _filled(config.env, stored, "env"),
+            "url": f"{base}?{query}" if query else config.url,
+        }
+    )
+
+
+def _filled(shown: Mapping[str, SecretStr], stored: Secrets, kind: str) -> dict[str, SecretStr]:
+    return {
+        name: SecretStr(_stored(stored, kind, name, shown=f"{kind}.{name}"))
+        if value.get_secret_value() == MASK
+        else value
+        for name, value in shown.items()
+    }
+
+
+def _stored(stored: Secrets, kind: str, name: str, *, shown: str) -> str:
+    try:
+        return stored[kind][name]
+    except KeyError:
+        raise Reject(
+            f"{shown} is {MASK}, which keeps a stored value, and none is stored: send the value",
+            code="no_stored_secret",
+            status=422,
+        ) from None
+
+
+def require_name(name: str, taken: Iterable[str]) -> None:
+    """Refuse the name of a server that the installation has for all tenants. Raises Conflict."""
+    if name in taken:
+        raise Conflict(f"{name!r} is the name of a server of this installation: choose another name")
+
+
+def require_allowed(config: ServerConfig, settings: Settings) -> None:
+    """Refuse a configuration that a tenant may not use here. Raises Reject, saying who can allow it."""
+    if config.command is not None:
+        _require_command(config.command, settings.commands)
+        for name in config.env:
+            if name.upper().startswith(LOADER_VARIABLES):
+                raise _not_allowed(f"the variable {name} decides which program runs: leave it out of `env`")
+        return
+    try:
+        parts = urlsplit(config.url or "")
+        _ = parts.port
+    except ValueError:
+        raise _not_allowed("`url` is not of the form https://host:port/path") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise _not_allowed("`url` is not of the form https://host:port/path")
+    if parts.username is not None or parts.password is not None:
+        raise _not_allowed("`url` is shown to readers: put the user and the password into `headers`")
+
+
+def require_key(secrets: Secrets, newest: str | None) -> None:
+    """Refuse to store secrets that nothing would encrypt. Raises Reject."""
+    if secrets and newest is None:
+        raise Reject(
+            f"this installation cannot keep secrets: set {VARIABLE} to id:base64 of 32 random bytes where the "
+            "tool-registry runs, or leave `headers`, `env` and the query of `url` empty",
+            code="no_secret_key",
+            status=409,
+        )
+
+
+def _require_command(command: str, allowed: tuple[str, ...]) -> None:
+    if command in allowed:
+        return
+    if not allowed:
+        raise _not_allowed(
+            "programs of tenants do not run on this installation: name them in WAYLINE_TOOL_REGISTRY_COMMANDS where "
+            "the tool-registry runs, or give a `url`"
+        )
+    raise _not_allowed(
+        f"the command {command!r} is not allowed here; WAYLINE_TOOL_REGISTRY_COMMANDS allows {', '.join(allowed)}"
+    )
+
+
+def _not_allowed(why: str) -> Reject:
+    return Reject(why, code="server_not_allowed", status=422)

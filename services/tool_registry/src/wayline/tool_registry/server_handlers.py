@@ -1,0 +1,132 @@
+"""What the registry does with each message about servers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from wayline.contracts.base import Message
+from wayline.contracts.errors import Conflict, NotFound
+from wayline.contracts.mcp_servers import (
+    DeleteServer,
+    EnableServer,
+    GetServer,
+    ListServers,
+    PutServer,
+    ServerDeleted,
+    ServerList,
+    ServersChanged,
+    ServerView,
+    State,
+)
+from wayline.tool_registry.adapters.mcp_servers import McpServers
+from wayline.tool_registry.adapters.server_table import ServerTable
+from wayline.tool_registry.adapters.tenant_servers import TenantServers
+from wayline.tool_registry.saved_servers import (
+    SavedServer,
+    filled,
+    require_allowed,
+    require_key,
+    require_name,
+    split,
+)
+from wayline.tool_registry.secret_keys import CannotOpen
+from wayline.tool_registry.settings import Settings
+
+
+@dataclass(frozen=True)
+class ServerHandlers:
+    """One coroutine a message."""
+
+    table: ServerTable
+    servers: McpServers
+    of_tenants: TenantServers
+    settings: Settings
+    tell: Callable[[Message], Awaitable[None]]
+    """Publishes what every replica hears."""
+    reread: Callable[[], None]
+    """Has tenants' servers read again soon."""
+
+    async def put(self, ask: PutServer) -> ServerView:
+        """Save a server and connect to it."""
+        require_name(ask.name, self.of_tenants.taken)
+        stored = await self.table.find(ask.tenant, ask.name)
+        try:
+            config = filled(ask.config, {} if stored is None else self.table.secrets(stored))
+        except CannotOpen as error:
+            raise Conflict(f"{error}; send every value of `headers` and `env` anew") from None
+        require_allowed(config, self.settings)
+        masked, secrets = split(config)
+        require_key(secrets, self.table.newest_key)
+        await self.table.put(ask.tenant, ask.name, masked, secrets)
+        await self._changed(ask.tenant)
+        return await self._view(ask.tenant, ask.name)
+
+    async def list(self, ask: ListServers) -> ServerList:
+        """Return the installation's servers and the tenant's own."""
+        own = [self._shown(saved) for saved in await self.table.of(ask.tenant)]
+        return ServerList(servers=tuple(sorted([*self._of_installation(), *own], key=lambda one: one.name)))
+
+    async def get(self, ask: GetServer) -> ServerView:
+        """Return one server."""
+        for view in self._of_installation():
+            if view.name == ask.name:
+                return view
+        return await self._view(ask.tenant, ask.name)
+
+    async def delete(self, ask: DeleteServer) -> ServerDeleted:
+        """Remove a server and leave it."""
+        require_name(ask.name, self.of_tenants.taken)
+        deleted = await self.table.delete(ask.tenant, ask.name)
+        if deleted:
+            await self._changed(ask.tenant)
+        return ServerDeleted(deleted=deleted)
+
+    async def enable(self, ask: EnableServer) -> ServerView:
+        """Enable a server, or disable it and leave it."""
+        require_name(ask.name, self.of_tenants.taken)
+        if not await self.table.enable(ask.tenant, ask.name, enabled=ask.enabled):
+            raise NotFound("server", ask.name)
+        await self._changed(ask.tenant)
+        return await self._view(ask.tenant, ask.name)
+
+    async def changed(self, _: ServersChanged) -> None:
+        """Read tenants' servers again."""
+        self.reread()
+
+    async def _changed(self, tenant: str) -> None:
+        # Here at once, for the answer; the others hear of it.
+        await self.of_tenants.refresh()
+        await self.tell(ServersChanged(tenant=tenant))
+
+    async def _view(self, tenant: str, name: str) -> ServerView:
+        saved = await self.table.find(tenant, name)
+        if saved is None:
+            raise NotFound("server", name)
+        return self._shown(saved)
+
+    def _shown(self, saved: SavedServer) -> ServerView:
+        running = self.of_tenants.running(saved.tenant, saved.name)
+        why = self.of_tenants.problem(saved.tenant, saved.name) if saved.enabled else None
+        state = State.DISABLED if not saved.enabled else State.CONNECTED if why is None else State.AWAY
+        return ServerView(
+            name=saved.name,
+            enabled=saved.enabled,
+            state=state,
+            why=why or "",
+            tools=0 if running is None else len(running.tools),
+            config=saved.config,
+            saved_at=saved.saved_at,
+        )
+
+    def _of_installation(self) -> list[ServerView]:
+        return [
+            ServerView(
+                name=name,
+                of="installation",
+                state=State.CONNECTED if one.problem is None else State.AWAY,
+                why=one.problem or "",
+                tools=len(one.tools),
+            )
+            for name, one in self.servers.of_installation.items()
+        ]
