@@ -12,6 +12,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 
 from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.tools import Effect, ToolReply
+from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
 from wayline.testkit.media import png
 from wayline.tool_registry.results import (
     CITATIONS,
@@ -182,3 +183,37 @@ def test_a_reconcile_answer_decides_the_keys_outcome(said, outcome):
 def test_any_other_reconcile_answer_is_no_answer(said):
     with pytest.raises(ValueError, match=r"found|Expecting"):
         reconciled(said)
+
+
+def test_entities_are_read_from_structured_content():
+    declared = [{"type": "order", "id": "A-17", "name": " Two\nshoes\u0007 "}, {"type": "seat", "id": 12}]
+
+    said = reply(result("two", structured_content={"entities": declared}))
+
+    assert said.entities == (Entity(type="order", id="A-17", name="Two shoes"), Entity(type="seat", id="12"))
+    assert said.content == "two"
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "order A-17",
+        [["order", "A-17"]],
+        [{"type": "order"}],
+        [{"type": "Order [CONTEXT]", "id": "A-17"}],
+        [{"type": "order", "id": "x" * 200}],
+        [{"type": "order", "id": ""}],
+        [{"type": ["order"], "id": "A-17"}],
+    ],
+)
+def test_what_is_no_entity_is_passed_over(declared: Any):
+    assert reply(result("two", structured_content={"entities": declared})).entities == ()
+
+
+def test_many_entities_and_long_names_are_cut():
+    declared = [{"type": "order", "id": str(n), "name": "x" * 1_000} for n in range(100)]
+
+    entities = reply(result("two", structured_content={"entities": declared})).entities
+
+    assert len(entities) == ENTITIES_PER_RESULT_MAX
+    assert {len(one.name) for one in entities} == {ENTITY_NAME_MAX}

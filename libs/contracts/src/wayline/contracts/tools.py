@@ -12,6 +12,7 @@ from pydantic import Field
 
 from wayline.contracts.base import Frozen, Message, Request, Usd
 from wayline.contracts.chat import Citation, ToolImage
+from wayline.contracts.working_context import Entity
 
 
 class Effect(StrEnum):
@@ -124,6 +125,7 @@ class ToolReply(Frozen):
         default=(), description="What `content` says in words only: `[image image/png, 640x480]`."
     )
     citations: tuple[Citation, ...] = ()
+    entities: tuple[Entity, ...] = Field(default=(), description="What the result is about, as the tool declares it.")
     error: ToolError | None = None
     effect: Effect = Effect.READ
     attempts: int = 1

@@ -16,6 +16,7 @@ from wayline.contracts.jobs import Child, Failure, FiredBy, Origin, Parent, Rout
 from wayline.contracts.models import ModelCard, Slot
 from wayline.contracts.money import JobCosts, Usage
 from wayline.contracts.tools import USE_TOOL, Effect, ToolDefinition
+from wayline.contracts.working_context import KnownEntity, WorkingContext
 from wayline.journal.costs import plus
 from wayline.journal.repeats import Repeated, repeated
 
@@ -315,6 +316,16 @@ class Session(NamedTuple):
         return None if self.continued is None or self.summarised else self.continued.after
 
 
+class Context(NamedTuple):
+    """What the conversation is about, its session's jobs before included."""
+
+    entities: tuple[KnownEntity, ...] = ()
+    """The newest of each type, the newest last."""
+    untold: tuple[KnownEntity, ...] = ()
+    """Those of which the model was not told yet."""
+    tools_used: tuple[str, ...] = ()
+
+
 class ModelTotals(NamedTuple):
     """What the answered calls of one model in one slot used."""
 
@@ -369,3 +380,13 @@ class Job(NamedTuple):
     money: Money = Money()
     session: Session = Session()
     family: Family = Family()
+    context: Context = Context()
+
+    @property
+    def working_context(self) -> WorkingContext:
+        """Return what is known of the conversation without its messages."""
+        return WorkingContext(
+            entities=self.context.entities,
+            tools_used=self.context.tools_used,
+            tools_discovered=tuple(dict.fromkeys(tool.name for tool in self.tools.discovered)),
+        )

@@ -410,7 +410,7 @@ def _go_on_with(writer: LogWriter, past: Past) -> None:
     if past.pinned is not None:
         continued = writer.note(e.SessionContinued, **past.pinned)
         if continued.lost is not None:
-            writer.note(e.ContextInjected, note=lost_note(continued.lost))
+            writer.note(e.ContextInjected, note=lost_note(continued.lost, continued.context))
     writer.hold_history(past.history)
 
 

@@ -17,6 +17,7 @@ from wayline.contracts.models import Provider, ProviderList
 from wayline.contracts.money import Dollars
 from wayline.contracts.sessions import Session
 from wayline.contracts.tenants import REASON_MAX
+from wayline.contracts.working_context import WorkingContext
 from wayline.gateway.keys import Scope
 
 METADATA_MAX_BYTES = 16 * 1024
@@ -516,6 +517,9 @@ class SessionView(Session):
     busy_with: str | None = Field(description="The first job of it that has not ended; null: it is idle.")
     page: tuple[TurnView, ...]
     next_before: int | None
+    context: WorkingContext = Field(
+        description="What it is about: the entities that its tools declared, and its tools, as its last job knows them."
+    )
 
 
 class Providers(BaseModel):

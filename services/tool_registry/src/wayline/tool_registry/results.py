@@ -6,6 +6,7 @@ import binascii
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.images import seen
 from wayline.contracts.money import usd
 from wayline.contracts.tools import Effect, ToolError, ToolReply
+from wayline.contracts.working_context import ENTITIES_PER_RESULT_MAX, ENTITY_NAME_MAX, Entity
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ImageContent
@@ -35,6 +37,9 @@ IMAGE_MAX_BYTES = 2 * 1024 * 1024
 """Of one image; a larger one is named."""
 IMAGE_HEAD_CHARS = 64 * 1024
 """In base64, of an image that is too large: enough to say what it is."""
+
+LINE_READ_MAX = 1_000
+"""Characters of an entity's name or id that are looked at."""
 
 _CITATIONS = TypeAdapter(tuple[Citation, ...])
 
@@ -70,7 +75,8 @@ def reply_of(
     if result.is_error:
         return failed("tool_failed", content or "the tool failed without saying why", **always)
     citations = citations_of(meta) if trusted else ()
-    return ToolReply(status="success", content=content, images=images, citations=citations, **always)
+    entities = entities_of(result.structured_content)
+    return ToolReply(status="success", content=content, images=images, citations=citations, entities=entities, **always)
 
 
 def text_of(result: CallToolResult) -> str:
@@ -143,6 +149,30 @@ def citations_of(meta: Mapping[str, Any]) -> tuple[Citation, ...]:
         return _CITATIONS.validate_python(meta.get(CITATIONS, ()))
     except ValidationError:
         return ()
+
+
+def entities_of(structured: Any) -> tuple[Entity, ...]:
+    """Return the entities that structured content declares; what cannot be one is passed over, long names are cut."""
+    declared = structured.get("entities") if isinstance(structured, dict) else None
+    if not isinstance(declared, list):
+        return ()
+    found: list[Entity] = []
+    for one in declared[:ENTITIES_PER_RESULT_MAX]:
+        if not isinstance(one, dict) or not isinstance(one.get("id"), str | int):
+            continue
+        name = _plain(one.get("name"))
+        with suppress(ValidationError):
+            entity = Entity(type=one.get("type", ""), id=_plain(str(one["id"])), name=name[:ENTITY_NAME_MAX])
+            found.append(entity)
+    return tuple(found)
+
+
+def _plain(text: Any) -> str:
+    """Return text on one line, without what no text has; empty where it is none."""
+    if not isinstance(text, str):
+        return ""
+    line = " ".join("".join(one if one.isprintable() else " " for one in text[:LINE_READ_MAX]).split())
+    return line.encode("utf-8", "replace").decode()
 
 
 def reconciled(result: CallToolResult) -> tuple[bool, str]:

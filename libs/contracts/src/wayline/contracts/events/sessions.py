@@ -12,6 +12,7 @@ from wayline.contracts.chat import Attachment, UserMessage
 from wayline.contracts.events.event import Event
 from wayline.contracts.events.model_calls import Segment
 from wayline.contracts.tools import ToolDefinition
+from wayline.contracts.working_context import WorkingContext
 
 
 class HistoryEnd(Frozen):
@@ -48,6 +49,9 @@ class SessionContinued(Event):
         default=None, description="The tools of every prompt, as they were; None: they are listed anew."
     )
     discovered: tuple[ToolDefinition, ...] = ()
+    context: WorkingContext = Field(
+        default=WorkingContext(), description="What the conversation is about; there also where its history is lost."
+    )
     attachments: tuple[Attachment, ...] = Field(default=(), description="The documents that the history names.")
     tainted_by: str | None = Field(
         default=None, description="The first untrusted tool whose words the history has: the job begins tainted."

@@ -12,6 +12,7 @@ from wayline.contracts.chat import Citation, ToolImage
 from wayline.contracts.events.event import Event
 from wayline.contracts.jobs import ApprovalCause, Status
 from wayline.contracts.tools import Effect, InputRequest, ToolDefinition, ToolError
+from wayline.contracts.working_context import Entity
 
 
 class ToolsDiscovered(Event):
@@ -69,6 +70,7 @@ class ToolCompleted(Event):
     full: str | None = Field(default=None, description="The whole result, where the model was shown a shorter form.")
     images: tuple[ToolImage, ...] = Field(default=(), description="What the model is shown with `content`.")
     citations: tuple[Citation, ...] = ()
+    entities: tuple[Entity, ...] = Field(default=(), description="What the result is about, as the tool declares it.")
     error: ToolError | None = None
     duration_ms: float = 0
     size_bytes: int = 0

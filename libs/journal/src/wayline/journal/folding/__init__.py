@@ -10,7 +10,18 @@ from functools import reduce
 from typing import Any
 
 from wayline.contracts import events as e
-from wayline.journal.folding import code, conversation, family, life, model_calls, money, routing, session, tools
+from wayline.journal.folding import (
+    code,
+    context,
+    conversation,
+    family,
+    life,
+    model_calls,
+    money,
+    routing,
+    session,
+    tools,
+)
 from wayline.journal.state import Changes, Job
 
 _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
@@ -23,6 +34,7 @@ _TABLES: dict[str, dict[type[e.Event], Callable[[Job, Any], Changes]]] = {
     "money": money.CHANGES,
     "session": session.CHANGES,
     "family": family.CHANGES,
+    "context": context.CHANGES,
 }
 _PLACES = {name: place for place, name in enumerate(Job._fields)}
 _FIELDS = {part: {name: place for place, name in enumerate(getattr(Job(), part)._fields)} for part in _TABLES}

@@ -10,7 +10,7 @@ from wayline.journal.repeats import counted
 from wayline.journal.state import Approval, Call, Changes, Job
 
 _MISREAD = frozenset({"unknown_tool", "invalid_arguments"})
-_RAN = frozenset({"tool_failed", "timeout"})
+RAN = frozenset({"tool_failed", "timeout"})
 """Errors of a tool that was called."""
 
 
@@ -105,7 +105,7 @@ def _ran(job: Job, event: e.ToolCompleted) -> Changes:
     required = job.life.submitted.options.required_tools if job.life.submitted else ()
     if event.tool not in required or event.tool in job.tools.ran:
         return {}
-    ran = event.error is None or event.error.code in _RAN
+    ran = event.error is None or event.error.code in RAN
     return {"ran": (*job.tools.ran, event.tool)} if ran else {}
 
 

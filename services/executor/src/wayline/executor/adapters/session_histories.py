@@ -11,7 +11,7 @@ from wayline.chassis import Bus
 from wayline.contracts.chat import ChatMessage
 from wayline.contracts.errors import Retry
 from wayline.contracts.events import HistoryEnd, read_event
-from wayline.executor.decide.session_history import as_sent, continues, handed_on, history_hash
+from wayline.executor.decide.session_history import as_sent, carried, continues, handed_on, history_hash
 from wayline.executor.prompt.builtin_tools import ended_call, whole_result
 from wayline.journal import Head, Job, JobLog, State, fold, unknown_types
 
@@ -64,7 +64,7 @@ class SessionHistories:
         try:
             history = await self._read(job.tenant, end)
         except Lost as error:
-            return Past({"lost": str(error)})
+            return Past({"lost": str(error), **carried(job)})
         return Past(None, as_sent(history, is_unbound=continued.unbound))
 
     async def turn_has_come(self, tenant: str, after: str) -> bool:
@@ -116,6 +116,7 @@ class SessionHistories:
         return () if head is None else (await self._folded(jobs, head)).session.steered_by
 
     async def _first(self, job: Job, after: str) -> Past | None:
+        tail: Job | None = None
         try:
             tail = await self._last_speaker(job.tenant, after)
             if tail is _RUNNING:
@@ -124,7 +125,7 @@ class SessionHistories:
                 return Past({})
             history = await self._handed_on(tail)
         except Lost as error:
-            return Past({"lost": str(error)})
+            return Past({"lost": str(error), **(carried(tail) if tail is not None else {})})
         pinned = continues(job, tail, history)
         return Past(pinned, as_sent(history, is_unbound=pinned["unbound"]))
 

@@ -21,9 +21,11 @@ from wayline.contracts.chat import (
 )
 from wayline.contracts.models import ModelCard
 from wayline.contracts.observation import observation
+from wayline.contracts.working_context import WorkingContext
 from wayline.executor.decide.actions import Compact
 from wayline.executor.prompt.context_budget import context_budget, prompt_window, scratchpad_window
 from wayline.executor.prompt.shorten import cut
+from wayline.executor.prompt.working_context import in_words
 from wayline.journal import Job
 from wayline.llm import ModelRequest, media
 from wayline.llm.output_room import room_aside
@@ -40,6 +42,7 @@ SUMMARY_TOKENS_MAX = 2_000
 TASK_BYTES_MAX = 16_000
 """Of the user's first message, for whoever writes the summary: a longer one is shown by its beginning and its end."""
 SECONDS_MAX = 60.0
+NOTHING_KNOWN = WorkingContext()
 
 
 def due(job: Job) -> Compact | None:
@@ -167,9 +170,10 @@ def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     )
 
 
-def note(summary: str) -> NoteMessage:
-    """Return the note that takes the place of what was summarised."""
-    return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}")
+def note(summary: str, context: WorkingContext = NOTHING_KNOWN) -> NoteMessage:
+    """Return the note that takes the place of what was summarised, with the things that the conversation is about."""
+    known = f"\n\n{in_words(context)}" if context.entities else ""
+    return NoteMessage(label="CONTEXT", text=f"What was said and done until here, in short:\n{summary.strip()}{known}")
 
 
 def outline(job: Job, kept: int) -> str:

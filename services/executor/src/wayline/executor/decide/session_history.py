@@ -8,6 +8,8 @@ from typing import Any
 
 from wayline.contracts.chat import AssistantMessage, ChatMessage, NoteMessage, ToolMessage
 from wayline.contracts.events import HistoryEnd, SessionCall
+from wayline.contracts.working_context import WorkingContext
+from wayline.executor.prompt.working_context import in_words
 from wayline.journal import Job, unbound
 
 HASH_BYTES = 16
@@ -55,8 +57,13 @@ def continues(job: Job, tail: Job, history: Sequence[ChatMessage]) -> dict[str, 
         "tools": None if changed else tail.tools.offered,
         "discovered": () if changed else tail.tools.discovered,
         "attachments": tail.conversation.attachments,
-        "tainted_by": tail.tools.tainted_by,
+        **carried(tail),
     }
+
+
+def carried(tail: Job) -> dict[str, Any]:
+    """Return what the job before it hands on beside its messages, as fields of `SessionContinued`."""
+    return {"tainted_by": tail.tools.tainted_by, "context": tail.working_context}
 
 
 def as_sent(history: Sequence[ChatMessage], *, is_unbound: bool) -> tuple[ChatMessage, ...]:
@@ -64,9 +71,9 @@ def as_sent(history: Sequence[ChatMessage], *, is_unbound: bool) -> tuple[ChatMe
     return tuple(map(unbound, history)) if is_unbound else tuple(history)
 
 
-def lost_note(why: str) -> NoteMessage:
+def lost_note(why: str, context: WorkingContext) -> NoteMessage:
     """Return what a model is told in the place of a history that is lost."""
-    return NoteMessage(label="CONTEXT", text=f"{FORGOTTEN}: {why}.")
+    return NoteMessage(label="CONTEXT", text="\n".join(filter(None, (f"{FORGOTTEN}: {why}.", in_words(context)))))
 
 
 def _agent(job: Job) -> tuple[object, ...]:

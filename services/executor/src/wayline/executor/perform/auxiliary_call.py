@@ -73,11 +73,19 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
     def answered(finished: Finished) -> Sequence[Draft]:
         if finished.stop_reason != "end" or not finished.message.text.strip():
             return ()
-        return (draft(e.ContextCompacted, note=compaction.note(finished.message.text), kept=action.kept),)
+        return (
+            draft(
+                e.ContextCompacted,
+                note=compaction.note(finished.message.text, run.writer.job.working_context),
+                kept=action.kept,
+            ),
+        )
 
     if action.card is None:
         text = compaction.outline(run.writer.job, action.kept)
-        return (draft(e.ContextCompacted, note=compaction.note(text), kept=action.kept),)
+        return (
+            draft(e.ContextCompacted, note=compaction.note(text, run.writer.job.working_context), kept=action.kept),
+        )
     request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
     call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
     ended = await _ask(run, call, answered)

@@ -12,6 +12,7 @@ from wayline.executor.prompt.assemble import PromptHashes
 from wayline.executor.prompt.builtin_tools import pin
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import Notes, forgotten, found, guidance, known, reminder
+from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 from wayline.llm import ModelRequest
 from wayline.telemetry import metrics
@@ -22,6 +23,8 @@ def note_news(writer: LogWriter, listed: Sequence[ToolDefinition], notes: Notes)
 
     Only ever between the last answer's tool results and the next call: nothing may stand between a call and its result.
     """
+    if (entities := update(writer.job)) is not None:
+        writer.note(e.ContextInjected, note=entities)
     if writer.job.tools.offered is not None and (new := found(writer.job, listed)):
         writer.note(e.ToolsDiscovered, tools=new)
         writer.note(e.ContextInjected, note=guidance(writer.job, new))

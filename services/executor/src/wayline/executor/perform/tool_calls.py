@@ -180,6 +180,7 @@ def ended(run: JobRun, step: int, call: Call, reply: ToolReply | Again) -> Draft
         **_content(run, step, call, reply),
         status="success" if reply.status == "success" else "failed",
         citations=reply.citations,
+        entities=reply.entities,
         duration_ms=reply.duration_ms,
         size_bytes=reply.size_bytes,
         tokens=reply.tokens,

@@ -17,6 +17,7 @@ from wayline.executor.prompt.assemble import PromptHashes, assemble
 from wayline.executor.prompt.builtin_tools import refusal
 from wayline.executor.prompt.cache_guard import cache_break
 from wayline.executor.prompt.notes import GUIDANCE, guidance, reminder
+from wayline.executor.prompt.working_context import update
 from wayline.journal import Job
 
 What = Literal["decision", "prompt", "note", "arguments", "result"]
@@ -134,6 +135,9 @@ def injected(place: Place, event: e.ContextInjected) -> Difference | None:
         return _same("note", event.note.text, note)
     if event.note.label == GUIDANCE and place.discovered is not None:
         return _same("note", event.note.text, guidance(place.job, place.discovered.tools).text)
+    if event.note.label == "CONTEXT UPDATE":
+        entities = update(place.job)
+        return _same("note", event.note.text, entities.text if entities else "nothing")
     if event.note.label == "AVAILABLE TOOLS":
         names = reminder(place.job)
         return _same("note", event.note.text, names.text if names else "nothing")

@@ -17,12 +17,17 @@ from wayline.contracts.sessions import (
     SessionTurns,
 )
 from wayline.contracts.traces import JobPage, ListJobs
+from wayline.contracts.working_context import WorkingContext
 from wayline.gateway.handlers.dependencies import Gateway, GatewayDependency, Reader, Writer
 from wayline.gateway.handlers.read_job import read_job
 from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes import ONE_LINE, SessionView, TurnView, linked
 from wayline.gateway.strict_json import StrictRoute
+from wayline.journal import JobLog, fold
+
+TURNS_LOOKED_AT = 20
+"""From the newest on, for one that has begun: others wait, or have handed their words over."""
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=StrictRoute)
 
@@ -58,7 +63,20 @@ async def get_session(
     found = await gateway.bus.ask(asked, SessionTurns)
     jobs = await _jobs(gateway, caller.tenant, [turn.job_id for turn in found.page])
     page = tuple(TurnView(number=turn.number, after=turn.after, job=jobs[turn.job_id]) for turn in found.page)
-    return SessionView.model_validate({**found.model_dump(exclude={"page"}), "page": page})
+    context = await _context(gateway, caller.tenant, found.tail_job)
+    return SessionView.model_validate({**found.model_dump(exclude={"page"}), "page": page, "context": context})
+
+
+async def _context(gateway: Gateway, tenant: str, job_id: str | None) -> WorkingContext:
+    """Return what the newest of a session's last jobs knows that has called a model."""
+    for _ in range(TURNS_LOOKED_AT):
+        if job_id is None:
+            break
+        job = fold([event async for event in JobLog(gateway.bus, tenant, job_id).read()])
+        if job.model.asked is not None:
+            return job.working_context
+        job_id = job.session.turn.after if job.session.turn else None
+    return WorkingContext()
 
 
 async def _jobs(gateway: Gateway, tenant: str, job_ids: list[str]) -> dict[str, JobView]:

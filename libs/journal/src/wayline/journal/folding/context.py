@@ -1,0 +1,80 @@
+"""What the conversation is about after each event: entities that tools declared, and the tools that were used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wayline.contracts import events as e
+from wayline.contracts.working_context import KnownEntity
+from wayline.journal.folding.tools import RAN
+from wayline.journal.state import Changes, Job
+
+PER_TYPE_MAX = 5
+TYPES_MAX = 10
+TOOLS_MAX = 20
+
+
+def _completed(job: Job, event: e.ToolCompleted) -> Changes:
+    ran = event.error is None or event.error.code in RAN
+    if not ran or not _is_awaited(job, event):
+        return {}
+    context = job.context
+    used = context.tools_used
+    changes: Changes = {}
+    if not used or used[-1] != event.tool:
+        changes["tools_used"] = (*(tool for tool in used if tool != event.tool), event.tool)[-TOOLS_MAX:]
+    if not event.entities:
+        return changes
+    definition = job.tools.definition(event.tool)
+    untrusted = definition is not None and definition.untrusted
+    declared = [
+        KnownEntity(type=one.type, id=one.id, name=one.name, tool=event.tool, untrusted=untrusted)
+        for one in event.entities
+    ]
+    known = {(one.type, one.id): one.name for one in context.entities}
+    new = [one for one in declared if known.get((one.type, one.id)) != one.name]
+    entities = _newest((*context.entities, *declared))
+    kept = set(entities)
+    return changes | {
+        "entities": entities,
+        "untold": tuple(one for one in _newest((*context.untold, *new)) if one in kept),
+    }
+
+
+def _is_awaited(job: Job, event: e.ToolCompleted) -> bool:
+    return any(call.wanted.call == event.call for call in (*job.tools.calls, *job.code.program_calls))
+
+
+def _newest(entities: Iterable[KnownEntity]) -> tuple[KnownEntity, ...]:
+    """Return the newest entities of each of the newest types, the newest last; the last word on one counts."""
+    by_type: dict[str, dict[str, KnownEntity]] = {}
+    for one in entities:
+        same = by_type.pop(one.type, {})
+        same.pop(one.id, None)
+        same[one.id] = one
+        by_type[one.type] = same
+    kept = [one for same in [*by_type.values()][-TYPES_MAX:] for one in [*same.values()][-PER_TYPE_MAX:]]
+    return tuple(kept)
+
+
+def _told(job: Job, _: e.ContextCompacted) -> Changes:
+    """Note that the model knows every entity: the summary is said with all of them."""
+    return {"untold": ()} if job.context.untold else {}
+
+
+def _injected(job: Job, event: e.ContextInjected) -> Changes:
+    return {"untold": ()} if job.context.untold and event.note.label == "CONTEXT UPDATE" else {}
+
+
+def _continued(_: Job, event: e.SessionContinued) -> Changes:
+    context = event.context
+    return {"entities": context.entities, "tools_used": context.tools_used, "untold": ()}
+
+
+CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
+    e.ToolCompleted: _completed,
+    e.ContextCompacted: _told,
+    e.ContextInjected: _injected,
+    e.SessionContinued: _continued,
+}
