@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
+from wayline.contracts.tools import CallTool, ToolReply
 from wayline.contracts.traces import CostRow, CostTable, GetCosts, GetTrace, Trace
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.retrieval.settings import Settings as RetrievalSettings
@@ -105,6 +107,30 @@ async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(platf
     assert (job.cost_usd, job.costs.tool) == (chat + search.cost_usd, {"search_knowledge": search.cost_usd})
     await until(lambda: settled(platform, bill.usd), within=20, why="the budget counts what is billed")
     await until(lambda: listed(platform, bill.usd), within=20, why="the ledger has what is billed")
+
+
+async def test_a_search_by_a_tool_of_no_job_is_counted_once(platform: Platform, simulator: Simulator):
+    await start(platform, simulator)
+    await index_document(platform, "d1", "leases.md", TEXT)
+    call = CallTool(
+        tenant="default",
+        key="default/mcp_1/1/1",
+        job_id="mcp_1",
+        step=1,
+        call="1",
+        tool="search_knowledge",
+        arguments={"query": "lease"},
+        deadline=datetime.now(UTC) + timedelta(minutes=1),
+        direct=True,
+    )
+
+    reply = await platform.bus.ask(call, ToolReply)
+
+    assert (reply.status, reply.cost_usd) == ("success", None)
+    await reported(platform)
+    assert sum(charge.usd for charge in simulator.bill.charges[-1:]) > 0
+    await until(lambda: settled(platform, simulator.bill.usd), within=20, why="the budget counts what is billed")
+    await until(lambda: listed(platform, simulator.bill.usd), within=20, why="the ledger has what is billed")
 
 
 @pytest.mark.parametrize(("variable", "value"), [("OTEL_TRACES_SAMPLER", "always_off"), ("OTEL_SDK_DISABLED", "true")])

@@ -123,6 +123,20 @@ class DeleteDocument(Request, subject="documents.delete.{tenant}", replies=Docum
     document_id: DocumentId
 
 
+class DocumentText(Frozen):
+    """Some of a document's text."""
+
+    text: str = Field(description="Passages in their order; between two of them all white space is a line break.")
+    next_position: int | None = Field(default=None, description="Of the passage that comes next; null: there is none.")
+
+
+class ReadDocument(Request, subject="documents.text.{tenant}", replies=DocumentText):
+    """Ask for a piece of a document's text, as it was read for searching."""
+
+    document_id: DocumentId
+    position: int = Field(default=0, ge=0, description="Of the first passage that is wanted.")
+
+
 class AttachmentList(Frozen):
     """What is kept of some documents, and of which nothing is."""
 

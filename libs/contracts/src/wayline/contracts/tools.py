@@ -51,6 +51,8 @@ class ToolDefinition(Frozen):
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
+BUILTIN = "builtin"
+"""The server of the tools that Wayline brings itself."""
 USE_TOOL = "use_tool"
 """Calls another tool by its name: how a model reaches what was not there when its tools were listed."""
 RECALL = "recall_details"
@@ -163,6 +165,10 @@ class CallTool(Request, subject="tools.call.{tenant}", replies=ToolReply):
         "never begins.",
     )
     answer: InputAnswer | None = Field(default=None, description="To what the call before it ended with.")
+    direct: bool = Field(
+        default=False,
+        description="Of no job: a built-in tool counts what it costs where it is spent, instead of reporting it.",
+    )
 
 
 class CancelTool(Message, subject="tools.cancel.{tenant}"):

@@ -173,9 +173,9 @@ class Spending(Frozen):
     """A paid call outside of any job, as the ledger has it."""
 
     attempt_id: str = Field(min_length=1, max_length=300, description="Sent to the provider with the call.")
-    purpose: Purpose
+    purpose: Purpose | Literal["tool"] = Field(description="`tool`: of a tool that was called outside of any job.")
     provider: str
-    model: str
+    model: str = Field(description="Of a tool, its name.")
     input_tokens: int = Field(default=0, ge=0, le=TOKENS_MAX)
     cost_usd: Usd | None = Field(default=None, description="None: unknown.")
     unsettled: Bounds | None = Field(default=None, description="Between what it can have cost; None: it is settled.")

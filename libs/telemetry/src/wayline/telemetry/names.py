@@ -26,6 +26,7 @@ GEN_AI_TOP_K = "gen_ai.request.top_k"
 GEN_AI_EMBEDDING_DIMENSIONS = "gen_ai.embeddings.dimension.count"
 
 MCP_METHOD = "mcp.method.name"
+MCP_PROTOCOL = "mcp.protocol.version"
 
 MESSAGING_SYSTEM = "messaging.system"
 MESSAGING_OPERATION = "messaging.operation.name"

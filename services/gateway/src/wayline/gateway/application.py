@@ -25,6 +25,7 @@ from wayline.gateway.handlers import (
     traces,
 )
 from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.mcp import route as mcp
 from wayline.gateway.openapi import describe
 from wayline.gateway.request_middleware import RequestMiddleware
 
@@ -55,6 +56,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         },
     )
     app.state.gateway = gateway
+    app.state.mcp = mcp.McpDoor(gateway)
     problems.install(app)
     for module in (
         jobs,
@@ -73,6 +75,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
         tenants,
         keys,
         dead_letters,
+        mcp,
         operations,
     ):
         app.include_router(module.router)

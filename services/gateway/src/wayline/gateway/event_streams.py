@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
@@ -32,6 +33,11 @@ class EventStreams:
         if len(self._held) >= self._most:
             raise TooManyStreams(most=self._most)
 
+    @property
+    def closing(self) -> bool:
+        """Return whether the process is stopping."""
+        return self._closing
+
     def close(self) -> None:
         """End every stream; its client comes back with Last-Event-ID, to us or to another replica."""
         self._closing = True
@@ -40,28 +46,42 @@ class EventStreams:
 
     async def events(self, feed: News | ProgressNews) -> AsyncIterator[bytes]:
         """Return a job's events as server-sent events, written no faster than the client reads."""
-        with self._holding() as task:
+        with self.held() as hold:
             try:
                 async with aclosing(feed) as news:
                     async for item in news:
                         yield encode(item)
             except asyncio.CancelledError:
-                if not self._closing:
+                if not hold.let_go():
                     raise
-                # Ours, not the client's: end the answer well instead of cutting the connection.
-                task.uncancel()
 
     @contextmanager
-    def _holding(self) -> Iterator[asyncio.Task[object]]:
+    def held(self) -> Iterator[Hold]:
+        """Count this task as one that follows a job, and cancel it when the process stops."""
         task = asyncio.current_task()
         assert task is not None
         self._held.add(task)
         metrics.event_streams.inc()
         try:
-            yield task
+            yield Hold(self, task)
         finally:
             self._held.discard(task)
             metrics.event_streams.dec()
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A task that follows a job."""
+
+    _streams: EventStreams
+    _task: asyncio.Task[object]
+
+    def let_go(self) -> bool:
+        """Take back a cancel that came because the process stops, so that the answer ends well; False: it did not."""
+        if not self._streams.closing:
+            return False
+        self._task.uncancel()
+        return True
 
 
 def encode(item: Event | Delta | Progress | None) -> bytes:

@@ -23,6 +23,14 @@ class Settings(EnvironmentSettings):
     document_max_bytes: int = Field(default=64 * MIB, ge=1, description="The same for an uploaded document.")
     wait_max_s: float = Field(default=60.0, gt=0, description="The longest `?wait=` that is honoured.")
     streams_max: int = Field(default=5_000, ge=1, description="Clients that may follow jobs at the same time.")
+    mcp_wait_max_s: float = Field(
+        default=600.0, gt=0, description="How long `run_agent` over `/mcp` waits for a job; after that the job goes on."
+    )
+    mcp_origins: tuple[str, ...] = Field(
+        default=(),
+        description="Origins of web pages that may use `/mcp`, such as `https://chat.example`; pages of this machine "
+        "always may.",
+    )
     keys_max: int = Field(default=1_000, ge=1, description="Valid API keys of one tenant.")
     postgres_wait_s: float = Field(default=30.0, ge=0, description="How long a start waits for Postgres.")
 

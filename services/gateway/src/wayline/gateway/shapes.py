@@ -18,7 +18,7 @@ from wayline.contracts.money import Dollars
 from wayline.contracts.sessions import Session
 from wayline.contracts.tenants import REASON_MAX
 from wayline.contracts.working_context import WorkingContext
-from wayline.gateway.keys import Scope
+from wayline.gateway.keys import SCOPES, Scope
 
 METADATA_MAX_BYTES = 16 * 1024
 TEXT_WITHOUT_NUL = r"^[^\x00]*$"
@@ -417,10 +417,11 @@ class KeyBody(Body):
 
     name: Label = Field(description="Whose or what it is for; jobs and signals say it.")
     tenant: ids.Tenant | None = Field(default=None, description="Left out: the caller's own.")
-    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=5)] = Field(
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=len(SCOPES))] = Field(
         default=("read", "write"),
-        description="`read`; `write`: jobs and documents; `approve`: tool calls that wait for a person; `admin`: the "
-        "tenant's agents, models, schedules, budgets, dead letters and keys; `operator`: all tenants and their keys.",
+        description="`read`; `write`: jobs and documents; `tools`: the tools of MCP servers over /mcp; `approve`: tool "
+        "calls that wait for a person; `admin`: the tenant's agents, models, schedules, budgets, dead letters and "
+        "keys; `operator`: all tenants and their keys.",
     )
     expires_at: Annotated[datetime, AfterValidator(_in_the_future)] | None = Field(
         default=None, description="When it stops working; null: when it is revoked."

@@ -19,6 +19,7 @@ from wayline.contracts.knowledge import (
     IndexDocument,
     ListDocuments,
     ReadAttachment,
+    ReadDocument,
     ReserveUpload,
     SearchKnowledge,
 )
@@ -163,6 +164,7 @@ def _asks(handlers: Handlers, *, search_slots: int) -> list[Ask[Any]]:
         asks(DeleteDocument, handlers.on_delete),
         asks(DescribeAttachments, handlers.on_describe),
         asks(ReadAttachment, handlers.on_read),
+        asks(ReadDocument, handlers.on_text),
         asks(ReserveUpload, handlers.on_reserve),
         asks(SearchKnowledge, handlers.on_search, slots=search_slots),
     ]

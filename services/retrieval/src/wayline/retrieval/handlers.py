@@ -28,10 +28,12 @@ from wayline.contracts.knowledge import (
     Document,
     DocumentDeleted,
     DocumentPage,
+    DocumentText,
     GetDocument,
     IndexDocument,
     ListDocuments,
     ReadAttachment,
+    ReadDocument,
     ReserveUpload,
     SearchKnowledge,
     SearchResult,
@@ -123,6 +125,13 @@ class Handlers:
     async def on_read(self, asked: ReadAttachment) -> AttachmentPiece:
         """Give a piece of the bytes that are meant."""
         return await self.originals.piece(asked)
+
+    async def on_text(self, asked: ReadDocument) -> DocumentText:
+        """Give a piece of a document's text."""
+        found = await self.documents.text(asked.tenant, asked.document_id, asked.position)
+        if found is None:
+            raise NotFound("document", asked.document_id)
+        return found
 
     async def on_list(self, asked: ListDocuments) -> DocumentPage:
         """List documents, the newest first."""

@@ -127,6 +127,12 @@ SELECT sha256, octet_length(content) AS size_bytes, substring(content FROM $3 + 
 FROM originals
 WHERE tenant = $1 AND document_id = $2;
 
+-- name: read_passages
+SELECT position, text FROM chunks
+WHERE tenant = $1 AND document_id = $2 AND position >= $3
+ORDER BY position
+LIMIT $4;
+
 -- name: sequences_of
 SELECT sequence, deleted_sequence FROM documents WHERE tenant = $1 AND document_id = $2;
 

@@ -11,7 +11,7 @@ from wayline.telemetry import Telemetry, names
 from wayline.tool_registry.asked_input import asked_input, is_question
 from wayline.tool_registry.catalogue import Tool
 from wayline.tool_registry.errors import Unusable
-from wayline.tool_registry.results import KEY, RECONCILE, TENANT, failed, reconciled, reply_of
+from wayline.tool_registry.results import DIRECT, KEY, RECONCILE, TENANT, failed, reconciled, reply_of
 from wayline.tool_registry.tool_servers import Leaving, ToolRequest, ToolServer
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class BoundTool:
     ) -> CallToolResult | InputRequiredResult:
         about = {KEY: ask.key, **meta}
         if self.server.inside:
-            about[TENANT] = ask.tenant
+            about |= {TENANT: ask.tenant, DIRECT: ask.direct}
         request = ToolRequest(
             name,
             ask.arguments,

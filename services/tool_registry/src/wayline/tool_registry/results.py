@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KEY = "wayline/key"
 TENANT = "wayline/tenant"
 """Said to built-in tools only."""
+DIRECT = "wayline/direct"
+"""Said to built-in tools only: the call is of no job."""
 RECONCILE = "wayline/reconcile"
 COST = "wayline/cost_usd"
 CITATIONS = "wayline/citations"

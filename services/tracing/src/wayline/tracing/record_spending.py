@@ -27,16 +27,17 @@ class SpendingRecorder:
 
 def _row(tenant: str, entry: Spending) -> LedgerRow:
     bounds = entry.unsettled
+    tool = entry.model if entry.purpose == "tool" else None
     return LedgerRow(
         tenant=tenant,
         job_id=NO_JOB,
         attempt_id=clean(entry.attempt_id),
         seq=ONLY,
         step=0,
-        kind="aux",
+        kind="aux" if tool is None else "tool",
         provider=clean(entry.provider),
         model=clean(entry.model),
-        tool=None,
+        tool=None if tool is None else clean(tool),
         agent=NO_AGENT,
         user_id=None,
         session_id=None,
@@ -50,7 +51,7 @@ def _row(tenant: str, entry: Spending) -> LedgerRow:
         open=False,
         settled=bounds is None,
         at=entry.at,
-        purpose=entry.purpose,
+        purpose=entry.purpose if tool is None else None,
         saved_usd=None,
         lower_usd=bounds.lower_usd if bounds else None,
         upper_usd=bounds.upper_usd if bounds else None,

@@ -98,7 +98,7 @@ IDENTITIES = {
                 "signals.*.*",
                 "approvals.*.*",
                 "documents.index.*",
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve")),
+                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "reserve", "text")),
                 "retrieval.search.*",
                 *(f"agents.{verb}.*" for verb in ("get", "list", "put", "delete", "restore")),
                 *(f"tenants.{verb}.*" for verb in ("create", "get", "list", "disable", "enable")),
@@ -107,8 +107,10 @@ IDENTITIES = {
                 *(f"sessions.{verb}.*" for verb in ("list", "get", "delete")),
                 *(f"schedules.{verb}.*" for verb in SCHEDULE_VERBS),
                 *(f"settings.{verb}.*" for verb in ("get", "change")),
-                "tools.list.*",
                 *(f"mcp.{verb}.*" for verb in ("put", "list", "get", "delete", "enable")),
+                *(f"tools.{verb}.*" for verb in ("list", "call", "cancel")),
+                "budgets.charge.*",
+                "costs.record.*",
                 *(f"traces.{verb}.*" for verb in ("get", "steps")),
                 "jobs.list.*",
                 "costs.get.*",
@@ -201,7 +203,10 @@ IDENTITIES = {
                 f"{OWN_API}.STREAM.PURGE.OBJ_{UPLOADS}",
             ),
             answers=(
-                *(f"documents.{verb}.*" for verb in ("accept", "get", "list", "delete", "describe", "read", "reserve")),
+                *(
+                    f"documents.{verb}.*"
+                    for verb in ("accept", "get", "list", "delete", "describe", "read", "reserve", "text")
+                ),
                 "retrieval.search.*",
             ),
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from wayline.contracts.knowledge import AcceptDocument, Document, DocumentStatus
+from wayline.contracts.knowledge import PIECE_MAX_BYTES, AcceptDocument, Document, DocumentStatus, DocumentText
 from wayline.retrieval.adapters.queue import Queue
 from wayline.retrieval.decode_document import Decoded, Original
 from wayline.retrieval.documents import Chunk, Taken
@@ -17,6 +17,8 @@ from wayline.store import Connection, Record, Store
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+READ_PASSAGES_MAX = 200
+"""Passages in one piece of a document's text."""
 STORE_BATCH = 200
 """Chunks in one round trip to Postgres."""
 
@@ -51,6 +53,23 @@ class DocumentTable:
         """Return a document and how far it is; None: there is none."""
         row = await self._store.fetchrow(tenant, self._sql.get_document, tenant, document_id)
         return _document(row) if row else None
+
+    async def text(self, tenant: str, document_id: str, position: int) -> DocumentText | None:
+        """Return a document's text from a passage on, as much as fits a message; None: there is no such document."""
+        rows = await self._store.fetch(
+            tenant, self._sql.read_passages, tenant, document_id, position, READ_PASSAGES_MAX + 1
+        )
+        if not rows:
+            return None if await self.get(tenant, document_id) is None else DocumentText(text="")
+        pieces, size_bytes, following = list[str](), 0, None
+        for row in rows:
+            size_bytes += len(row["text"].encode()) + 1
+            if pieces and (size_bytes > PIECE_MAX_BYTES or len(pieces) == READ_PASSAGES_MAX):
+                following = row["position"]
+                break
+            pieces.append(row["text"])
+        # The next piece begins on a line of its own too.
+        return DocumentText(text="\n".join(pieces) + ("" if following is None else "\n"), next_position=following)
 
     async def page(
         self,

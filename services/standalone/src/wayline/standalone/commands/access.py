@@ -76,7 +76,7 @@ def create_key(
     name: Annotated[str, typer.Option(help="Whose or what it is for; jobs and signals say it.")],
     tenant: Annotated[str | None, typer.Option(help="Left out: the tenant of the key that you use.")] = None,
     scopes: Annotated[
-        str, typer.Option(metavar="SCOPES", help="Comma-separated: read, write, approve, admin, operator.")
+        str, typer.Option(metavar="SCOPES", help="Comma-separated: read, write, tools, approve, admin, operator.")
     ] = "read,write",
     expires: Annotated[
         str | None, typer.Option(metavar="WHEN", help="30d, 12h, or a date (UTC); left out: never.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wayline.contracts.mcp_servers import ServerSettings
-from wayline.contracts.tools import Effect
+from wayline.contracts.tools import BUILTIN, Effect
 from wayline.tool_registry.adapters.builtin_tools.calculator import calculator
 from wayline.tool_registry.adapters.builtin_tools.call_meta import call_meta
 from wayline.tool_registry.adapters.builtin_tools.date_calculate import date_calculate
@@ -15,7 +15,7 @@ from wayline.tool_registry.adapters.builtin_tools.search_knowledge import Search
 __all__ = ["SERVER", "Search", "builtin_server", "call_meta"]
 
 SERVER = ServerSettings(
-    name="builtin",
+    name=BUILTIN,
     url="inside:",
     trusted=True,
     effects=dict.fromkeys(("calculator", "date_calculate", "get_current_time", "search_knowledge"), Effect.READ),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from wayline.tool_registry.results import TENANT
+from wayline.tool_registry.results import DIRECT, TENANT
 
 _meta_of_call: ContextVar[Mapping[str, Any]] = ContextVar("what the registry says of the call under way")
 
@@ -25,3 +25,8 @@ def call_meta(meta: Mapping[str, Any]) -> Iterator[None]:
 def tenant_of_call() -> str:
     """Return the tenant whose job called the tool that is running."""
     return str(_meta_of_call.get()[TENANT])
+
+
+def is_direct_call() -> bool:
+    """Return whether the tool that is running was called outside of any job."""
+    return bool(_meta_of_call.get().get(DIRECT, False))

@@ -10,7 +10,7 @@ from pydantic import Field
 from wayline.contracts.chat import Citation
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.knowledge import COVERED, Filter, Hit, SearchKnowledge, SearchResult
-from wayline.tool_registry.adapters.builtin_tools.call_meta import tenant_of_call
+from wayline.tool_registry.adapters.builtin_tools.call_meta import is_direct_call, tenant_of_call
 from wayline.tool_registry.adapters.failures import AWAY
 from wayline.tool_registry.results import CITATIONS, COST
 
@@ -35,7 +35,8 @@ def search_knowledge_tool(search: Search) -> Callable[..., Awaitable[Any]]:
             query=query,
             top_k=top_k,
             filter=Filter(document_ids=tuple(document_ids or ())),
-            caller_pays=True,
+            # Of a job: its log reports what the search costs.
+            caller_pays=not is_direct_call(),
         )
         try:
             found = await search(request)

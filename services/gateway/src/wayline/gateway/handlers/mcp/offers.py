@@ -1,0 +1,130 @@
+"""The tools that a key may use over `/mcp`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+from mcp_types import Tool, ToolAnnotations
+
+from wayline.chassis import Bus
+from wayline.chassis.concurrency.single_flight import SingleFlight
+from wayline.contracts.agents import Agent, AgentList, ListAgents
+from wayline.contracts.tools import BUILTIN, Effect, ListTools, ToolDefinition, ToolList
+from wayline.gateway.handlers.mcp.results import EFFECT, UNTRUSTED
+from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, RUN_AGENT, WAIT_FOR_JOB, RunAgent, WaitForJob
+from wayline.gateway.keys import Caller
+
+FRESH_S: Final = 1.0
+"""How long a listing is believed: a newer client asks for it with every call."""
+TENANTS_MAX: Final = 1_000
+DESCRIPTION_MAX: Final = 200
+"""Of an agent, in characters."""
+AGENT_TOOLS: Final = frozenset({RUN_AGENT, WAIT_FOR_JOB})
+
+T = TypeVar("T")
+
+
+class Listing(Generic[T]):
+    """What a service lists for each tenant, asked at most once a second."""
+
+    def __init__(self, ask: Callable[[str], Coroutine[Any, Any, T]]) -> None:
+        self._ask = ask
+        self._known: dict[str, tuple[float, T]] = {}
+        self._asking = SingleFlight[str, T]()
+
+    async def of(self, tenant: str) -> T:
+        """Return a tenant's listing. Raises Retry while the service is away."""
+        until, known = self._known.get(tenant, (0.0, None))
+        if known is not None and time.monotonic() < until:
+            return known
+        listed = await self._asking.fetch(tenant, partial(self._ask, tenant))
+        if len(self._known) >= TENANTS_MAX:
+            self._known.clear()
+        self._known[tenant] = (time.monotonic() + FRESH_S, listed)
+        return listed
+
+
+class Offers:
+    """The tools of the registry and the agents, by tenant and scope."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._tools = Listing[ToolList](lambda tenant: bus.ask(ListTools(tenant=tenant), ToolList))
+        self._agents = Listing[AgentList](lambda tenant: bus.ask(ListAgents(tenant=tenant), AgentList))
+
+    async def listed(self, caller: Caller) -> list[Tool]:
+        """List the tools that a key may use, sorted by name."""
+        tools = (await self._tools.of(caller.tenant)).tools
+        offered = [_tool(tool) for tool in tools if is_offered(tool, caller) and not needs_approval(tool)]
+        if agents := (await self._agents.of(caller.tenant)).agents:
+            offered += _agent_tools(agents, caller)
+        return sorted(offered, key=lambda tool: tool.name)
+
+    async def find(self, caller: Caller, name: str) -> ToolDefinition | None:
+        """Find a tool of the registry that a key may use."""
+        tools = (await self._tools.of(caller.tenant)).tools
+        return next((tool for tool in tools if tool.name == name and is_offered(tool, caller)), None)
+
+
+def is_offered(tool: ToolDefinition, caller: Caller) -> bool:
+    """Return whether a key may call a tool: built-in ones with `read`, those of servers with `tools`.
+
+    What does more than read needs `write` as well.
+    """
+    if tool.name in AGENT_TOOLS:
+        return False
+    if tool.effect is not Effect.READ and "write" not in caller.scopes:
+        return False
+    return tool.server == BUILTIN or "tools" in caller.scopes
+
+
+def needs_approval(tool: ToolDefinition) -> bool:
+    """Return whether a person must approve a call of a tool, which only a job can wait for."""
+    return tool.ask == "always" or (tool.ask == "writes" and tool.effect is not Effect.READ)
+
+
+def _tool(tool: ToolDefinition) -> Tool:
+    reads = tool.effect is Effect.READ
+    meta: dict[str, Any] = {EFFECT: tool.effect.value}
+    if tool.untrusted:
+        meta[UNTRUSTED] = True
+    return Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema={"type": "object", **tool.input_schema},
+        annotations=ToolAnnotations(
+            read_only_hint=reads, idempotent_hint=None if reads else tool.effect is not Effect.ONCE
+        ),
+        _meta=meta,
+    )
+
+
+def _agent_tools(agents: tuple[Agent, ...], caller: Caller) -> list[Tool]:
+    wait = Tool(
+        name=WAIT_FOR_JOB,
+        title="Wait for a job",
+        description="Wait for a job that run_agent began and that had not ended, and return its answer.",
+        input_schema=WaitForJob.model_json_schema(),
+        output_schema=JOB_OUTCOME,
+        annotations=ToolAnnotations(read_only_hint=True),
+    )
+    if "write" not in caller.scopes:
+        return [wait]
+    schema = RunAgent.model_json_schema()
+    schema["properties"]["agent"]["enum"] = [agent.name for agent in agents]
+    described = [f"- {agent.name}: {text}" if (text := _one_line(agent)) else f"- {agent.name}" for agent in agents]
+    run = Tool(
+        name=RUN_AGENT,
+        title="Run an agent",
+        description="Give an agent a task and wait for its answer. The agents:\n" + "\n".join(described),
+        input_schema=schema,
+        output_schema=JOB_OUTCOME,
+        annotations=ToolAnnotations(read_only_hint=False, open_world_hint=True),
+    )
+    return [run, wait]
+
+
+def _one_line(agent: Agent) -> str:
+    return " ".join(agent.config.description.split())[:DESCRIPTION_MAX]

@@ -1,0 +1,42 @@
+"""A request of an MCP client, as the methods see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from wayline.gateway.errors import Forbidden
+from wayline.gateway.keys import Caller, Scope
+
+if TYPE_CHECKING:
+    from wayline.gateway.handlers.mcp.exchange import CallIds
+
+IDEMPOTENCY_KEY: Final = "wayline/key"
+"""In the `_meta` of a call: the same key again is the same call. The registry says it to the servers it calls."""
+KEY_MAX: Final = 500
+
+
+class TellProgress(Protocol):
+    """Tells the client how far its request is; does nothing where the client did not ask for that."""
+
+    async def __call__(self, progress: float, total: float | None = None, message: str | None = None) -> None: ...
+
+
+@dataclass(frozen=True)
+class McpRequest:
+    """Who asks, and how to answer."""
+
+    caller: Caller
+    ids: CallIds
+    """Of what the request begins."""
+    progress: TellProgress
+    traced_from: Mapping[str, str] | None
+    """The client's own trace: a link, never our parent."""
+    closes_to_cancel: bool
+    """A client without a session cancels a request by closing its answer; one with a session says so."""
+
+    def require(self, scope: Scope, *, to: str) -> None:
+        """Pass where the key has a scope. Raises Forbidden."""
+        if scope not in self.caller.scopes:
+            raise Forbidden(f"this API key lacks the scope {scope!r}, which is needed to {to}")

@@ -1,0 +1,54 @@
+"""Results of tools in the form of the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
+
+from wayline.contracts.errors import WaylineError
+from wayline.contracts.tools import ToolDefinition, ToolReply
+from wayline.store import PostgresUnavailable
+
+CITATIONS: Final = "wayline/citations"
+COST: Final = "wayline/cost_usd"
+ERROR: Final = "wayline/error"
+EFFECT: Final = "wayline/effect"
+UNTRUSTED: Final = "wayline/untrusted"
+"""Names in `_meta`. The first two are those that our registry reads in the results of servers."""
+
+
+def refusal(error: WaylineError) -> CallToolResult:
+    """Return an error as the result of a tool, for the model to read."""
+    if isinstance(error, PostgresUnavailable):
+        # Not its own words: they say where the database is.
+        return failure(f"the database is away: {error.why}; try again", code="unavailable")
+    return failure(str(error), code=error.code)
+
+
+def failure(message: str, *, code: str, **meta: Any) -> CallToolResult:
+    """Return the result of a call that did not succeed."""
+    return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True, _meta={ERROR: code, **meta})
+
+
+def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
+    """Return the registry's reply as the result of a tool."""
+    meta: dict[str, Any] = {EFFECT: reply.effect.value}
+    if tool.untrusted:
+        meta[UNTRUSTED] = True
+    if reply.cost_usd is not None:
+        meta[COST] = str(reply.cost_usd)
+    if reply.status == "unknown":
+        message = f"nobody knows whether this call of {tool.name} took effect: look before you call it again"
+        return failure(message, code="unknown", **meta)
+    if reply.error is not None:
+        return failure(reply.error.message, code=reply.error.code, **meta)
+    if reply.citations:
+        meta[CITATIONS] = [citation.model_dump(mode="json") for citation in reply.citations]
+    content: list[ContentBlock] = [TextContent(type="text", text=reply.content)]
+    content += [
+        ImageContent(type="image", data=image.content_base64, mime_type=image.media_type)
+        for image in reply.images
+        if image.content_base64
+    ]
+    return CallToolResult(content=content, _meta=meta)

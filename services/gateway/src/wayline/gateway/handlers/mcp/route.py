@@ -1,0 +1,74 @@
+"""`/mcp`: one JSON-RPC message a request, from a caller with an API key, to the MCP server of this process."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import orjson
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from wayline.gateway.errors import Forbidden
+from wayline.gateway.handlers.dependencies import LOCAL_NAMES, Gateway, GatewayDependency, Reader
+
+if TYPE_CHECKING:
+    from wayline.gateway.handlers.mcp.exchange import Exchanges
+
+router = APIRouter(tags=["mcp"])
+
+PARSE_ERROR = -32700
+"""Of JSON-RPC."""
+
+
+class McpDoor:
+    """The MCP server of this process, made when the first client comes: its library takes half a second to import."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._opening = asyncio.Lock()
+        self._exchanges: Exchanges | None = None
+
+    async def exchanges(self) -> Exchanges:
+        """Return what answers MCP messages."""
+        async with self._opening:
+            if self._exchanges is None:
+                # On a thread: other requests go on meanwhile.
+                await asyncio.to_thread(import_module, "wayline.gateway.handlers.mcp.server")
+                from wayline.gateway.handlers.mcp import exchange, server
+
+                self._exchanges = exchange.Exchanges(self._gateway, server.make_server(self._gateway))
+            return self._exchanges
+
+
+@router.post("/mcp", include_in_schema=False)
+async def mcp(request: Request, gateway: GatewayDependency, caller: Reader) -> Response:
+    """Answer one MCP message (docs/mcp.md); GET and DELETE are a 405: there is no stream and no session to end."""
+    _require_known_origin(request, gateway)
+    body = await request.body()
+    try:
+        message: Any = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        # Stricter than the library's reader: what it accepts beyond this could not be written again.
+        problem = {"code": PARSE_ERROR, "message": f"this is not JSON: {error}"}
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": problem}, status_code=400)
+    door: McpDoor = request.app.state.mcp
+    exchanges = await door.exchanges()
+    return await exchanges.answer(request, caller, body, message)
+
+
+def _require_known_origin(request: Request, gateway: Gateway) -> None:
+    """Refuse a web page that was not named: a page that rebinds its name to this address still says its own."""
+    origin = request.headers.get("origin")
+    if origin is None or origin in gateway.settings.mcp_origins:
+        return
+    try:
+        name = urlsplit(origin).hostname
+    except ValueError:
+        name = None
+    if name not in LOCAL_NAMES:
+        raise Forbidden(
+            f"origin {origin[:200]!r} may not use /mcp: name it in WAYLINE_GATEWAY_MCP_ORIGINS to serve web pages of it"
+        )

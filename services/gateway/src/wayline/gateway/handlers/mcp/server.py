@@ -1,0 +1,171 @@
+"""The MCP server: what each method of the protocol answers, for the tenant of the request's key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from mcp import MCPError
+from mcp.server import Server
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+)
+from opentelemetry import trace
+
+from wayline.contracts.errors import Bug, Retry, WaylineError
+from wayline.gateway.handlers.dependencies import Gateway
+from wayline.gateway.handlers.mcp.call_tool import ToolCalls
+from wayline.gateway.handlers.mcp.exchange import CallIds, session_of
+from wayline.gateway.handlers.mcp.offers import AGENT_TOOLS, Offers
+from wayline.gateway.handlers.mcp.requests import IDEMPOTENCY_KEY, KEY_MAX, McpRequest
+from wayline.gateway.handlers.mcp.resources import Resources
+from wayline.gateway.handlers.mcp.results import refusal
+from wayline.gateway.handlers.mcp.run_agent import AgentRuns
+from wayline.store import PostgresUnavailable
+from wayline.telemetry import names
+
+NAME = "wayline"
+INSTRUCTIONS = (
+    "Wayline runs AI agents as durable jobs. `run_agent` gives an agent a task and answers when it has ended; a job "
+    "that takes longer goes on, and `wait_for_job` fetches its answer. `search_knowledge` finds passages in the "
+    "tenant's documents. What a job did and cost is the resource job://{job_id}/trace."
+)
+
+# One is made for each message; its start and end are no news.
+logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
+
+
+def make_server(gateway: Gateway) -> Server[Any]:
+    """Return the server, which keeps nothing of a client between two messages."""
+    methods = Methods(gateway)
+    server = Server[Any](
+        NAME,
+        version=version("wayline-gateway"),
+        title="Wayline",
+        instructions=INSTRUCTIONS,
+        on_list_tools=methods.list_tools,
+        on_call_tool=methods.call_tool,
+        on_list_resources=methods.list_resources,
+        on_list_resource_templates=methods.list_resource_templates,
+        on_read_resource=methods.read_resource,
+    )
+    # In place of the library's own: that one makes the client's trace the parent of our spans.
+    server.middleware = [described]
+    return server
+
+
+class Methods:
+    """One coroutine for each method."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._offers = Offers(gateway.bus)
+        self._tools = ToolCalls(gateway)
+        self._agents = AgentRuns(gateway)
+        self._resources = Resources(gateway)
+
+    async def list_tools(self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
+        """List the tools that the key may use."""
+        request = as_request(ctx)
+        return ListToolsResult(tools=await self._offers.listed(request.caller))
+
+    async def call_tool(self, ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        """Call a tool, or run an agent. What goes wrong is the tool's result, so that a model can read it."""
+        request = as_request(ctx)
+        arguments = params.arguments or {}
+        try:
+            if params.name in AGENT_TOOLS:
+                return await self._agents.call(request, params.name, arguments)
+            offer = await self._offers.find(request.caller, params.name)
+            if offer is None:
+                raise MCPError(
+                    INVALID_PARAMS, f"no tool is called {params.name!r} here: tools/list names those there are"
+                )
+            return await self._tools.call(request, offer, arguments)
+        except WaylineError as error:
+            if isinstance(error, Bug):
+                raise
+            return refusal(error)
+
+    async def list_resources(
+        self, ctx: ServerRequestContext[Any], params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        """List the tenant's documents, page by page."""
+        return await self._resources.listed(as_request(ctx), params.cursor if params else None)
+
+    async def list_resource_templates(
+        self, ctx: ServerRequestContext[Any], _: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """List the kinds of resources."""
+        return self._resources.templates()
+
+    async def read_resource(
+        self, ctx: ServerRequestContext[Any], params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        """Read a resource by its URI."""
+        return await self._resources.read(as_request(ctx), params.uri)
+
+
+async def described(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """Say on the request's span what is asked; an error of ours becomes one of the protocol, without its traceback."""
+    span = trace.get_current_span()
+    if not span.is_recording():
+        # A notification is answered before it is handled.
+        span = trace.INVALID_SPAN
+    span.set_attribute(names.MCP_METHOD, ctx.method)
+    span.set_attribute(names.MCP_PROTOCOL, ctx.protocol_version)
+    if ctx.method == "tools/call" and isinstance(name := (ctx.params or {}).get("name"), str):
+        span.set_attribute(names.GEN_AI_TOOL_NAME, name[:128])
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        span.set_attribute(names.ERROR_TYPE, str(error.code))
+        raise
+    except PostgresUnavailable as error:
+        span.set_attribute(names.ERROR_TYPE, error.code)
+        # Not its own words: they say where the database is.
+        raise MCPError(INTERNAL_ERROR, f"the database is away: {error.why}; try again") from error
+    except WaylineError as error:
+        span.set_attribute(names.ERROR_TYPE, error.code)
+        raise MCPError(_code(error), str(error), error.problem().model_dump(exclude_none=True)) from error
+
+
+def _code(error: WaylineError) -> int:
+    return INTERNAL_ERROR if isinstance(error, Retry | Bug) else INVALID_PARAMS
+
+
+def as_request(ctx: ServerRequestContext[Any]) -> McpRequest:
+    """Return what the methods need to know of a request."""
+    http = ctx.request
+    assert http is not None, "this server is reached over HTTP only"
+    caller, session = http.state.identity, session_of(http)
+    key = _key(ctx.meta)
+    by_key = CallIds.of_key(caller.tenant, key) if key is not None else None
+    by_request = CallIds.of_request(caller.tenant, session, ctx.request_id)
+    return McpRequest(
+        caller=caller,
+        ids=by_key or by_request or CallIds.fresh(),
+        progress=ctx.session.report_progress,
+        traced_from=http.state.caller,
+        closes_to_cancel=by_request is None,
+    )
+
+
+def _key(meta: Mapping[str, Any] | None) -> str | None:
+    key = (meta or {}).get(IDEMPOTENCY_KEY)
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 0 < len(key) <= KEY_MAX:
+        raise MCPError(INVALID_PARAMS, f"_meta {IDEMPOTENCY_KEY!r} is a text of at most {KEY_MAX} characters")
+    return key

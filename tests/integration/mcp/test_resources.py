@@ -1,0 +1,96 @@
+"""Resources over `/mcp`: documents, and what jobs did."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from mcp import MCPError
+
+from wayline.contracts.errors import Refused
+from wayline.contracts.knowledge import DocumentText, ReadDocument
+from wayline.testkit import Platform, until
+
+from ..jobs.conftest import index_document
+from .conftest import open_door
+
+LINE = "High water follows the moon by fifty minutes a day, number {n}."
+TEXT = "\n\n".join(LINE.format(n=n) for n in range(6_000))
+
+
+async def test_a_documents_text_is_listed_and_read_whole(platform: Platform):
+    door = await open_door(platform, "retrieval")
+    await index_document(platform, "tides / 1", "tides.md", TEXT)
+
+    async with door.client() as client:
+        [listed] = (await client.list_resources()).resources
+        [read] = (await client.read_resource(listed.uri)).contents
+
+    assert (listed.uri, listed.name) == ("document://tides%20%2F%201", "tides.md")
+    assert read.text.split() == TEXT.split()
+    assert read.mime_type == "text/plain"
+
+
+async def test_a_piece_of_text_fits_a_message_and_names_the_next(platform: Platform):
+    await platform.start("retrieval")
+    await index_document(platform, "tides", "tides.md", TEXT)
+
+    first = await platform.bus.ask(ReadDocument(tenant="default", document_id="tides"), DocumentText)
+    with pytest.raises(Refused, match="document 'moon'"):
+        await platform.bus.ask(ReadDocument(tenant="default", document_id="moon"), DocumentText)
+    with pytest.raises(Refused, match="document 'tides'"):
+        await platform.bus.ask(ReadDocument(tenant="acme", document_id="tides"), DocumentText)
+    past = ReadDocument(tenant="default", document_id="tides", position=100_000)
+
+    assert first.next_position is not None
+    assert len(first.text.encode()) <= 180_000
+    assert await platform.bus.ask(past, DocumentText) == DocumentText(text="")
+
+
+async def test_documents_are_listed_page_by_page(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+    door = await open_door(platform, "retrieval")
+    for name in ("a", "b", "c"):
+        await index_document(platform, name, f"{name}.md", "text")
+
+    async with door.client() as client:
+        await client.list_resource_templates()
+        monkeypatch.setattr("wayline.gateway.handlers.mcp.resources.PAGE", 2)
+        first = await client.list_resources()
+        second = await client.list_resources(cursor=first.next_cursor)
+
+    assert [one.name for one in first.resources + second.resources] == ["c.md", "b.md", "a.md"]
+    assert second.next_cursor is None
+
+
+async def test_a_jobs_trace_and_result_are_read_by_its_id(platform: Platform):
+    door = await open_door(platform, "executor", "retrieval", "tracing")
+
+    async with door.client() as client:
+        answered = await client.call_tool("run_agent", {"agent": "assistant", "input": "When is high water?"})
+        job_id = answered.structured_content["job_id"]
+
+        async def projected() -> bool:
+            try:
+                await client.read_resource(f"job://{job_id}/trace")
+            except MCPError:
+                return False
+            return True
+
+        await until(projected, why="tracing has read the job's log")
+        [trace] = (await client.read_resource(f"job://{job_id}/trace")).contents
+        [result] = (await client.read_resource(f"job://{job_id}/result")).contents
+
+    assert orjson.loads(trace.text)["root"]["name"].startswith("invoke_agent")
+    said = orjson.loads(result.text)
+    assert (said["job_id"], said["status"]) == (job_id, "completed")
+    assert said["answer"] == answered.structured_content["answer"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_what_is_not_there_is_an_error_of_the_protocol(platform: Platform, mode: str):
+    door = await open_door(platform, "retrieval", "tracing")
+
+    async with door.client(mode=mode) as client:
+        for uri in ("document://none", "job://none/trace", "job://none/result", "job://none", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="there is no resource") as caught:
+                await client.read_resource(uri)
+            assert (caught.value.code, caught.value.data) == (-32602, {"uri": uri})

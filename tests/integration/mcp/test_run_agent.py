@@ -1,0 +1,190 @@
+"""`run_agent` over `/mcp`: a job as one tool call."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from wayline.contracts.jobs import Status
+from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator import Say as Scripted
+from wayline.simulator import rounds
+from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.testkit import Platform, until
+from wayline.testkit.effects_server import EffectsServer
+
+from ..jobs.conftest import chatting, until_listed, with_tools
+from ..jobs.four_models import CLAUDE, endpoints
+from .conftest import Door, open_door
+
+MODEL = "chat/gemini-3.5-flash-lite"
+TIME = ("get_current_time", {"timezone": "Europe/Zurich"})
+
+
+async def with_helper(platform: Platform, chat: ChatServer, **gateway: Any) -> Door:
+    """Start the platform with an agent `helper` that a scripted model plays."""
+    door = await open_door(platform, "executor", executor=chatting(chat), **gateway)
+    await platform.put_agent("helper", model=MODEL)
+    return door
+
+
+async def run(client: Client, text: str = "go", **more: Any) -> Any:
+    return await client.call_tool("run_agent", {"agent": "helper", "input": text, **more})
+
+
+async def test_an_agent_answers_with_its_cost_and_its_job(platform: Platform):
+    where = endpoints(await platform.simulate(rounds(Scripted(text="first"))))
+    door = await open_door(platform, "executor", router=RouterSettings(**where), executor=ExecutorSettings(**where))
+    await platform.put_agent("helper", model=CLAUDE)
+
+    async with door.client() as client:
+        await client.list_tools()
+        answered = await run(client, session_id="s-1")
+
+    said = answered.structured_content
+    job = await platform.wait_for(said["job_id"])
+    assert (said["status"], said["answer"], said["agent"]) == ("completed", "first", "helper")
+    assert (said["session_id"], said["trace"]) == ("s-1", f"job://{job.job_id}/trace")
+    assert Decimal(said["cost_usd"]) == job.cost_usd > 0
+    assert (answered.content[0].text, answered.is_error) == ("first", False)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_progress_is_told_to_a_client_that_asks(platform: Platform, mode: str):
+    told: list[tuple[float, str | None]] = []
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message))
+
+    async with ChatServer(turns(Say(tools=(TIME,)), Say(text="noon"))) as chat:
+        door = await with_helper(platform, chat)
+        async with door.client(mode=mode) as client:
+            asked = {"agent": "helper", "input": "what time is it?"}
+            answer = await client.call_tool("run_agent", asked, progress_callback=tell)
+
+    assert answer.content[0].text == "noon"
+    assert [progress for progress, _ in told] == list(range(1, len(told) + 1))
+    messages = [message for _, message in told]
+    assert messages[0] == "Reading the task"
+    assert {"Thinking about the next step (step 1 of 5)", "Writing the answer (step 2 of 5)"} <= set(messages)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_that_cancels_cancels_its_job(platform: Platform, mode: str):
+    async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
+        door = await with_helper(platform, chat)
+        async with door.client(mode=mode) as client:
+            running = asyncio.create_task(run(client))
+            await until(lambda: bool(chat.calls), why="the model was asked")
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            job = await platform.wait_for(job_of(chat))
+
+    assert (job.status, job.reason) == (Status.CANCELLED, None)
+
+
+async def test_a_job_that_takes_longer_is_waited_for_again(platform: Platform):
+    go_on = asyncio.Event()
+    async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
+        door = await with_helper(platform, chat, mcp_wait_max_s=0.2)
+        async with door.client() as client:
+            running = await run(client)
+            job_id = running.structured_content["job_id"]
+            still = await client.call_tool("wait_for_job", {"job_id": job_id})
+            go_on.set()
+            await platform.wait_for(job_id)
+            ended = await client.call_tool("wait_for_job", {"job_id": job_id})
+
+    assert [one.structured_content["status"] for one in (running, still, ended)] == ["running", "running", "completed"]
+    assert "call wait_for_job" in running.content[0].text
+    assert ended.content[0].text == "one two"
+
+
+async def test_a_stopping_gateway_lets_the_job_go_on(platform: Platform):
+    go_on = asyncio.Event()
+    async with ChatServer(lambda _: Say(text="one two", hold=go_on)) as chat:
+        door = await with_helper(platform, chat)
+        async with door.client() as client:
+            running = asyncio.create_task(run(client))
+            await until(lambda: bool(chat.calls), why="the model was asked")
+            await platform.stop("gateway", 5)
+            answer = await running
+        go_on.set()
+        job = await platform.wait_for(job_of(chat))
+
+    assert answer.structured_content["status"] == "running"
+    assert job.status is Status.COMPLETED
+
+
+async def test_a_job_that_waits_for_a_person_says_so(platform: Platform, effects: EffectsServer):
+    await effects.start()
+    script = turns(Say(tools=(("effects__pay_once", {"amount": 1}),)), Say(text="paid"))
+    async with ChatServer(script) as chat:
+        registry = with_tools(effects.settings(ask="always"))
+        door = await open_door(platform, "executor", executor=chatting(chat), registry=registry)
+        await until_listed(platform, "effects__pay_once")
+        await platform.put_agent("helper", model=MODEL)
+        async with door.client() as client:
+            waiting = await run(client)
+            said = waiting.structured_content
+            [asked] = (await platform.wait_until_parked(said["job_id"])).tools.pending
+            await platform.decide(said["job_id"], asked.approval_id)
+            await platform.wait_for(said["job_id"])
+            ended = await client.call_tool("wait_for_job", {"job_id": said["job_id"]})
+
+    assert (said["status"], said["waiting_for"], waiting.is_error) == ("parked", "approval", False)
+    assert "waits for a person" in waiting.content[0].text
+    assert ended.content[0].text == "paid"
+
+
+async def test_a_failed_job_is_an_error_with_its_reason(platform: Platform):
+    async with ChatServer(lambda _: Say(status=401)) as chat:
+        door = await with_helper(platform, chat)
+        async with door.client() as client:
+            failed = await run(client)
+
+    assert (failed.is_error, failed.structured_content["status"]) == (True, "failed")
+    assert failed.structured_content["reason"] in failed.content[0].text
+
+
+async def test_the_same_key_again_is_the_same_job(platform: Platform):
+    async with ChatServer(lambda _: Say(text="done")) as chat:
+        door = await with_helper(platform, chat)
+        async with door.client() as client:
+            arguments = {"agent": "helper", "input": "go"}
+            first = await client.call_tool("run_agent", arguments, meta={"wayline/key": "k"})
+            again = await client.call_tool("run_agent", arguments, meta={"wayline/key": "k"})
+            other = await client.call_tool("run_agent", {**arguments, "input": "no"}, meta={"wayline/key": "k"})
+
+    assert first.structured_content == again.structured_content
+    assert len(chat.calls) == 1
+    assert (other.is_error, other.meta["wayline/error"]) == (True, "job_id_conflict")
+
+
+async def test_what_cannot_run_is_refused_before_it_is_on_the_bus(platform: Platform):
+    door = await open_door(platform)
+
+    async with door.client() as client:
+        unknown = await client.call_tool("run_agent", {"agent": "nobody", "input": "go"})
+        incomplete = await client.call_tool("run_agent", {"agent": "assistant"})
+        nowhere = await client.call_tool("wait_for_job", {"job_id": "none"})
+    async with door.client(await door.key("read")) as reader:
+        forbidden = await reader.call_tool("run_agent", {"agent": "assistant", "input": "go"})
+
+    refused = [unknown, incomplete, nowhere, forbidden]
+    assert [one.is_error for one in refused] == [True] * 4
+    codes = [one.meta["wayline/error"] for one in refused]
+    assert codes == ["unknown_agent", "invalid_arguments", "not_found", "forbidden"]
+    assert "input: Field required" in incomplete.content[0].text
+    assert await platform.count("SUBMIT") == 0
+
+
+def job_of(chat: ChatServer) -> str:
+    """Return the job for which the model was asked first."""
+    return chat.calls[0][0].split("/")[1]
