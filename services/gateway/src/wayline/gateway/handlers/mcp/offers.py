@@ -12,9 +12,9 @@ from mcp_types import Tool, ToolAnnotations
 from wayline.chassis import Bus
 from wayline.chassis.concurrency.single_flight import SingleFlight
 from wayline.contracts.agents import Agent, AgentList, ListAgents
-from wayline.contracts.tools import BUILTIN, Effect, ListTools, ToolDefinition, ToolList
+from wayline.contracts.tools import BUILTIN, RUN_AGENT, Effect, ListTools, ToolDefinition, ToolList
 from wayline.gateway.handlers.mcp.results import EFFECT, UNTRUSTED
-from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, RUN_AGENT, WAIT_FOR_JOB, RunAgent, WaitForJob
+from wayline.gateway.handlers.mcp.run_agent import JOB_OUTCOME, WAIT_FOR_JOB, RunAgent, WaitForJob
 from wayline.gateway.keys import Caller
 
 FRESH_S: Final = 1.0

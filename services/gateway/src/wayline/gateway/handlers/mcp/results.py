@@ -41,6 +41,12 @@ def result_of(reply: ToolReply, tool: ToolDefinition) -> CallToolResult:
     if reply.status == "unknown":
         message = f"nobody knows whether this call of {tool.name} took effect: look before you call it again"
         return failure(message, code="unknown", **meta)
+    if reply.input is not None:
+        message = (
+            f"{tool.name} asks a person something, which only a job can wait for: "
+            "have an agent that may use it do this, with run_agent"
+        )
+        return failure(message, code="needs_input", **meta)
     if reply.error is not None:
         return failure(reply.error.message, code=reply.error.code, **meta)
     if reply.citations:

@@ -26,7 +26,6 @@ from wayline.gateway.handlers.submit_job import submit
 from wayline.gateway.shapes import ONE_LINE, Label
 from wayline.journal import fold, follow, view, with_progress
 
-RUN_AGENT: Final = "run_agent"
 WAIT_FOR_JOB: Final = "wait_for_job"
 FOR_A_PERSON: Final = frozenset({"needs_decision", "approval", "budget"})
 """What a job may wait for that no patience brings about."""
