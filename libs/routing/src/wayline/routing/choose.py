@@ -17,6 +17,7 @@ from wayline.routing.estimate import expected, first_call, least_call, span
 from wayline.routing.policy import Policy
 from wayline.routing.routing_input import RoutingInput
 from wayline.routing.slots import SLOTS, Slots, card_of, fallbacks_of, first_fit, slots_of
+from wayline.routing.step_limit import Level, adapted
 
 
 def choose_route(
@@ -80,10 +81,16 @@ def choose_again(job: SubmitJob, routed: JobRouted, *, policy: Policy, task_type
     return _from_slots(replace(inputs, classified=task_type), slots, classifier=None)
 
 
-def choose_limits(options: JobOptions, config: AgentConfig) -> Limits:
-    """Return what bounds the job: its own options where it has them, else its agent's configuration."""
+def choose_limits(options: JobOptions, config: AgentConfig, *, steps_level: Level | None = None) -> Limits:
+    """Return what bounds the job: its own options where it has them, else its agent's configuration.
+
+    `steps_level`: the complexity that its step limit follows; None: none.
+    """
+    cap = options.max_steps or config.max_steps
     return Limits(
-        max_steps=options.max_steps or config.max_steps,
+        max_steps=adapted(cap, steps_level),
+        steps_cap=None if steps_level is None else cap,
+        steps_level=steps_level,
         max_seconds=options.max_seconds or config.max_seconds,
         max_output_tokens=options.max_output_tokens or config.max_output_tokens,
         budget_usd=options.budget_usd,

@@ -22,6 +22,7 @@ from wayline.llm.output_room import room_needed, room_within
 from wayline.llm.prices import cost, is_known, worst
 from wayline.llm.thinking import output_max, thinking_budget, thinking_room
 from wayline.llm.tokens import estimate, most
+from wayline.routing.step_limit import adapted
 from wayline.routing.styles import system_prompt
 
 Level = Literal["simple", "moderate", "complex"]
@@ -99,15 +100,19 @@ def shape_of(
     config: AgentConfig,
     *,
     level: Level = "moderate",
+    steps_level: Level | None = None,
     kept_tokens: int = 0,
     cap_usd: Decimal | None = None,
     attachments: Sequence[Attachment] = (),
     observed: Sequence[Observed] = (),
     tools: ToolsObserved | None = None,
 ) -> Shape:
-    """Return the size of a job; `kept_tokens` are those of a prefix that its session has had counted."""
+    """Return the size of a job; `kept_tokens` are those of a prefix that its session has had counted.
+
+    `steps_level`: the complexity that its step limit follows; None: none.
+    """
     options, has_tools, parts = job.options, bool(config.tools), (*config.pinned, *job.parts())
-    steps_max = options.max_steps or config.max_steps
+    steps_max = adapted(options.max_steps or config.max_steps, steps_level)
     output_max = options.max_output_tokens or config.max_output_tokens
     return Shape(
         prompt_tokens=first_prompt(parts, config, attachments, prefix_tokens=kept_tokens, tools=tools),

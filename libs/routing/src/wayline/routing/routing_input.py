@@ -14,6 +14,7 @@ from wayline.llm import media
 from wayline.routing.estimate import Level, Shape, shape_of
 from wayline.routing.policy import Policy, current_policy
 from wayline.routing.slots import Needs, needs_of
+from wayline.routing.step_limit import adapts
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,18 @@ class RoutingInput:
         """Return what type of task it is, by the first who says so; None: nobody does."""
         return self.job.options.task_type or self.config.task_type or self.classified
 
+    @property
+    def steps_level(self) -> Level | None:
+        """Return the complexity that the job's step limit follows; None: it follows none."""
+        return self.policy.assess(self.last_text).level if adapts(self.job, self.config) else None
+
     def shape(self, level: Level = "moderate") -> Shape:
         """Return how large the job's calls are expected to be."""
         return shape_of(
             self.job,
             self.config,
             level=level,
+            steps_level=self.steps_level,
             kept_tokens=self.kept_tokens,
             cap_usd=self.own_usd,
             attachments=self.attachments,

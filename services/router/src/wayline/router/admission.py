@@ -293,7 +293,7 @@ def routed(
     seconds_max: float = SECONDS_MAX,
 ) -> JobRouted:
     """Return what was decided, with all that a backtest needs to decide it again."""
-    limits = choose_limits(first.job.options, admitted.agent.config)
+    limits = choose_limits(first.job.options, admitted.agent.config, steps_level=inputs.steps_level)
     limits = limits.model_copy(update={"max_seconds": min(limits.max_seconds, seconds_max)})
     return JobRouted(
         job_id=first.job_id,

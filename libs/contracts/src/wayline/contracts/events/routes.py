@@ -22,6 +22,12 @@ class Limits(Frozen):
     max_seconds: float
     max_output_tokens: int
     budget_usd: Usd | None = None
+    steps_cap: int | None = Field(
+        default=None, description="Of which `max_steps` is the share for its complexity; None: it is the cap itself."
+    )
+    steps_level: Literal["simple", "moderate", "complex"] | None = Field(
+        default=None, description="The complexity that its step limit follows; None: none."
+    )
 
 
 class Observed(Frozen):

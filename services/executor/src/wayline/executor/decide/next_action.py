@@ -223,8 +223,10 @@ def end_at_step_limit(job: Job) -> Action | None:
     """End a job that has used all its steps."""
     if _more_steps(job):
         return None
-    assert job.routing.limits is not None
-    return cut_short(job, f"the job's {job.routing.limits.max_steps} steps are used up", "step_limit")
+    limits = job.routing.limits
+    assert limits is not None
+    share = f", a {limits.steps_level} job's share of {limits.steps_cap}," if limits.steps_level else ""
+    return cut_short(job, f"the job's {limits.max_steps} steps{share} are used up", "step_limit")
 
 
 def escalate_weak_step(job: Job) -> Action | None:

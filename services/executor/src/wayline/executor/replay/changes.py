@@ -49,7 +49,9 @@ def with_config(events: Sequence[e.Event], config: AgentConfig) -> list[e.Event]
     def changed(event: e.Event) -> e.Event:
         if not isinstance(event, e.JobRouted):
             return event
-        limits = choose_limits(options, config).model_copy(update={"budget_usd": event.limits.budget_usd})
+        level = event.limits.steps_level if config.adapt_steps else None
+        limits = choose_limits(options, config, steps_level=level)
+        limits = limits.model_copy(update={"budget_usd": event.limits.budget_usd})
         return event.model_copy(update={"config": config, "limits": limits})
 
     return [changed(event) for event in events]
