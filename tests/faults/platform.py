@@ -71,6 +71,8 @@ class FaultPlatform(Platform):
     tracing_port: int = 0
     served: tuple[str, ...] = ()
     """The services that run in a test of random kills."""
+    helper: Say = Say("In short: all is well.")
+    """What is answered to a call beside the conversation that asks for a summary."""
     kills: int = 0
     """Executors that a model has killed."""
     records_seen: int = 0
@@ -87,8 +89,11 @@ class FaultPlatform(Platform):
     def script(self, body: dict[str, Any]) -> Say:
         """The model: a job's own input says what is answered to it, turn by turn."""
         asked = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        text = asked if isinstance(asked, str) else asked[0]["text"]
+        if text.startswith("The task:"):
+            return self.helper
         # What a model is told beside the user's words follows them, in paragraphs of its own.
-        plan = json.loads((asked if isinstance(asked, str) else asked[0]["text"]).split("\n\n")[0])
+        plan = json.loads(text.split("\n\n")[0])
         turn = plan[min(sum(message["role"] == "assistant" for message in body["messages"]), len(plan) - 1)]
         held = None
         if "hold" in turn and turn["hold"] not in self.holds:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wayline.contracts import events as e
+from wayline.executor.replay import replay
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say as Answer
@@ -144,6 +145,29 @@ async def test_a_switch_that_is_off_takes_its_tools_away(platform: Platform):
     [answered] = await platform.events_of("on", e.ToolCompleted)
     assert refused.error is not None
     assert (refused.error.code, answered.content) == ("unknown_tool", "found tides")
+
+
+async def test_an_adapted_step_limit_is_recorded_and_replays(platform: Platform):
+    def script(body: dict[str, Any]) -> Say:
+        # Other arguments at each step: the same call again and again is taken for a loop.
+        step = sum(message["role"] == "assistant" for message in body["messages"])
+        return Say(text="So far.", tools=(("get_current_time", {"timezone": f"Etc/GMT+{step}"}),))
+
+    async with ChatServer(script) as chat:
+        await platform.start("router", "tool_registry", "executor", "gateway", executor=chatting(chat))
+        http = await platform.http()
+        await change(http, max_steps=10, adapt_steps=True)
+        await platform.put_agent("worker", **PLAIN)
+        await platform.submit("j1", "hello", agent="worker", model=MODEL)
+        job = await platform.wait_for("j1")
+        told = (await http.get("/v1/jobs/j1/events?progress=true")).text
+
+    limits = (await routed(platform, "j1")).limits
+    assert (limits.max_steps, limits.steps_cap, limits.steps_level) == (4, 10, "simple")
+    assert (job.steps, job.partial) == (4, True)
+    assert job.reason == "the job's 4 steps, a simple job's share of 10, are used up"
+    assert '"of":4' in told
+    assert replay(await platform.events("j1")).divergence is None
 
 
 @pytest.mark.parametrize("shown", [False, True])

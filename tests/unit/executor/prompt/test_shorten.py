@@ -30,7 +30,7 @@ def tokens(text: str) -> int:
 
 
 def short(content: str, tokens_max: int = 500) -> str | None:
-    return condense(content, tokens_max=tokens_max, step=3, call="2")
+    return condense(content, tokens_max=tokens_max, how='recall_details {"step": 3, "call": "2"}')
 
 
 def body(text: str) -> str:

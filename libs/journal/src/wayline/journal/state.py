@@ -205,6 +205,8 @@ class Tools(NamedTuple):
     """Calls by name and arguments, and how often each brought the same result."""
     ran: tuple[str, ...] = ()
     """The required tools that ran."""
+    shortened: tuple[str, ...] = ()
+    """Calls of the last step whose results are shown in a shorter form, and for which no summary was asked yet."""
     sent_back: bool = False
     """Whether an answer was sent back because required tools had not run: once."""
 

@@ -50,6 +50,7 @@ PERFORM: dict[type[a.Action], Callable[[JobRun, Any], Awaitable[Outcome]]] = {
     a.NoteLost: note_lost,
     a.Classify: auxiliary_call.classify,
     a.Compact: auxiliary_call.compact,
+    a.Summarize: auxiliary_call.summarize,
     a.Reroute: model_call.reroute,
     a.Correct: model_call.correct,
     a.RunTools: tool_calls.run_tools,

@@ -5,7 +5,7 @@ Add a type when something true is missing; never give one a second meaning.
 """
 
 from wayline.contracts.events.code import CodeCall, CodeCompleted, CodeSuspended
-from wayline.contracts.events.context import ContextCompacted, ContextInjected
+from wayline.contracts.events.context import ContextCompacted, ContextInjected, ResultSummarized
 from wayline.contracts.events.event import Event, SpanRef
 from wayline.contracts.events.life import (
     BudgetRaised,
@@ -110,6 +110,7 @@ __all__ = [
     "ModelRequested",
     "Observed",
     "Purpose",
+    "ResultSummarized",
     "Segment",
     "SessionCall",
     "SessionContinued",

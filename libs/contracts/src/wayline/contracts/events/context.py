@@ -26,3 +26,12 @@ class ContextCompacted(Event):
     type: Literal["context.compacted"] = "context.compacted"
     note: NoteMessage
     kept: int = Field(ge=0, description="Messages at the end that stay as they are.")
+
+
+class ResultSummarized(Event):
+    """A helper model's summary took the place of a long tool result, before any prompt held it."""
+
+    type: Literal["result.summarized"] = "result.summarized"
+    step: int
+    call: str
+    content: str = Field(description="What the model is shown; the whole result is in the call's `tool.completed`.")

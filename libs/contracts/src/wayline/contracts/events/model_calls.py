@@ -113,7 +113,7 @@ class ModelFailed(Event):
     duration_ms: float = 0
 
 
-Purpose = Literal["classification", "compaction", "title", "embedding", "rerank", "image"]
+Purpose = Literal["classification", "compaction", "summary", "title", "embedding", "rerank", "image"]
 """What an auxiliary call is for."""
 
 
@@ -122,6 +122,7 @@ class AuxiliaryRequested(Event):
 
     type: Literal["aux.requested"] = "aux.requested"
     purpose: Purpose
+    about: str | None = Field(default=None, description="The tool call that it is about, as `step/call`.")
     attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
     provider: str
     model: str
@@ -136,6 +137,7 @@ class AuxiliaryFailed(Event):
 
     type: Literal["aux.failed"] = "aux.failed"
     purpose: Purpose
+    about: str | None = Field(default=None, description="The tool call that it is about, as `step/call`.")
     attempt_id: str
     error: Failure
     usage: Usage | None = Field(default=None, description="None: the provider's final count never arrived.")
@@ -149,6 +151,7 @@ class AuxiliaryCompleted(Event):
 
     type: Literal["aux.completed"] = "aux.completed"
     purpose: Purpose
+    about: str | None = Field(default=None, description="The tool call that it is about, as `step/call`.")
     attempt_id: str = Field(description="Unique in the job, and sent to the provider as a header.")
     provider: str
     model: str

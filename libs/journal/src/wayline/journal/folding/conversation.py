@@ -86,6 +86,19 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
     return {"history": (), "attachments": (*job.conversation.attachments, *before)}
 
 
+def _summarized(job: Job, event: e.ResultSummarized) -> Changes:
+    messages = list(job.conversation.messages)
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if isinstance(message, AssistantMessage):
+            # The call's result is in an earlier step, which prompts have held: it stays as it is.
+            return {}
+        if isinstance(message, ToolMessage) and message.call == event.call:
+            messages[at] = message.model_copy(update={"content": event.content})
+            return {"messages": tuple(messages)}
+    return {}
+
+
 def unbound(message: ChatMessage) -> ChatMessage:
     """Return a message without its provider's blocks, which are bound to what stood before it."""
     verbatim = isinstance(message, AssistantMessage) and message.verbatim is not None
@@ -124,6 +137,7 @@ CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.AuxiliaryFailed: _aux_ended,
     e.ContextInjected: _injected,
     e.ContextCompacted: _compacted,
+    e.ResultSummarized: _summarized,
     e.SessionContinued: _continued,
     e.SessionSteered: _steered,
     e.ToolCompleted: _tool_completed,

@@ -28,8 +28,18 @@ def _rerouted(job: Job, _: e.JobRerouted) -> Changes:
     return {"misread": 0}
 
 
-def _offered(job: Job, event: e.ModelRequested) -> Changes:
-    return {} if event.tools is None else {"offered": event.tools}
+def _model_requested(job: Job, event: e.ModelRequested) -> Changes:
+    offered: Changes = {} if event.tools is None else {"offered": event.tools}
+    # What a prompt has held is never another one later.
+    return offered | {"shortened": ()} if job.tools.shortened else offered
+
+
+def _aux_asked(job: Job, event: e.AuxiliaryRequested | e.AuxiliaryFailed) -> Changes:
+    """Note that a summary was asked for, or could not be: it is asked for once."""
+    if event.purpose != "summary" or event.about is None:
+        return {}
+    call = event.about.rpartition("/")[2]
+    return {"shortened": tuple(other for other in job.tools.shortened if other != call)}
 
 
 def _asked(job: Job, event: e.ModelCompleted) -> Changes:
@@ -87,11 +97,18 @@ def _completed(job: Job, event: e.ToolCompleted) -> Changes:
         | _counted(job, event)
         | _ran(job, event)
         | _tainted(job, event)
+        | _shortened(job, event)
     )
     if not calls or not all(call.done for call in calls):
         return changes
     misread = all(call.done and call.done.error and call.done.error.code in _MISREAD for call in calls)
     return changes | {"calls": (), "misread": job.tools.misread + 1 if misread else 0}
+
+
+def _shortened(job: Job, event: e.ToolCompleted) -> Changes:
+    """Note a result of which the model is shown less than all."""
+    short = event.full is not None and event.error is None
+    return {"shortened": (*job.tools.shortened, event.call)} if short else {}
 
 
 def _counted(job: Job, event: e.ToolCompleted) -> Changes:
@@ -145,7 +162,9 @@ def _decided_by(event: e.DecisionMade, call: Call) -> Call:
 CHANGES: dict[type[e.Event], Callable[[Job, Any], Changes]] = {
     e.JobSubmitted: _submitted,
     e.JobRerouted: _rerouted,
-    e.ModelRequested: _offered,
+    e.ModelRequested: _model_requested,
+    e.AuxiliaryRequested: _aux_asked,
+    e.AuxiliaryFailed: _aux_asked,
     e.ModelCompleted: _asked,
     e.ToolsDiscovered: _discovered,
     e.SessionContinued: _continued,

@@ -47,6 +47,14 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarize:
+    """Put a helper model's summary in the place of a long tool result, before any prompt holds it."""
+
+    card: ModelCard
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reroute:
     """Let another model go on, and tell it why where it has to look at an answer again."""
 
@@ -165,4 +173,4 @@ class Cancel:
 End = Complete | Fail | Cancel
 ChildrenAction = StartChildren | AwaitChildren | StopChildren
 CallsAction = RunTools | RunProgram | AskApproval | EndDenied | SettleCalls | Resolve | ChildrenAction
-Action = CallModel | NoteLost | Classify | Compact | Reroute | Correct | CallsAction | Park | End
+Action = CallModel | NoteLost | Classify | Compact | Summarize | Reroute | Correct | CallsAction | Park | End

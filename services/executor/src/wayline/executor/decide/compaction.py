@@ -142,17 +142,18 @@ def _summariser(job: Job, middle: Sequence[ChatMessage]) -> ModelCard:
 
 def task_tokens(job: Job) -> int:
     """Count the tokens of the user's first message as the question shows it."""
-    return estimate(_task(job))
+    return estimate(task_text(job))
 
 
-def _task(job: Job) -> str:
+def task_text(job: Job) -> str:
+    """Return the user's first message as a helper is shown it."""
     return cut("\n".join(_lines(job.conversation.messages[:1])), TASK_BYTES_MAX)
 
 
 def question(job: Job, action: Compact, *, attempt_id: str) -> ModelRequest:
     """Return the request that asks for the summary."""
     card = action.card or job.routing.card
-    task = f"The task:\n{_task(job)}\n\nThe part of the conversation that your note replaces:\n"
+    task = f"The task:\n{task_text(job)}\n\nThe part of the conversation that your note replaces:\n"
     text = "\n\n".join(_lines(_replaced(job, action.kept)))
     limit = room_aside(card, SUMMARY_TOKENS_MAX)
     room = card.context_window - limit - estimate(_instruction()) - estimate(task)

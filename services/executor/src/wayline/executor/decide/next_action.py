@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from wayline.contracts.jobs import TURN, Failure, PendingApproval, Waiting
 from wayline.contracts.tools import RUN_CODE
+from wayline.executor.decide import result_summary
 from wayline.executor.decide.accept_answer import after_answer, cut_short, escalate_weak
 from wayline.executor.decide.actions import (
     Action,
@@ -253,6 +254,7 @@ RULES: tuple[Rule, ...] = (
     continue_step,
     end_at_step_limit,
     escalate_weak_step,
+    result_summary.due,
     due,
 )
 """In this order: the first that applies decides. Where none does, the next step begins."""

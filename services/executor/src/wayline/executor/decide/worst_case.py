@@ -79,10 +79,10 @@ def _room(job: Job, card: ModelCard, slot: Slot, *, tokens: int, wanted: int) ->
         exact=job.life.submitted.options.max_output_tokens is not None,
     )
     needed = min(needed, wanted)
-    return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=_own_left(job), at=job.at)
+    return room_within(card, tokens, wanted=wanted, needed=needed, usd_max=own_left(job), at=job.at)
 
 
-def _own_left(job: Job) -> Decimal | None:
+def own_left(job: Job) -> Decimal | None:
     """Return what is left of the job's own budget; None where none is held for it, or its cost is not known."""
     cap, spent_usd = _own_cap(job), plus(job.money.spent_usd, job.family.children_most_usd)
     return None if job.money.held_usd is None or cap is None or spent_usd is None else cap - spent_usd

@@ -19,8 +19,8 @@ from wayline.contracts.jobs import Failure
 from wayline.contracts.money import Usage
 from wayline.executor.adapters.model_providers import Heard
 from wayline.executor.adapters.provider_gates import Passage
-from wayline.executor.decide import classification, compaction, worst_case
-from wayline.executor.decide.actions import Classify, Compact
+from wayline.executor.decide import classification, compaction, result_summary, worst_case
+from wayline.executor.decide.actions import Classify, Compact, Summarize
 from wayline.executor.hold.held_job import Cancelled
 from wayline.executor.hold.log_writer import Draft, draft
 from wayline.executor.perform import paid_call
@@ -38,6 +38,10 @@ class AuxiliaryCall:
     purpose: e.Purpose
     request: ModelRequest
     seconds_max: float
+    about: str | None = None
+    """The tool call that it is about, as `step/call`."""
+    share_of_budget: bool = False
+    """Whether it is not made where it could take much of what is left of the job's own budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,33 @@ async def compact(run: JobRun, action: Compact) -> Sequence[Draft]:
     request = compaction.question(run.writer.job, action, attempt_id=_next_id(run.writer.job))
     call = AuxiliaryCall("compaction", request, compaction.SECONDS_MAX)
     ended = await _ask(run, call, answered)
-    if isinstance(ended, NotMade):
-        error = Failure(code="not_made", message=ended.why)
-        return (draft(e.AuxiliaryFailed, _span(run.writer.job, request.attempt_id), **_named(call), error=error),)
-    return ended
+    return (_not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
+
+
+async def summarize(run: JobRun, action: Summarize) -> Sequence[Draft]:
+    """Ask for a summary of a long tool result; without one, the model is shown its beginning and its end."""
+    # It is read from the log, and a kill while the helper writes must not lose it.
+    await run.writer.append(Failpoint.EXECUTOR_RESULT_BEFORE, Failpoint.EXECUTOR_RESULT_AFTER)
+    job = run.writer.job
+    step = job.model.step
+    whole = await run.writer.result(step, action.call) or ""
+
+    def answered(finished: Finished) -> Sequence[Draft]:
+        if finished.stop_reason != "end" or not finished.message.text.strip():
+            return ()
+        content = result_summary.shown(run.writer.job, action.call, finished.message.text, whole=whole)
+        return (draft(e.ResultSummarized, step=step, call=action.call, content=content),)
+
+    request = result_summary.question(job, action, whole, attempt_id=_next_id(job))
+    about = f"{step}/{action.call}"
+    call = AuxiliaryCall("summary", request, result_summary.SECONDS_MAX, about=about, share_of_budget=True)
+    ended = await _ask(run, call, answered)
+    return (_not_made(run.writer.job, call, ended),) if isinstance(ended, NotMade) else ended
+
+
+def _not_made(job: Job, call: AuxiliaryCall, refused: NotMade) -> Draft:
+    error = Failure(code="not_made", message=refused.why)
+    return draft(e.AuxiliaryFailed, _span(job, call.request.attempt_id), **_named(call), error=error)
 
 
 def _next_id(job: Job) -> str:
@@ -110,6 +137,8 @@ async def _ask(run: JobRun, call: AuxiliaryCall, answered: Answered) -> Sequence
     run.step.push_async_callback(run.services.gates.end, passage)
     prompt_tokens = worst_case.most_tokens(call.request, PromptHashes().segments(call.request))
     worst_usd = worst_case.worst_usd(call.request, prompt_tokens, at=run.writer.job.at)
+    if call.share_of_budget and result_summary.too_dear(worst_usd, worst_case.own_left(run.writer.job)):
+        return NotMade("it could take too much of what is left of the job's budget")
     held_usd = await _fund(run, call, worst_usd)
     if isinstance(held_usd, NotMade):
         return held_usd
@@ -194,6 +223,7 @@ def lost(job: Job, asked: e.AuxiliaryRequested) -> Draft:
         e.AuxiliaryFailed,
         _span(job, asked.attempt_id),
         purpose=asked.purpose,
+        about=asked.about,
         attempt_id=asked.attempt_id,
         error=Failure(code=e.LOST, message="its executor was gone before the model had answered"),
         unsettled=worst_case.unseen(asked.worst_usd),
@@ -201,7 +231,7 @@ def lost(job: Job, asked: e.AuxiliaryRequested) -> Draft:
 
 
 def _named(call: AuxiliaryCall) -> dict[str, Any]:
-    return {"purpose": call.purpose, "attempt_id": call.request.attempt_id}
+    return {"purpose": call.purpose, "about": call.about, "attempt_id": call.request.attempt_id}
 
 
 def _span(job: Job, attempt_id: str) -> str:

@@ -63,10 +63,8 @@ def _texts(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, token
     text = reply.content if error is None else error.message
     # What nobody could read back stays whole, and so does what was read back.
     readable = job.tools.definition(RECALL) is not None and tool != RECALL
-    # The next jobs of the session are shown it too, and have calls of the same numbers.
-    in_session = job.life.submitted is not None and job.life.submitted.session_id is not None
-    source = job.job_id if in_session else None
-    short = condense(text, tokens_max=tokens_max, step=step, call=call, job_id=source) if readable else None
+    how = recall_hint(job, step=step, call=call)
+    short = condense(text, tokens_max=tokens_max, how=how) if readable else None
     if short is None:
         return {"content": reply.content, "error": error}
     if error is None:
@@ -74,7 +72,15 @@ def _texts(job: Job, tool: str, reply: ToolReply, *, step: int, call: str, token
     return {"content": reply.content, "full": text, "error": error.model_copy(update={"message": short})}
 
 
-def condense(content: str, *, tokens_max: int, step: int, call: str, job_id: str | None = None) -> str | None:
+def recall_hint(job: Job, *, step: int, call: str) -> str:
+    """Return the call by which a model reads the whole of a shortened result."""
+    # The next jobs of the session are shown it too, and have calls of the same numbers.
+    in_session = job.life.submitted is not None and job.life.submitted.session_id is not None
+    source = f'"job": "{job.job_id}", ' if in_session else ""
+    return f'{RECALL} {{{source}"step": {step}, "call": "{call}"}}'
+
+
+def condense(content: str, *, tokens_max: int, how: str) -> str | None:
     """Return the shorter form of a result above `tokens_max`, and how to read the rest; None: it is short enough.
 
     Deterministic: the same result is shown the same way, whoever runs the job.
@@ -84,8 +90,6 @@ def condense(content: str, *, tokens_max: int, step: int, call: str, job_id: str
     tokens = -(-wide // BYTES_PER_TOKEN)
     if tokens <= tokens_max:
         return None
-    source = f'"job": "{job_id}", ' if job_id else ""
-    how = f'{RECALL} {{{source}"step": {step}, "call": "{call}"}}'
     ending = f"\n[Shortened from about {tokens} tokens, {len(content)} characters. {how} reads the rest.]"
     room = max(0, tokens_max * BYTES_PER_TOKEN * len(raw) // wide - len(ending.encode()))
     sampled = _json(content, room)

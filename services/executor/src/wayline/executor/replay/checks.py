@@ -9,6 +9,7 @@ from typing import Any, Literal
 import orjson
 
 from wayline.contracts import events as e
+from wayline.contracts.tools import RECALL
 from wayline.executor.decide import actions as a
 from wayline.executor.decide.approvals import arguments_of
 from wayline.executor.decide.children import Task, task_of
@@ -90,11 +91,13 @@ def _segment(segment: e.Segment) -> str:
 def aux_requested(place: Place, event: e.AuxiliaryRequested) -> Difference | None:
     """Compare a question beside the conversation: which, and to whom."""
     action = decide(place.job)
-    expected = {"classification": a.Classify, "compaction": a.Compact}.get(event.purpose)
+    expected = {"classification": a.Classify, "compaction": a.Compact, "summary": a.Summarize}.get(event.purpose)
     if expected is None or (event.purpose == "compaction" and place.job.session.history_end is not None):
         return None
-    if not isinstance(action, a.Classify | a.Compact) or not isinstance(action, expected):
+    if not isinstance(action, a.Classify | a.Compact | a.Summarize) or not isinstance(action, expected):
         return decided(event, action)
+    if isinstance(action, a.Summarize) and event.about != f"{place.job.model.step}/{action.call}":
+        return Difference("decision", f"summarise {event.about}", f"summarise call {action.call}")
     card = action.card
     if card is None or (card.provider, card.model) != (event.provider, event.model):
         return Difference("decision", f"ask {event.provider}/{event.model}", f"ask {card.name if card else 'nobody'}")
@@ -177,7 +180,10 @@ def approval_requested(place: Place, event: e.ApprovalRequested) -> Difference |
 def tool_completed(place: Place, event: e.ToolCompleted) -> Difference | None:
     """Compare whether the executor itself refuses the call."""
     call = next((call for call in place.job.tools.calls if call.wanted.call == event.call and not call.done), None)
-    if call is None or place.job.routing.config is None or is_program(place.job, call):
+    if call is None or place.job.routing.config is None:
+        return None
+    if call.meant.tool == RECALL or is_program(place.job, call):
+        # The executor answers these by itself, whatever tools the agent may use.
         return None
     refused = refusal(place.job, call.meant)
     if refused is None or refused.error is None or event.status != "success":
