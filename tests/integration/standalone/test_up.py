@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import httpx2
 import nats
 import pytest
 
@@ -55,6 +56,17 @@ def test_a_first_run_shows_answer_citations_trace_and_next_steps(wayline: Instal
     for service in ("gateway", "router", "executor", "tool-registry", "retrieval"):
         assert re.search(rf"\S.*  {service}  \d+ ms", shown), service
     assert f"curl -s 'http://127.0.0.1:{wayline.http_port}/v1/jobs?wait=30'" in shown
+
+
+def test_a_tenants_server_is_saved_with_its_secrets(wayline: Installed):
+    config = {"url": "https://bank.invalid/mcp", "headers": {"Authorization": "Bearer secret"}}
+    servers = f"http://127.0.0.1:{wayline.http_port}/v1/mcp/servers"
+
+    saved = httpx2.put(f"{servers}/bank", json=config)
+
+    assert saved.status_code == 200, saved.text
+    assert saved.json()["config"]["headers"] == {"Authorization": "**********"}
+    assert httpx2.delete(f"{servers}/bank").json() == {"deleted": True}
 
 
 def test_the_snippet_that_it_prints_sends_a_job(wayline: Installed):

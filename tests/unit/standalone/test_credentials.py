@@ -17,6 +17,7 @@ from wayline.standalone.settings import Settings
 from wayline.standalone.setup.credentials import load_credentials
 from wayline.standalone.setup.installation import Installation, ServerAccess, read_environment, write_environments
 from wayline.standalone.setup.migrate import find_servers
+from wayline.tool_registry.secret_keys import SecretKeys
 
 
 def test_the_second_start_finds_the_credentials_of_the_first(tmp_path: Path):
@@ -34,6 +35,15 @@ def test_a_new_identity_gets_a_key_and_the_others_keep_theirs(tmp_path: Path):
     kept = json.loads((tmp_path / "keys.json").read_text())["seeds"]
     assert newer.seeds["router"] == older.seeds["router"]
     assert set(kept) == {"router", "retired", "gateway"}
+
+
+def test_a_service_keeps_the_key_with_which_it_encrypts(tmp_path: Path):
+    load_credentials(tmp_path / "keys.json", identities=[], roles=[])
+    first = load_credentials(tmp_path / "keys.json", identities=[], roles=[], encrypting=["tool_registry"])
+    second = load_credentials(tmp_path / "keys.json", identities=[], roles=[], encrypting=["tool_registry"])
+
+    assert first == second
+    assert SecretKeys.parse(first.ciphers["tool_registry"]).newest is not None
 
 
 def test_a_seed_matches_the_public_key_given_to_the_bus(tmp_path: Path):

@@ -158,7 +158,6 @@ class ServerView(Frozen):
     state: State
     why: str = Field(default="", description="Why it is away.")
     tools: int = Field(default=0, description="Tools that can be called.")
-    quarantined: int = Field(default=0, description="Tools whose definition waits for an approval.")
     config: ServerConfig | None = Field(default=None, description="None: the installation keeps it to itself.")
     saved_at: datetime | None = None
 

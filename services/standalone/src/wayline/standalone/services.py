@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -28,6 +29,8 @@ class Member:
     identity: str
     schema: str | None = None
     vector: bool = False
+    encrypts: bool = False
+    """Whether it has keys of its own, for secrets that it stores."""
     stops: int = 1
     """Its turn when all stop: services that ask before those that answer, and last the one that takes all spans."""
 
@@ -41,6 +44,10 @@ class Member:
         """Return its role in the database."""
         return f"wayline_{self.identity}"
 
+    def variable(self, setting: str) -> str:
+        """Return the environment variable of one of its settings."""
+        return f"WAYLINE_{self.identity.upper()}_{setting}"
+
     def migrations(self) -> Path:
         """Return the folder of its migrations, without importing the service."""
         return Path(str(files(f"wayline.{self.identity}") / "migrations"))
@@ -53,9 +60,16 @@ class Member:
         """Read its settings. Raises WrongSetting."""
         importlib.import_module(f"wayline.{self.identity}.settings").Settings()
 
-    async def build(self, settings: BusSettings) -> Service:
-        """Return the service, connected but not started."""
-        return await importlib.import_module(f"wayline.{self.identity}.app").build(bus_settings=settings)
+    async def build(self, settings: BusSettings, defaults: Mapping[str, object] | None = None) -> Service:
+        """Return the service, connected but not started; `defaults` of its settings yield to the environment."""
+        build = importlib.import_module(f"wayline.{self.identity}.app").build
+        unset = {
+            name: value for name, value in (defaults or {}).items() if not os.environ.get(self.variable(name.upper()))
+        }
+        if not unset:
+            return await build(bus_settings=settings)
+        own = importlib.import_module(f"wayline.{self.identity}.settings").Settings(**unset)
+        return await build(own, bus_settings=settings)
 
 
 MEMBERS = (
@@ -63,7 +77,7 @@ MEMBERS = (
     Member("router", schema="router"),
     Member("executor", stops=0),
     Member("retrieval", schema="retrieval", vector=True),
-    Member("tool_registry", schema="tools"),
+    Member("tool_registry", schema="tools", encrypts=True),
     Member("tracing", schema="tracing", stops=2),
 )
 
@@ -83,9 +97,15 @@ def members(names: Iterable[str]) -> list[Member]:
 class ServiceGroup:
     """Services that share this process: started together, stopped in turns."""
 
-    def __init__(self, members: Iterable[Member], settings_of: Callable[[Member], BusSettings]) -> None:
+    def __init__(
+        self,
+        members: Iterable[Member],
+        settings_of: Callable[[Member], BusSettings],
+        defaults_of: Callable[[Member], Mapping[str, object]] = lambda _: {},
+    ) -> None:
         self._members = list(members)
         self._settings_of = settings_of
+        self._defaults_of = defaults_of
         self._running: dict[Member, Service] = {}
 
     async def start(self, *, began: Callable[[Member], None] = lambda _: None) -> None:
@@ -95,7 +115,7 @@ class ServiceGroup:
                 starting.create_task(self._start(member, began))
 
     async def _start(self, member: Member, began: Callable[[Member], None]) -> None:
-        service = await member.build(self._settings_of(member))
+        service = await member.build(self._settings_of(member), self._defaults_of(member))
         self._running[member] = service
         await service.start()
         began(member)

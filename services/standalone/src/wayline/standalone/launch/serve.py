@@ -21,7 +21,9 @@ async def serve(settings: Settings, names: Iterable[str]) -> None:
     stopping, installation = Stopping(), Installation(settings.data_dir.absolute())
     stopping.listen()
     log_config.configure(settings)
-    group = ServiceGroup(members(names), lambda member: bus_settings(installation, member))
+    group = ServiceGroup(
+        members(names), lambda member: bus_settings(installation, member), lambda member: keys_of(installation, member)
+    )
     async with AsyncExitStack() as stack:
         stack.push_async_callback(stopping.drain, group)
         try:
@@ -50,6 +52,12 @@ def bus_settings(installation: Installation, member: Member) -> BusSettings:
         values["postgres_dsn"] = written["WAYLINE_POSTGRES_DSN"]
     # The process has its own probes, for all services that share it.
     return BusSettings(**{name: value for name, value in values.items() if value}, health_port=None)  # type: ignore[arg-type]
+
+
+def keys_of(installation: Installation, member: Member) -> dict[str, object]:
+    """Return the keys with which the service encrypts, as `wayline up` wrote them."""
+    keys = read_environment(installation, member.identity).get(member.variable("KEYS"))
+    return {"keys": keys} if keys else {}
 
 
 async def _open_probes(group: ServiceGroup, settings: Settings, stack: AsyncExitStack) -> None:

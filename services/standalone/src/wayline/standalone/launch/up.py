@@ -151,7 +151,7 @@ class _Up:
                 health_port=None,
             )
 
-        group = ServiceGroup(MEMBERS, settings_of)
+        group = ServiceGroup(MEMBERS, settings_of, lambda member: keys_of(member, access))
         self._group = group
         self._stack.push_async_callback(self._stopping.drain, group)
         with self._printer.step("Starting the services …") as step:
@@ -187,6 +187,11 @@ class _Up:
             stuck=lambda: self._group.stuck() if self._group else None,
             print_line=self._printer.say,
         )
+
+
+def keys_of(member: Member, access: ServerAccess) -> dict[str, object]:
+    """Return the keys with which a service encrypts; one that its environment names comes first."""
+    return {"keys": access.credentials.ciphers[member.identity]} if member.encrypts else {}
 
 
 def _load() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,30 +19,40 @@ ADMIN = "admin"
 SYSTEM = "system"
 """The identity that may make a server reload its configuration, and nothing else."""
 PASSWORD_BYTES = 24
+CIPHER_BYTES = 32
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """The nkey seed of every identity on the bus, and the password of every role in the database."""
+    """The nkey seed of every identity on the bus, the password of every role in the database, and keys of services."""
 
     seeds: Mapping[str, str] = field(repr=False)
     passwords: Mapping[str, str] = field(repr=False)
+    ciphers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By service, the keys `id:base64` with which it encrypts what it stores."""
 
     def public_keys(self) -> dict[str, str]:
         """Return the public keys of the seeds, which the bus knows."""
         return {name: public_key(seed) for name, seed in self.seeds.items()}
 
 
-def load_credentials(path: Path, *, identities: list[str], roles: list[str]) -> Credentials:
+def load_credentials(
+    path: Path, *, identities: list[str], roles: list[str], encrypting: Iterable[str] = ()
+) -> Credentials:
     """Return the credentials in `path`, generating and writing those that are missing."""
     stored = _read(path)
     seeds = {name: stored["seeds"].get(name) or new_seed() for name in identities}
     passwords = {name: stored["passwords"].get(name) or secrets.token_urlsafe(PASSWORD_BYTES) for name in roles}
+    ciphers = {name: stored["ciphers"].get(name) or new_cipher_key() for name in encrypting}
     # Credentials that this version does not know belong to another version: keep them.
-    whole = {"seeds": {**stored["seeds"], **seeds}, "passwords": {**stored["passwords"], **passwords}}
+    whole = {
+        "seeds": {**stored["seeds"], **seeds},
+        "passwords": {**stored["passwords"], **passwords},
+        "ciphers": {**stored["ciphers"], **ciphers},
+    }
     if whole != stored:
         write_private(path, json.dumps(whole, indent=1) + "\n")
-    return Credentials(seeds=seeds, passwords=passwords)
+    return Credentials(seeds=seeds, passwords=passwords, ciphers=ciphers)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -58,9 +69,14 @@ def write_private(path: Path, text: str) -> None:
 def _read(path: Path) -> dict[str, dict[str, str]]:
     try:
         stored = json.loads(path.read_text())
-        return {"seeds": dict(stored["seeds"]), "passwords": dict(stored["passwords"])}
+        # Files of older versions have no keys of services.
+        return {
+            "seeds": dict(stored["seeds"]),
+            "passwords": dict(stored["passwords"]),
+            "ciphers": dict(stored.get("ciphers", {})),
+        }
     except FileNotFoundError:
-        return {"seeds": {}, "passwords": {}}
+        return {"seeds": {}, "passwords": {}, "ciphers": {}}
     except (ValueError, KeyError, TypeError):
         raise DataDirInvalid(path=path, cause="this is not the credentials file that Wayline wrote") from None
     except PermissionError:
@@ -70,6 +86,11 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
 def new_seed() -> str:
     """Make a fresh nkey seed."""
     return nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER).decode()
+
+
+def new_cipher_key() -> str:
+    """Make a fresh key `id:base64`; its id tells it from the ones that replace it."""
+    return f"{secrets.token_hex(4)}:{b64encode(secrets.token_bytes(CIPHER_BYTES)).decode()}"
 
 
 def public_key(seed: str) -> str:
