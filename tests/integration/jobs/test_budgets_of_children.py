@@ -105,7 +105,7 @@ async def test_children_at_once_never_spend_more_than_their_parents_cap(family: 
     assert {one.status for one in job.children} == {Status.COMPLETED, Status.FAILED}
 
 
-async def test_money_held_for_the_parents_last_call_is_free_for_its_child(family: Family):
+async def test_what_a_parent_held_is_free_for_its_child(family: Family):
     """The parent's own call held nearly all that there is: its child could not make one beside it."""
     await family.submit("j1", calls(ask("worker", words(100))), says("done"), budget_usd="0.031")
 
@@ -114,7 +114,7 @@ async def test_money_held_for_the_parents_last_call_is_free_for_its_child(family
     assert [one.status for one in job.children] == [Status.COMPLETED]
 
 
-async def test_a_child_may_spend_more_than_the_default_where_its_parent_may(family: Family):
+async def test_a_child_may_spend_what_its_parent_may(family: Family):
     many = ask("worker", calls(("nothing", {"n": 1})), words(3_000))
     dear = CARD.model_copy(update={"output_limit": 14_000})
     await family.platform.bus.ask(PutModel(tenant="default", card=dear), ModelCard)

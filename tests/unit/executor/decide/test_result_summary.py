@@ -117,7 +117,7 @@ def test_a_call_whose_holder_was_killed_is_not_made_again():
     assert log.results() == [EXTRACT]
 
 
-def test_a_summary_that_could_not_be_asked_for_is_not_tried_again():
+def test_a_summary_that_failed_is_not_tried_again():
     log = Long().step(ORDERS)
 
     log.say(e.AuxiliaryFailed, **log.aside(), error=Failure(code="not_made", message="no budget"))
@@ -138,7 +138,7 @@ def test_a_job_at_its_step_limit_pays_for_no_summary():
     assert isinstance(Long(max_steps=1).step(ORDERS).next, Complete)
 
 
-def test_the_helper_is_shown_task_call_and_as_much_as_it_may_read():
+def test_the_helper_sees_task_call_and_as_much_as_fits():
     log = Long().step(ORDERS)
     action = log.next
     assert isinstance(action, Summarize)

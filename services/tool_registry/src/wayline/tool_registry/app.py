@@ -29,9 +29,9 @@ from wayline.tool_registry.adapters.server_table import ServerTable
 from wayline.tool_registry.adapters.tenant_servers import TenantServers
 from wayline.tool_registry.adapters.transport import Confinement
 from wayline.tool_registry.arguments import Arguments
-from wayline.tool_registry.handlers import Handlers
+from wayline.tool_registry.handlers.calls import Handlers
+from wayline.tool_registry.handlers.servers import ServerHandlers
 from wayline.tool_registry.running_calls import RunningCalls
-from wayline.tool_registry.server_handlers import ServerHandlers
 from wayline.tool_registry.settings import Settings
 
 NAME = "tool_registry"

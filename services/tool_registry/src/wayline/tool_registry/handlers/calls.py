@@ -1,4 +1,4 @@
-"""What the registry does with each message it hears."""
+"""What the registry does with each message about calls."""
 
 from __future__ import annotations
 
