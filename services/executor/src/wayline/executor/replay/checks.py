@@ -67,12 +67,8 @@ def _prompt(place: Place, event: e.ModelRequested) -> Difference | None:
     job = place.job
     prefix = place.hashes.segments(assemble(job, event.tools or job.tools.offered))
     # The messages before the job are in the logs of its session's other jobs.
-    elsewhere = job.session.history_end is not None
     elsewhere = job.session.history_end is not None and not job.conversation.history
     for recorded, now in zip(event.prefix, prefix, strict=True):
-        if elsewhere and recorded.part == "messages":
-            # They begin with messages that stand in the logs of the jobs before it.
-            return None
         if elsewhere and recorded.part == "messages":
             continue
         if (recorded.hash, recorded.count) != (now.hash, now.count):
