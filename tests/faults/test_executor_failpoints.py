@@ -36,7 +36,9 @@ await asyncio.gather(pay(1), pay(2))
 """
 """Each payment needs an approval; of two that wait at once, the first is given."""
 HAND_BACKS = [point for point in Failpoint if point.startswith("executor.hand_back.")]
-ELSEWHERE = {*HAND_BACKS, Failpoint.EXECUTOR_STEER_BEFORE, Failpoint.EXECUTOR_STEER_AFTER}
+CHILDREN = {Failpoint.EXECUTOR_CHILD_BEFORE, Failpoint.EXECUTOR_CHILD_AFTER, Failpoint.EXECUTOR_STOP_CHILD_AFTER}
+"""Reached by jobs that start others alone: `test_children.py`."""
+ELSEWHERE = {*HAND_BACKS, *CHILDREN, Failpoint.EXECUTOR_STEER_BEFORE, Failpoint.EXECUTOR_STEER_AFTER}
 """Points that these jobs do not reach."""
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in ELSEWHERE]
 

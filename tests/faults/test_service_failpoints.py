@@ -41,13 +41,21 @@ FIRINGS = {Failpoint.ROUTER_FIRING_BEFORE, Failpoint.ROUTER_FIRING_AFTER, Failpo
 """Reached by schedules alone: `test_schedules.py`."""
 STEERING = {Failpoint.ROUTER_STEER_BEFORE, Failpoint.ROUTER_STEER_AFTER}
 """They have tests of their own."""
+CHILDREN = {
+    Failpoint.ROUTER_CHILD_BEFORE,
+    Failpoint.ROUTER_CHILD_AFTER,
+    Failpoint.ROUTER_PARENT_BEFORE,
+    Failpoint.ROUTER_PARENT_AFTER,
+}
+"""Reached by jobs that start others alone: `test_children.py`."""
+ELSEWHERE = FIRINGS | STEERING | CHILDREN
 OTHERS = ("router", "tool_registry", "executor")
 PASSAGES = 200
 
 
 def points(service: str) -> list[Any]:
     """Every failpoint of a service, from the registry; the first three times it is reached."""
-    ours = [point for point in Failpoint if point.split(".")[0] == service and point not in FIRINGS | STEERING]
+    ours = [point for point in Failpoint if point.split(".")[0] == service and point not in ELSEWHERE]
     return [
         pytest.param(point, nth, id=f"{point}:{nth}", marks=() if point in QUICK and nth == 1 else pytest.mark.slow)
         for point in ours

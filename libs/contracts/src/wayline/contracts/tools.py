@@ -51,6 +51,8 @@ class ToolDefinition(Frozen):
         return sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
+BY_NAME = frozenset({"calculator", "date_calculate"})
+"""Built-in tools that an agent has only where it names them: with `*` every prompt would pay for them."""
 BUILTIN = "builtin"
 """The server of the tools that Wayline brings itself."""
 USE_TOOL = "use_tool"

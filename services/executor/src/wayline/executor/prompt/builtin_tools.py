@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 
 from wayline.contracts.chat import ToolCall
 from wayline.contracts.events import StartableAgent
-from wayline.contracts.tools import RECALL, RUN_AGENT, RUN_CODE, USE_TOOL, Effect, ToolDefinition, ToolError, ToolReply
+from wayline.contracts.tools import (
+    BY_NAME,
+    RECALL,
+    RUN_AGENT,
+    RUN_CODE,
+    USE_TOOL,
+    Effect,
+    ToolDefinition,
+    ToolError,
+    ToolReply,
+)
 from wayline.executor.prompt.shorten import cut
 from wayline.journal import Job
 from wayline.llm.broken_json.arguments import nearest
@@ -122,7 +132,7 @@ def may_use(job: Job, tool: str) -> bool:
     """Return whether the job's agent may use a tool of this name, whether there is one or not."""
     config = job.routing.config
     assert config is not None
-    allowed = any(fnmatchcase(tool, pattern) for pattern in config.tools)
+    allowed = any(fnmatchcase(tool, pattern) for pattern in config.tools if pattern != "*" or tool not in BY_NAME)
     return allowed and not any(fnmatchcase(tool, pattern) for pattern in config.tools_off)
 
 
